@@ -1,0 +1,1 @@
+"""What is measured, and how; `python -m benchmarks.<name>` runs one of them."""

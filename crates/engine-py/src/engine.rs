@@ -1,0 +1,94 @@
+//! The engine as a Python class.
+
+use std::time::Duration;
+
+use jetlake_engine::config::Options;
+use jetlake_engine::connection::mailbox::Verdict;
+use jetlake_engine::error::EngineError;
+use jetlake_engine::statistics;
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+use crate::events;
+
+#[pyclass(frozen, module = "jetlake._engine")]
+pub struct Engine {
+    inner: jetlake_engine::engine::Engine,
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    fn new(py: Python<'_>, options: Vec<u8>) -> PyResult<Self> {
+        let inner = py
+            .detach(|| Options::from_json(&options).and_then(jetlake_engine::engine::Engine::new))
+            .map_err(to_python)?;
+        Ok(Self { inner })
+    }
+
+    #[getter]
+    fn server_id(&self) -> &str {
+        self.inner.server_id()
+    }
+
+    #[getter]
+    fn address(&self) -> (String, u16) {
+        let address = self.inner.address();
+        (address.ip().to_string(), address.port())
+    }
+
+    fn start(&self) -> PyResult<()> {
+        self.inner.start().map_err(to_python)
+    }
+
+    fn next_events(
+        &self,
+        py: Python<'_>,
+        count_max: usize,
+        timeout_ms: u64,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        let timeout = Duration::from_millis(timeout_ms);
+        py.detach(|| self.inner.shared().events.next(count_max, timeout))
+            .into_iter()
+            .map(|event| events::to_python(py, event))
+            .collect()
+    }
+
+    fn admit(&self, connection_id: u64, verdict: Vec<u8>) -> PyResult<bool> {
+        let verdict = Verdict::from_json(&verdict)
+            .map_err(|error| to_python(EngineError::Options(error.to_string())))?;
+        Ok(self.inner.decide(connection_id, verdict))
+    }
+
+    fn refuse(&self, connection_id: u64) -> bool {
+        self.inner.decide(connection_id, Verdict::Refuse)
+    }
+
+    fn statistics(&self, py: Python<'_>) -> Vec<u8> {
+        py.detach(|| statistics::statistics(self.inner.shared()))
+    }
+
+    fn connections(&self, py: Python<'_>) -> Vec<u8> {
+        py.detach(|| statistics::connections(self.inner.shared()))
+    }
+
+    fn set_log_levels(&self, debug: bool, trace: bool) {
+        self.inner.shared().events.set_levels(debug, trace);
+    }
+
+    fn stop_accepting(&self) {
+        self.inner.stop_accepting();
+    }
+
+    fn announce_lame_duck(&self) -> usize {
+        self.inner.announce_lame_duck()
+    }
+
+    fn close_one_connection(&self) -> bool {
+        self.inner.close_one_connection()
+    }
+
+    fn shutdown(&self, py: Python<'_>) {
+        py.detach(|| self.inner.shutdown());
+    }
+}

@@ -1,0 +1,101 @@
+//! Letters to a worker from other threads. Many letters cost one wake-up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+use mio::Waker;
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+use super::closed_reason::ClosedReason;
+use super::Connection;
+
+pub enum Letter {
+    /// A socket that was accepted, with the connection made for it.
+    Accepted(Arc<Connection>, Arc<TcpStream>),
+    /// Go on writing for this connection.
+    Flush {
+        slot: usize,
+        connection_id: u64,
+    },
+    /// Its outbox is gone; end the session.
+    Lost {
+        slot: usize,
+        connection_id: u64,
+        reason: ClosedReason,
+    },
+    /// Close it in good order.
+    Close {
+        slot: usize,
+        connection_id: u64,
+        reason: ClosedReason,
+    },
+    /// A subscription had its last delivery; forget its sid.
+    Ended {
+        slot: usize,
+        connection_id: u64,
+    },
+    /// Python decided about a CONNECT.
+    Verdict {
+        slot: usize,
+        connection_id: u64,
+        verdict: Verdict,
+    },
+    /// Take no more connections.
+    StopAccepting,
+    /// Tell clients that take it that this server will go.
+    LameDuck,
+    Shutdown,
+}
+
+/// What Python says about a CONNECT.
+pub enum Verdict {
+    Admit(Admission),
+    Refuse,
+}
+
+/// As whom a client is let in.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Admission {
+    pub account: String,
+    pub user: String,
+}
+
+impl Verdict {
+    pub fn from_json(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json).map(Self::Admit)
+    }
+}
+
+pub struct Mailbox {
+    letters: Mutex<Vec<Letter>>,
+    woken: AtomicBool,
+    waker: Waker,
+}
+
+impl Mailbox {
+    pub fn new(waker: Waker) -> Self {
+        Self {
+            letters: Mutex::default(),
+            woken: AtomicBool::new(false),
+            waker,
+        }
+    }
+
+    pub fn send(&self, letter: Letter) {
+        self.letters.lock().push(letter);
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            // It fails only when the poll is gone, and then nobody waits for the letter.
+            let _ = self.waker.wake();
+        }
+    }
+
+    /// Everything that came since the last call.
+    pub fn take(&self) -> Vec<Letter> {
+        // Cleared first: a letter that comes now causes one wake-up too many, never one too few.
+        self.woken.store(false, Ordering::Release);
+        std::mem::take(&mut self.letters.lock())
+    }
+}

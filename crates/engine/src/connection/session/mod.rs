@@ -1,0 +1,307 @@
+//! One client's conversation: what each operation does, what is answered, and when it ends.
+//!
+//! A session belongs to one worker thread. It reads operations from a buffer and writes answers into the worker's staging; it never
+//! touches a socket. Invariant: nothing is routed before `phase` is `Open`.
+
+mod connect;
+mod keepalive;
+mod refusals;
+mod subscriptions;
+
+pub use keepalive::Tick;
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use ahash::AHashMap;
+
+use super::closed_reason::ClosedReason;
+use super::handshake::ConnectOptions;
+use super::input::Input;
+use super::staging::Staging;
+use super::trace;
+use super::Connection;
+use crate::config::UNCONNECTED_PAYLOAD_BYTES_MAX;
+use crate::engine::Shared;
+use crate::routing::account::Account;
+use crate::routing::router::{Publisher, Router};
+use crate::routing::subject;
+use crate::routing::subscription::Subscription;
+use crate::wire::{announced_subject, encoder, parse, Operation, ParserLimits, Publish, Step};
+
+pub struct Session {
+    pub connection: Arc<Connection>,
+    pub input: Input,
+    phase: Phase,
+    account: Arc<Account>,
+    options: ConnectOptions,
+    connected: bool,
+    /// Whether anything but noise was said: such a client is not cut off for never saying CONNECT.
+    spoke: bool,
+    information_sent: bool,
+    /// The subject of the publish that is arriving was refused already.
+    subject_refused: bool,
+    limits: ParserLimits,
+    subscriptions: AHashMap<Box<[u8]>, Arc<Subscription>>,
+    pings_outstanding: u32,
+    ping_due_ms: u64,
+    ping_sent_micros: u64,
+    round_trip_measured_ms: Option<u64>,
+    nonce: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// CONNECT is awaited before anything else.
+    Closed,
+    /// Python decides; nothing is read meanwhile.
+    AwaitingVerdict,
+    Open,
+}
+
+/// Where `process` stopped, and why.
+pub struct Progress {
+    pub consumed: usize,
+    pub next: Next,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Read on; this many bytes from `consumed` on are needed for the next operation.
+    Read {
+        bytes_needed: usize,
+    },
+    /// Wait for the verdict; the rest of the buffer is kept.
+    Wait,
+    Close(ClosedReason),
+}
+
+/// What a session works with; all of it belongs to the worker.
+pub struct Context<'a> {
+    pub shared: &'a Arc<Shared>,
+    pub router: &'a mut Router,
+    pub staging: &'a mut Staging,
+    pub now_ms: u64,
+}
+
+impl Session {
+    pub fn new(connection: Arc<Connection>, shared: &Shared, nonce: String) -> Self {
+        let options = &shared.options;
+        connection.identity.lock().account = shared.global_account().name.clone();
+        Self {
+            connection,
+            input: Input::default(),
+            phase: if options.auth_required {
+                Phase::Closed
+            } else {
+                Phase::Open
+            },
+            account: Arc::clone(shared.global_account()),
+            options: ConnectOptions::default(),
+            connected: false,
+            spoke: false,
+            information_sent: false,
+            subject_refused: false,
+            limits: ParserLimits {
+                control_line_bytes_max: options.max_control_line_bytes,
+                payload_bytes_max: options.max_payload_bytes.min(UNCONNECTED_PAYLOAD_BYTES_MAX),
+                headers: false,
+            },
+            subscriptions: AHashMap::new(),
+            pings_outstanding: 0,
+            ping_due_ms: 0,
+            ping_sent_micros: 0,
+            round_trip_measured_ms: None,
+            nonce,
+        }
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.phase == Phase::AwaitingVerdict
+    }
+
+    /// The first thing a client hears.
+    pub fn greet(&self, context: &mut Context<'_>) {
+        let mut information = context.shared.information(&self.connection);
+        information.nonce.clone_from(&self.nonce);
+        information.write(context.staging.entry(&self.connection).line());
+    }
+
+    /// Runs every complete operation in the buffer.
+    pub fn process(&mut self, buffer: &[u8], context: &mut Context<'_>) -> Progress {
+        let mut consumed = 0;
+        let mut messages = 0;
+        let mut message_bytes = 0;
+        let next = loop {
+            let rest = &buffer[consumed..];
+            if self.phase != Phase::Open {
+                if let Some(next) = self.gate(rest, context) {
+                    break next;
+                }
+            }
+            match parse(rest, &self.limits) {
+                Step::Operation {
+                    operation: Operation::Publish(publish),
+                    consumed: length,
+                } => {
+                    consumed += length;
+                    messages += 1;
+                    message_bytes += publish.body.len() as u64;
+                    self.publish(&publish, buffer, context);
+                }
+                Step::Operation {
+                    operation,
+                    consumed: length,
+                } => {
+                    consumed += length;
+                    if let Err(next) = self.perform(operation, context) {
+                        break next;
+                    }
+                }
+                Step::Incomplete { bytes_needed } => {
+                    self.check_announced(rest, context);
+                    break Next::Read { bytes_needed };
+                }
+                Step::Refused(refusal) => {
+                    self.check_announced(rest, context);
+                    break self.refuse(refusal, context);
+                }
+            }
+        };
+        if messages > 0 {
+            self.connection.traffic.add_in(messages, message_bytes);
+        }
+        if consumed > 0 {
+            self.spoke = true;
+            self.connection
+                .last_activity_ms
+                .store(context.now_ms, Ordering::Relaxed);
+        }
+        Progress { consumed, next }
+    }
+
+    /// The one gate before any operation: until a client is let in, only CONNECT passes.
+    fn gate(&self, rest: &[u8], context: &mut Context<'_>) -> Option<Next> {
+        match (self.phase, rest.first()) {
+            (Phase::AwaitingVerdict, _) => Some(Next::Wait),
+            (_, None | Some(b'C' | b'c')) => None,
+            (_, Some(_)) => Some(self.violate_authorization(context)),
+        }
+    }
+
+    fn perform(&mut self, operation: Operation<'_>, context: &mut Context<'_>) -> Result<(), Next> {
+        if context.shared.events.is_tracing() {
+            trace::operation(context.shared, &self.connection, &operation);
+        }
+        match operation {
+            Operation::Connect(json) => return self.connect(json, context),
+            Operation::Subscribe {
+                subject,
+                queue,
+                sid,
+            } => self.subscribe(subject, queue, sid, context),
+            Operation::Unsubscribe { sid, delivered_max } => {
+                self.unsubscribe(sid, delivered_max);
+                self.acknowledge(context);
+            }
+            Operation::Ping => self.answer_ping(context),
+            Operation::Pong => self.take_pong(context),
+            Operation::Acknowledged | Operation::Publish(_) => {}
+            Operation::Information(json) => {
+                let object: Result<Option<serde_json::Map<_, _>>, _> = serde_json::from_slice(json);
+                if object.is_err() {
+                    return Err(Next::Close(ClosedReason::ParseError));
+                }
+            }
+            Operation::Failed => return Err(Next::Close(ClosedReason::ParseError)),
+        }
+        Ok(())
+    }
+
+    /// A pedantic client hears of a wrong subject as soon as the line is there, not only with the body.
+    fn check_announced(&mut self, rest: &[u8], context: &mut Context<'_>) {
+        if self.options.pedantic {
+            if let Some(subject) = announced_subject(rest, &self.limits) {
+                self.check_literal(subject, context);
+            }
+        }
+    }
+
+    /// The message goes its way all the same; the client is only told, once.
+    fn check_literal(&mut self, subject: &[u8], context: &mut Context<'_>) {
+        if !self.subject_refused && !subject::is_literal(subject) {
+            self.subject_refused = true;
+            self.say_error(context, "Invalid Publish Subject");
+        }
+    }
+
+    #[inline]
+    fn publish(&mut self, publish: &Publish<'_>, buffer: &[u8], context: &mut Context<'_>) {
+        if context.shared.events.is_tracing() {
+            trace::operation(
+                context.shared,
+                &self.connection,
+                &Operation::Publish(*publish),
+            );
+        }
+        if self.options.pedantic {
+            self.check_literal(publish.subject, context);
+            self.subject_refused = false;
+        }
+        if let Some(text) = reserved_violation(publish) {
+            self.say_error(context, &text);
+            return;
+        }
+        if self.options.verbose {
+            self.acknowledge(context);
+        }
+        let publisher = Publisher {
+            connection: &self.connection,
+            account: &self.account,
+            echo: self.options.echo,
+            no_responders: self.options.no_responders,
+        };
+        context
+            .router
+            .publish(&publisher, publish, buffer, context.staging);
+    }
+
+    fn say_error(&self, context: &mut Context<'_>, text: &str) {
+        encoder::error(context.staging.entry(&self.connection).line(), text);
+    }
+
+    fn acknowledge(&self, context: &mut Context<'_>) {
+        if self.options.verbose {
+            context
+                .staging
+                .entry(&self.connection)
+                .line()
+                .extend_from_slice(encoder::OK);
+        }
+    }
+}
+
+/// Subjects that only servers may use, as the text of the refusal.
+#[inline]
+fn reserved_violation(publish: &Publish<'_>) -> Option<String> {
+    let first = publish.subject.first();
+    if matches!(first, Some(b'_' | b'$'))
+        && (publish.subject.starts_with(b"_GR_.") || publish.subject.starts_with(b"$NRG."))
+    {
+        return Some(format!(
+            "Permissions Violation for Publish to {}",
+            subject::quoted(publish.subject)
+        ));
+    }
+    let reply = publish.reply?;
+    if [&b"_R_."[..], b"$JS.ACK.", b"_GR_."]
+        .iter()
+        .any(|prefix| reply.starts_with(prefix))
+    {
+        return Some(format!(
+            "Permissions Violation for Publish with Reply of {}",
+            subject::quoted(reply)
+        ));
+    }
+    None
+}

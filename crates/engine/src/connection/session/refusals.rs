@@ -1,0 +1,82 @@
+//! Refusals that end a session: what is said, what is logged, and the reason that monitoring shows.
+
+use super::{Context, Next, Session};
+use crate::connection::closed_reason::ClosedReason;
+use crate::events::Level;
+use crate::wire::Refusal;
+
+impl Session {
+    /// There are too many connections; this one hears so and goes.
+    pub fn refuse_connection(&self, context: &mut Context<'_>) {
+        context.shared.events.log(
+            Level::Error,
+            format!("{} - maximum connections exceeded", self.connection.label()),
+        );
+        self.say_error(context, "maximum connections exceeded");
+    }
+
+    pub(super) fn refuse(&self, refusal: Refusal, context: &mut Context<'_>) -> Next {
+        let log = |text: &str| {
+            context.shared.events.log(
+                Level::Error,
+                format!("{} - {text}", self.connection.label()),
+            );
+        };
+        match refusal {
+            Refusal::UnknownOperation => {
+                log("Client parser ERROR: unknown protocol operation");
+                self.close_with_error(
+                    context,
+                    "Unknown Protocol Operation",
+                    ClosedReason::ProtocolViolation,
+                )
+            }
+            Refusal::ControlLineTooLong => {
+                log("maximum control line exceeded");
+                self.close_with_error(
+                    context,
+                    "maximum control line exceeded",
+                    ClosedReason::MaximumControlLineExceeded,
+                )
+            }
+            Refusal::PayloadTooLarge => {
+                log("maximum payload violation");
+                self.close_with_error(
+                    context,
+                    "Maximum Payload Violation",
+                    ClosedReason::MaximumPayloadExceeded,
+                )
+            }
+            Refusal::BadArguments => {
+                log("Client parser ERROR: wrong arguments of an operation");
+                Next::Close(ClosedReason::ParseError)
+            }
+            Refusal::HeadersNotAnnounced => {
+                log("message headers not supported by this connection");
+                Next::Close(ClosedReason::MessageHeaderViolation)
+            }
+        }
+    }
+
+    pub(super) fn violate_authorization(&self, context: &mut Context<'_>) -> Next {
+        context.shared.events.log(
+            Level::Error,
+            format!("{} - authentication error", self.connection.label()),
+        );
+        self.close_with_error(
+            context,
+            "Authorization Violation",
+            ClosedReason::AuthenticationFailure,
+        )
+    }
+
+    pub(super) fn close_with_error(
+        &self,
+        context: &mut Context<'_>,
+        text: &str,
+        reason: ClosedReason,
+    ) -> Next {
+        self.say_error(context, text);
+        Next::Close(reason)
+    }
+}

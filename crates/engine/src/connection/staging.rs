@@ -1,0 +1,236 @@
+//! Deliveries of one read, gathered per receiver, so that each receiver's outbox is touched once per read and not once per message.
+//!
+//! Small bodies are copied behind their line. Large ones are only noted, as a range of the read buffer, and written from there.
+//! Invariant: between two `flush` calls every entry belongs to the same read buffer.
+
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::outbox::Flushed;
+use super::Connection;
+use crate::config::STALL_SOFT_PART;
+use crate::wire::{encoder, Publish};
+
+/// Bodies from this size on are sent from the read buffer. Below, a copy costs less than a slice more in the vectored write.
+pub const BODY_BY_REFERENCE_BYTES_MIN: usize = 1024;
+
+/// Receivers of one read that the publishing thread writes to itself. With more, the owners write, in parallel.
+pub const DIRECT_WRITES_MAX: usize = 32;
+
+/// Room that a staging buffer keeps between reads; what a burst needed beyond that is given back.
+const KEPT_BYTES_MAX: usize = 512 * 1024;
+
+/// Staged bytes from which on they are handed over at once; less may wait until the worker has read its other ready connections.
+const HAND_OVER_BYTES: usize = 32 * 1024;
+
+const NOT_STAGED: u32 = u32::MAX;
+
+#[derive(Default)]
+pub struct Staging {
+    /// Where each connection's entry is, by slot.
+    entry_of_slot: Vec<u32>,
+    entries: Vec<Entry>,
+    used: usize,
+    /// Some body is only noted as a range of the read buffer.
+    references: bool,
+}
+
+#[derive(Default)]
+pub struct Entry {
+    connection: Option<Arc<Connection>>,
+    /// Lines and small bodies.
+    bytes: Vec<u8>,
+    /// Empty as long as everything is in `bytes`.
+    pieces: Vec<Piece>,
+    /// How much of `bytes` the pieces cover.
+    covered: usize,
+    messages: u64,
+    message_bytes: u64,
+    /// The slot of the connection that published the last message in here.
+    publisher: Option<usize>,
+}
+
+enum Piece {
+    Staged(Range<usize>),
+    Read(Range<usize>),
+}
+
+impl Entry {
+    /// Where protocol lines are appended.
+    #[inline]
+    pub fn line(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Adds the body of a message: `range` of `buffer`, with the CR LF that stands behind it there. True when it was not copied.
+    #[inline]
+    fn body(&mut self, publisher: usize, buffer: &[u8], range: Range<usize>) -> bool {
+        self.publisher = Some(publisher);
+        self.messages += 1;
+        self.message_bytes += range.len() as u64;
+        let with_end = range.start..range.end + 2;
+        if range.len() < BODY_BY_REFERENCE_BYTES_MIN {
+            self.bytes.extend_from_slice(&buffer[with_end]);
+            false
+        } else {
+            self.pieces
+                .push(Piece::Staged(self.covered..self.bytes.len()));
+            self.covered = self.bytes.len();
+            self.pieces.push(Piece::Read(with_end));
+            true
+        }
+    }
+
+    fn reset(&mut self) {
+        self.connection = None;
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
+        self.pieces.clear();
+        self.covered = 0;
+        self.messages = 0;
+        self.message_bytes = 0;
+        self.publisher = None;
+    }
+}
+
+/// What a flush left for the worker to see to.
+pub struct Followup {
+    pub connection: Arc<Connection>,
+    pub flushed: Flushed,
+    /// Who published to it last, to be slowed down if it is far behind.
+    pub publisher: Option<usize>,
+}
+
+impl Staging {
+    /// The entry of a connection in the present read.
+    #[inline]
+    pub fn entry(&mut self, connection: &Arc<Connection>) -> &mut Entry {
+        let slot = connection.slot;
+        if slot >= self.entry_of_slot.len() {
+            self.entry_of_slot.resize(slot + 1, NOT_STAGED);
+        }
+        let mut position = self.entry_of_slot[slot];
+        if position == NOT_STAGED {
+            position = self.begin(connection);
+        }
+        &mut self.entries[position as usize]
+    }
+
+    #[cold]
+    fn begin(&mut self, connection: &Arc<Connection>) -> u32 {
+        if self.used == self.entries.len() {
+            self.entries.push(Entry::default());
+        }
+        let position = self.used as u32;
+        self.entries[self.used].connection = Some(Arc::clone(connection));
+        self.entry_of_slot[connection.slot] = position;
+        self.used += 1;
+        position
+    }
+
+    /// Stages one delivery: its line, and the body from where it is in `buffer`.
+    #[inline]
+    pub fn deliver(
+        &mut self,
+        receiver: &Arc<Connection>,
+        publisher: &Connection,
+        publish: &Publish<'_>,
+        sid: &[u8],
+        buffer: &[u8],
+    ) {
+        let body_offset = publish.body.as_ptr() as usize - buffer.as_ptr() as usize;
+        let takes_headers = receiver.takes_headers();
+        let entry = self.entry(receiver);
+        let skipped = encoder::delivery_line(entry.line(), publish, sid, takes_headers);
+        let range = body_offset + skipped..body_offset + publish.body.len();
+        let by_reference = entry.body(publisher.slot, buffer, range);
+        self.references |= by_reference;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Whether what is staged must be handed over before the next read: it points into the read buffer, or it is much already.
+    pub fn is_due(&self) -> bool {
+        self.references
+            || self.used > DIRECT_WRITES_MAX
+            || self.entries[..self.used]
+                .iter()
+                .any(|entry| entry.bytes.len() >= HAND_OVER_BYTES)
+    }
+
+    /// Hands everything over. `buffer` is the read buffer the entries point into. What needs the owner's care goes to `followups`.
+    pub fn flush(&mut self, buffer: &[u8], now_ms: u64, followups: &mut Vec<Followup>) {
+        let direct = self.used <= DIRECT_WRITES_MAX;
+        for entry in &mut self.entries[..self.used] {
+            let connection = entry
+                .connection
+                .take()
+                .expect("a used entry has a connection");
+            self.entry_of_slot[connection.slot] = NOT_STAGED;
+            if entry.messages > 0 {
+                connection
+                    .traffic
+                    .add_out(entry.messages, entry.message_bytes);
+            }
+            let flushed = if direct {
+                deliver(entry, &connection, buffer, now_ms)
+            } else {
+                match connection.outbox.queue_for_owner(collect(entry, buffer)) {
+                    Flushed::Settled => Flushed::HandOver,
+                    other => other,
+                }
+            };
+            let publisher = entry.publisher;
+            entry.reset();
+            if flushed != Flushed::Settled
+                || connection.outbox.pending_bytes()
+                    > connection.outbox.pending_bytes_max() / STALL_SOFT_PART
+            {
+                followups.push(Followup {
+                    connection,
+                    flushed,
+                    publisher,
+                });
+            }
+        }
+        self.used = 0;
+        self.references = false;
+    }
+}
+
+fn deliver(entry: &Entry, connection: &Connection, buffer: &[u8], now_ms: u64) -> Flushed {
+    if entry.pieces.is_empty() {
+        return connection
+            .outbox
+            .deliver(&[IoSlice::new(&entry.bytes)], now_ms);
+    }
+    let mut slices = Vec::with_capacity(entry.pieces.len() + 1);
+    for piece in &entry.pieces {
+        slices.push(match piece {
+            Piece::Staged(range) => IoSlice::new(&entry.bytes[range.clone()]),
+            Piece::Read(range) => IoSlice::new(&buffer[range.clone()]),
+        });
+    }
+    if entry.covered < entry.bytes.len() {
+        slices.push(IoSlice::new(&entry.bytes[entry.covered..]));
+    }
+    connection.outbox.deliver(&slices, now_ms)
+}
+
+fn collect(entry: &mut Entry, buffer: &[u8]) -> Vec<u8> {
+    if entry.pieces.is_empty() {
+        return std::mem::take(&mut entry.bytes);
+    }
+    let mut bytes = Vec::new();
+    for piece in &entry.pieces {
+        match piece {
+            Piece::Staged(range) => bytes.extend_from_slice(&entry.bytes[range.clone()]),
+            Piece::Read(range) => bytes.extend_from_slice(&buffer[range.clone()]),
+        }
+    }
+    bytes.extend_from_slice(&entry.bytes[entry.covered..]);
+    bytes
+}

@@ -1,0 +1,45 @@
+//! Deadlines of one worker's connections, nearest first.
+//!
+//! A deadline is never taken back: when it comes, the session looks whether it still matters.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// The client must have said CONNECT (and, where nothing is required, at least something).
+    Handshake,
+    /// Time for a PING, or to find that the last ones were not answered.
+    Ping,
+    /// The connection is closing and must be gone by now.
+    Close,
+}
+
+#[derive(Debug, Default)]
+pub struct Timers {
+    heap: BinaryHeap<Reverse<(u64, usize, u64, Timer)>>,
+}
+
+impl Timers {
+    pub fn add(&mut self, due_ms: u64, slot: usize, connection_id: u64, timer: Timer) {
+        self.heap
+            .push(Reverse((due_ms, slot, connection_id, timer)));
+    }
+
+    /// Milliseconds until the next deadline.
+    pub fn wait_ms(&self, now_ms: u64) -> Option<u64> {
+        self.heap
+            .peek()
+            .map(|Reverse((due_ms, ..))| due_ms.saturating_sub(now_ms))
+    }
+
+    /// The next deadline that has come: slot, connection id and kind.
+    pub fn pop_due(&mut self, now_ms: u64) -> Option<(usize, u64, Timer)> {
+        let Reverse((due_ms, ..)) = self.heap.peek()?;
+        if *due_ms > now_ms {
+            return None;
+        }
+        let Reverse((_, slot, connection_id, timer)) = self.heap.pop()?;
+        Some((slot, connection_id, timer))
+    }
+}

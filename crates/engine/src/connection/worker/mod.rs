@@ -1,0 +1,409 @@
+//! A worker thread: polls its sockets, reads, lets sessions work, hands over what they staged.
+//!
+//! Each turn: wait for events → letters from other threads → one turn of reading per ready connection (`reading`) → what was staged is
+//! handed over (`delivery`) → deadlines (`upkeep`). Everything shared is touched per read or per turn and not per message.
+
+mod delivery;
+mod reading;
+mod upkeep;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ahash::AHashMap;
+use mio::net::TcpStream;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+use super::closed_reason::ClosedReason;
+use super::listener::{Listener, LISTENER_TOKEN};
+use super::mailbox::Letter;
+use super::outbox::Flushed;
+use super::session::{Context, Next, Session};
+use super::staging::{Followup, Staging};
+use super::timers::{Timer, Timers};
+use super::Connection;
+use crate::config::{CLOSE_DEADLINE_MS, READ_BUFFER_BYTES, STALL_SOFT_MS};
+use crate::engine::Shared;
+use crate::identity;
+use crate::random::Random;
+use crate::routing::router::Router;
+
+pub const WAKER_TOKEN: Token = Token(usize::MAX - 1);
+
+/// Events taken from the poll at once.
+const EVENTS_PER_POLL: usize = 1024;
+
+/// An idle worker looks around this often: for write deadlines, and to let go of outdated routes.
+const SWEEP_MS: u64 = 250;
+
+pub struct Worker {
+    index: usize,
+    poll: Poll,
+    listener: Option<Listener>,
+    members: AHashMap<usize, Member>,
+    core: Core,
+    read_buffer: Vec<u8>,
+    timers: Timers,
+    /// Connections with bytes to read.
+    ready: VecDeque<usize>,
+    /// Publishers that wait for a receiver to catch up.
+    stalled: Vec<usize>,
+    next_sweep_ms: u64,
+}
+
+/// What sessions work with.
+struct Core {
+    shared: Arc<Shared>,
+    router: Router,
+    staging: Staging,
+    followups: Vec<Followup>,
+    now_ms: u64,
+}
+
+/// A connection of this worker.
+struct Member {
+    session: Session,
+    socket: Arc<TcpStream>,
+    /// In `ready` already.
+    queued: bool,
+    stall: Option<Stall>,
+    /// Set when it is being closed: what comes in is read and dropped.
+    closing: Option<ClosedReason>,
+}
+
+struct Stall {
+    receiver: Arc<Connection>,
+    until_ms: u64,
+}
+
+impl Worker {
+    pub fn new(index: usize, poll: Poll, listener: Option<Listener>, shared: Arc<Shared>) -> Self {
+        let seed = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(index as u64 + 1)
+            ^ u64::from(std::process::id())
+            ^ shared.clock.now_micros();
+        Self {
+            index,
+            poll,
+            listener,
+            members: AHashMap::new(),
+            core: Core {
+                router: Router::new(Arc::clone(&shared), Random::seeded(seed)),
+                staging: Staging::default(),
+                followups: Vec::new(),
+                now_ms: shared.clock.now_ms(),
+                shared,
+            },
+            read_buffer: vec![0; READ_BUFFER_BYTES],
+            timers: Timers::default(),
+            ready: VecDeque::new(),
+            stalled: Vec::new(),
+            next_sweep_ms: 0,
+        }
+    }
+
+    /// Runs until the engine shuts down.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_POLL);
+        loop {
+            match self.poll.poll(&mut events, Some(self.wait())) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            self.core.now_ms = self.core.shared.clock.now_ms();
+            for event in &events {
+                match event.token() {
+                    WAKER_TOKEN => {
+                        if self.read_letters() {
+                            return Ok(());
+                        }
+                    }
+                    LISTENER_TOKEN => self.accept(),
+                    Token(slot) => self.note_event(slot, event),
+                }
+            }
+            for _ in 0..self.ready.len() {
+                let Some(slot) = self.ready.pop_front() else {
+                    break;
+                };
+                self.take_turn(slot);
+            }
+            self.hand_over(&[]);
+            self.retry_stalled();
+            self.run_timers();
+            self.sweep();
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        if !self.ready.is_empty() {
+            return Duration::ZERO;
+        }
+        if !self.stalled.is_empty() {
+            return Duration::from_millis(STALL_SOFT_MS);
+        }
+        let accept_ms = self
+            .listener
+            .as_ref()
+            .and_then(|listener| listener.retry_in_ms(self.core.now_ms));
+        let wait_ms = [self.timers.wait_ms(self.core.now_ms), accept_ms]
+            .into_iter()
+            .flatten()
+            .fold(SWEEP_MS, u64::min);
+        Duration::from_millis(wait_ms)
+    }
+
+    fn note_event(&mut self, slot: usize, event: &mio::event::Event) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        if event.is_writable() {
+            let flushed = member.session.connection.outbox.writable(self.core.now_ms);
+            if flushed != Flushed::Settled {
+                let connection = Arc::clone(&member.session.connection);
+                self.core.followups.push(Followup {
+                    connection,
+                    flushed,
+                    publisher: None,
+                });
+                self.follow_up();
+            }
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.make_ready(slot);
+        }
+    }
+
+    fn make_ready(&mut self, slot: usize) {
+        if let Some(member) = self.members.get_mut(&slot) {
+            if !member.queued {
+                member.queued = true;
+                self.ready.push_back(slot);
+            }
+        }
+    }
+
+    /// Returns true when the worker must end.
+    fn read_letters(&mut self) -> bool {
+        let shared = Arc::clone(&self.core.shared);
+        for letter in shared.take_letters(self.index) {
+            match letter {
+                Letter::Accepted(connection, socket) => self.admit(connection, socket),
+                Letter::Flush {
+                    slot,
+                    connection_id,
+                } => {
+                    if let Some(member) = self.member(slot, connection_id) {
+                        let connection = Arc::clone(&member.session.connection);
+                        let flushed = connection.outbox.flush(self.core.now_ms);
+                        self.core.followups.push(Followup {
+                            connection,
+                            flushed,
+                            publisher: None,
+                        });
+                        self.follow_up();
+                    }
+                }
+                Letter::Lost {
+                    slot,
+                    connection_id,
+                    reason,
+                } => {
+                    if self.member(slot, connection_id).is_some() {
+                        self.end(slot, reason);
+                    }
+                }
+                Letter::Close {
+                    slot,
+                    connection_id,
+                    reason,
+                } => {
+                    if self.member(slot, connection_id).is_some() {
+                        self.begin_close(slot, reason);
+                    }
+                }
+                Letter::Ended {
+                    slot,
+                    connection_id,
+                } => {
+                    if let Some(member) = self.member(slot, connection_id) {
+                        member.session.forget_ended();
+                    }
+                }
+                Letter::Verdict {
+                    slot,
+                    connection_id,
+                    verdict,
+                } => {
+                    let Some(member) = self.members.get_mut(&slot) else {
+                        continue;
+                    };
+                    if member.session.connection.id != connection_id || !member.session.is_waiting()
+                    {
+                        continue;
+                    }
+                    let next = member.session.decide(verdict, &mut self.core.context());
+                    self.hand_over(&[]);
+                    match next {
+                        Some(Next::Close(reason)) => self.begin_close(slot, reason),
+                        _ => self.resume(slot),
+                    }
+                }
+                Letter::StopAccepting => self.listener = None,
+                Letter::LameDuck => self.announce_lame_duck(),
+                Letter::Shutdown => {
+                    self.listener = None;
+                    self.end_all();
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn member(&mut self, slot: usize, connection_id: u64) -> Option<&mut Member> {
+        self.members
+            .get_mut(&slot)
+            .filter(|member| member.session.connection.id == connection_id)
+    }
+
+    fn accept(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.accept_all(&self.core.shared, self.core.now_ms);
+        }
+    }
+
+    /// A new connection of this worker: say INFO and start its clocks.
+    fn admit(&mut self, connection: Arc<Connection>, socket: Arc<TcpStream>) {
+        let slot = connection.slot;
+        let shared = &self.core.shared;
+        let over_limit = shared.connection_count() > shared.options.max_connections;
+        let nonce = if shared.options.nonce {
+            identity::nonce().unwrap_or_default()
+        } else {
+            String::new()
+        };
+        let session = Session::new(Arc::clone(&connection), shared, nonce);
+        let registered = self.poll.registry().register(
+            &mut SourceFd(&socket.as_raw_fd()),
+            Token(slot),
+            Interest::READABLE | Interest::WRITABLE,
+        );
+        shared
+            .events
+            .debug(|| format!("{} - Client connection created", connection.label()));
+        let timeout_ms = if shared.options.auth_required {
+            shared.options.auth_timeout_ms
+        } else {
+            shared.options.handshake_timeout_ms
+        };
+        self.members.insert(
+            slot,
+            Member {
+                session,
+                socket,
+                queued: false,
+                stall: None,
+                closing: None,
+            },
+        );
+        if registered.is_err() {
+            return self.end(slot, ClosedReason::ReadError);
+        }
+        let member = self.members.get_mut(&slot).expect("just inserted");
+        member.session.greet(&mut self.core.context());
+        if over_limit {
+            member.session.refuse_connection(&mut self.core.context());
+            self.hand_over(&[]);
+            return self.begin_close(slot, ClosedReason::MaximumConnectionsExceeded);
+        }
+        self.hand_over(&[]);
+        let now_ms = self.core.now_ms;
+        self.timers
+            .add(now_ms + timeout_ms, slot, connection.id, Timer::Handshake);
+        self.start_pings(slot);
+    }
+
+    fn start_pings(&mut self, slot: usize) {
+        if let Some(member) = self.members.get_mut(&slot) {
+            let due_ms = member.session.plan_first_ping(&mut self.core.context());
+            let id = member.session.connection.id;
+            self.timers.add(due_ms, slot, id, Timer::Ping);
+        }
+    }
+
+    fn announce_lame_duck(&mut self) {
+        for member in self.members.values() {
+            let connection = &member.session.connection;
+            if connection.takes_information() {
+                let mut information = self.core.shared.information(connection);
+                information.ldm = true;
+                information.write(self.core.staging.entry(connection).line());
+            }
+        }
+        self.hand_over(&[]);
+    }
+
+    /// Lets what is pending leave, then closes: the writing side first, so that a last error line is not lost to a reset.
+    fn begin_close(&mut self, slot: usize, reason: ClosedReason) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        if member.closing.is_some() {
+            return;
+        }
+        member.closing = Some(reason);
+        member.stall = None;
+        member.session.drop_subscriptions();
+        member.session.input.clear();
+        let connection = &member.session.connection;
+        connection.outbox.end_when_drained(self.core.now_ms);
+        let due_ms = self.core.now_ms + CLOSE_DEADLINE_MS;
+        self.timers.add(due_ms, slot, connection.id, Timer::Close);
+        self.make_ready(slot);
+    }
+
+    /// The connection is over.
+    fn end(&mut self, slot: usize, reason: ClosedReason) {
+        let Some(mut member) = self.members.remove(&slot) else {
+            return;
+        };
+        let reason = member.closing.unwrap_or(reason);
+        member.session.drop_subscriptions();
+        let connection = &member.session.connection;
+        connection.outbox.abort();
+        // It fails only if it was never registered.
+        let _ = self
+            .poll
+            .registry()
+            .deregister(&mut SourceFd(&member.socket.as_raw_fd()));
+        self.core.shared.forget_connection(connection, reason);
+    }
+
+    fn end_all(&mut self) {
+        let slots: Vec<usize> = self.members.keys().copied().collect();
+        for slot in slots {
+            let connection = Arc::clone(&self.members[&slot].session.connection);
+            connection.outbox.flush(self.core.now_ms);
+            self.end(slot, ClosedReason::ServerShutdown);
+        }
+        self.core
+            .shared
+            .events
+            .debug(|| format!("worker {} ended", self.index));
+    }
+}
+
+impl Core {
+    fn context(&mut self) -> Context<'_> {
+        Context {
+            shared: &self.shared,
+            router: &mut self.router,
+            staging: &mut self.staging,
+            now_ms: self.now_ms,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Deadlines of connections, and what a worker looks after now and then.
+
+use super::{Worker, SWEEP_MS};
+use crate::connection::closed_reason::ClosedReason;
+use crate::connection::session::Tick;
+use crate::connection::timers::Timer;
+
+impl Worker {
+    pub(super) fn run_timers(&mut self) {
+        while let Some((slot, connection_id, timer)) = self.timers.pop_due(self.core.now_ms) {
+            let Some(member) = self.members.get_mut(&slot) else {
+                continue;
+            };
+            if member.session.connection.id != connection_id {
+                continue;
+            }
+            match timer {
+                Timer::Close => {
+                    if let Some(reason) = member.closing {
+                        self.end(slot, reason);
+                    }
+                }
+                _ if member.closing.is_some() => {}
+                Timer::Handshake => {
+                    let due = member.session.handshake_due(&mut self.core.context());
+                    self.hand_over(&[]);
+                    if let Some(reason) = due {
+                        self.begin_close(slot, reason);
+                    }
+                }
+                Timer::Ping => {
+                    if !member.session.ping_is_due(self.core.now_ms) {
+                        continue;
+                    }
+                    let tick = member.session.tick(&mut self.core.context());
+                    self.hand_over(&[]);
+                    match tick {
+                        Tick::Again { due_ms } => {
+                            self.timers.add(due_ms, slot, connection_id, Timer::Ping);
+                        }
+                        Tick::Close(reason) => self.begin_close(slot, reason),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is looked after now and then: write deadlines and outdated routes.
+    pub(super) fn sweep(&mut self) {
+        if self.core.now_ms < self.next_sweep_ms {
+            return;
+        }
+        self.next_sweep_ms = self.core.now_ms + SWEEP_MS;
+        self.core.router.forget_outdated();
+        if let Some(listener) = &mut self.listener {
+            listener.accept_all(&self.core.shared, self.core.now_ms);
+        }
+        let deadline_ms = self.core.shared.options.write_deadline_ms;
+        let late: Vec<usize> = self
+            .members
+            .values()
+            .map(|member| &member.session.connection)
+            .filter(|connection| {
+                let since_ms = connection.outbox.blocked_since_ms();
+                since_ms > 0 && self.core.now_ms.saturating_sub(since_ms) > deadline_ms
+            })
+            .map(|connection| connection.slot)
+            .collect();
+        for slot in late {
+            let connection = &self.members[&slot].session.connection;
+            self.core.shared.report_write_deadline(connection);
+            self.end(slot, ClosedReason::SlowConsumerWriteDeadline);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Everything the engine can refuse or fail at, as a closed list.
+
+use std::fmt;
+use std::io;
+
+#[derive(Debug)]
+pub enum EngineError {
+    /// Options that contradict each other or are no JSON object of options. Is returned when an engine is made.
+    Options(String),
+    /// The address to listen on is taken, or not ours. Is returned when an engine is made.
+    Listen { address: String, cause: io::Error },
+    /// The operating system refused a poll, a thread or random bytes. Is returned when an engine is made or started.
+    System {
+        what: &'static str,
+        cause: io::Error,
+    },
+    /// A load could not be run. Is returned by the load generator.
+    Load(String),
+}
+
+impl EngineError {
+    /// A stable name for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Options(_) => "options",
+            Self::Listen { .. } => "listen",
+            Self::System { .. } => "system",
+            Self::Load(_) => "load",
+        }
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Options(reason) => write!(formatter, "engine options: {reason}"),
+            Self::Listen { address, cause } => write!(formatter, "listen tcp {address}: {cause}"),
+            Self::System { what, cause } => write!(formatter, "{what}: {cause}"),
+            Self::Load(reason) => write!(formatter, "{reason}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}

@@ -1,0 +1,31 @@
+//! Jetlake's data plane: everything that happens once per message. No Python in here.
+//!
+//! # Layout
+//! - `engine` starts the workers and holds what they share; `config` its options and limits; `error` everything it can refuse.
+//! - `connection` is sockets and sessions: `listener` accepts, `worker` polls and reads, `session` converses, `staging` gathers the
+//!   deliveries of one read, `outbox` writes them.
+//! - `wire` is the protocol as bytes: `parser`, `operation`, `encoder`, and `reply` for the client's side.
+//! - `routing` finds receivers: `subject`, `tree`, `cache`, `router`; an `account` is one subject space.
+//! - `events` is what Python hears; `statistics` what monitoring shows; `load` is the load generator behind `jetlake bench`.
+//! - `clock`, `random`, `identity` are the small things the rest takes for granted.
+//!
+//! # The path of one message
+//! 1. `connection::worker` reads up to 128 KB from a socket.
+//! 2. `wire::parser` finds one `PUB` in it and borrows its parts.
+//! 3. `connection::session` checks what this client may do.
+//! 4. `routing::router` looks the receivers up in the worker's `cache`, or in the account's `tree`.
+//! 5. `connection::staging` takes one `MSG` line per receiver, and a copy of the body or only its place in the read buffer.
+//! 6. After the whole read, `connection::outbox` writes each receiver's bytes with one system call.
+
+pub mod clock;
+pub mod config;
+pub mod connection;
+pub mod engine;
+pub mod error;
+pub mod events;
+pub mod identity;
+pub mod load;
+pub mod random;
+pub mod routing;
+pub mod statistics;
+pub mod wire;

@@ -1,0 +1,20 @@
+//! The load generator behind `jetlake bench`: plain blocking clients on threads, written over the engine's own wire code.
+//!
+//! It speaks to any NATS server, so that both sides of a comparison see the same load. `plan` is what is asked for and what was measured,
+//! `client` one connection, `workload` what the connections do, `latency` how long messages took.
+
+mod client;
+mod latency;
+mod plan;
+mod workload;
+
+pub use plan::{Figures, Plan};
+
+use crate::error::EngineError;
+
+/// Runs one plan (JSON) and returns its figures (JSON).
+pub fn run(plan: &[u8]) -> Result<Vec<u8>, EngineError> {
+    let plan = Plan::from_json(plan)?;
+    let figures = workload::run(&plan)?;
+    Ok(serde_json::to_vec(&figures).expect("numbers always serialise"))
+}

@@ -1,0 +1,8 @@
+//! Who gets a message: subjects, the tree of subscriptions of an account, and the router that walks from one to the other.
+
+pub mod account;
+pub mod cache;
+pub mod router;
+pub mod subject;
+pub mod subscription;
+pub mod tree;

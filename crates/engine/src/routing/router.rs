@@ -1,0 +1,177 @@
+//! From a publish to its receivers: the step that every message takes once.
+//!
+//! No allocation and no lock happens here on the common path: the routes come from the worker's cache, the deliveries go into its staging.
+
+use std::sync::Arc;
+
+use super::account::Account;
+use super::cache::RouteCache;
+use super::subscription::{Admission, Subscription};
+use super::tree::QueueGroup;
+use crate::connection::mailbox::Letter;
+use crate::connection::staging::Staging;
+use crate::connection::trace;
+use crate::connection::Connection;
+use crate::engine::Shared;
+use crate::random::Random;
+use crate::wire::{encoder, Publish};
+
+/// What a worker routes with. Belongs to one thread.
+pub struct Router {
+    shared: Arc<Shared>,
+    /// One cache per account, by the account's index.
+    caches: Vec<RouteCache>,
+    random: Random,
+}
+
+/// Who publishes, as far as routing cares.
+pub struct Publisher<'a> {
+    pub connection: &'a Arc<Connection>,
+    pub account: &'a Arc<Account>,
+    pub echo: bool,
+    pub no_responders: bool,
+}
+
+impl Router {
+    pub fn new(shared: Arc<Shared>, random: Random) -> Self {
+        Self {
+            shared,
+            caches: Vec::new(),
+            random,
+        }
+    }
+
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// Delivers one message. `buffer` is the read buffer that `publish` borrows from.
+    #[inline]
+    pub fn publish(
+        &mut self,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        buffer: &[u8],
+        staging: &mut Staging,
+    ) {
+        if publisher.account.index >= self.caches.len() {
+            self.caches
+                .resize_with(publisher.account.index + 1, RouteCache::default);
+        }
+        let routes = self.caches[publisher.account.index].find(publisher.account, publish.subject);
+        let mut deliveries = 0;
+        for subscription in &routes.plain {
+            deliveries += u32::from(deliver(
+                &self.shared,
+                publisher,
+                subscription,
+                publish,
+                buffer,
+                staging,
+            ));
+        }
+        for group in &routes.groups {
+            let start = self.random.below(group.members.len());
+            deliveries += u32::from(deliver_to_one(
+                &self.shared,
+                publisher,
+                group,
+                start,
+                publish,
+                buffer,
+                staging,
+            ));
+        }
+        if deliveries == 0 && publisher.no_responders {
+            if let Some(reply) = publish.reply {
+                answer_no_responders(publisher, reply, publish.subject, staging);
+            }
+        }
+    }
+
+    /// Lets go of routes that no longer hold.
+    pub fn forget_outdated(&mut self) {
+        for (cache, account) in self.caches.iter_mut().zip(&self.shared.accounts()) {
+            cache.forget_outdated(account);
+        }
+    }
+}
+
+/// One member of the group gets the message: a random one, or the next that takes it.
+fn deliver_to_one(
+    shared: &Shared,
+    publisher: &Publisher<'_>,
+    group: &QueueGroup,
+    start: usize,
+    publish: &Publish<'_>,
+    buffer: &[u8],
+    staging: &mut Staging,
+) -> bool {
+    let (before, from_start) = group.members.split_at(start);
+    from_start
+        .iter()
+        .chain(before)
+        .any(|member| deliver(shared, publisher, member, publish, buffer, staging))
+}
+
+#[inline]
+fn deliver(
+    shared: &Shared,
+    publisher: &Publisher<'_>,
+    subscription: &Arc<Subscription>,
+    publish: &Publish<'_>,
+    buffer: &[u8],
+    staging: &mut Staging,
+) -> bool {
+    let receiver = &subscription.connection;
+    if !publisher.echo && receiver.id == publisher.connection.id {
+        return false;
+    }
+    let admission = subscription.admit();
+    if admission == Admission::Ended {
+        return false;
+    }
+    staging.deliver(
+        receiver,
+        publisher.connection,
+        publish,
+        &subscription.sid,
+        buffer,
+    );
+    if shared.events.is_tracing() {
+        trace::delivery(shared, subscription, publish);
+    }
+    if admission == Admission::DeliverLast {
+        publisher.account.unsubscribe(subscription);
+        shared.send(
+            receiver.worker,
+            Letter::Ended {
+                slot: receiver.slot,
+                connection_id: receiver.id,
+            },
+        );
+    }
+    true
+}
+
+/// Tells a requester at once that nobody will answer, if it listens on its reply subject itself.
+fn answer_no_responders(
+    publisher: &Publisher<'_>,
+    reply: &[u8],
+    subject: &[u8],
+    staging: &mut Staging,
+) {
+    let (routes, _) = publisher.account.find(reply);
+    let own = routes.plain.iter().find(|subscription| {
+        subscription.connection.id == publisher.connection.id && !subscription.has_ended()
+    });
+    // It does not count as a delivery: nobody published it.
+    if let Some(subscription) = own {
+        encoder::no_responders(
+            staging.entry(publisher.connection).line(),
+            reply,
+            &subscription.sid,
+            subject,
+        );
+    }
+}

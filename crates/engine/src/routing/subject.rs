@@ -1,0 +1,97 @@
+//! The rules of subjects: tokens between dots, `*` for one token, `>` for the rest.
+//!
+//! Wildcards count only as whole tokens: `foo*` is a literal. Any byte but white space may stand in a token.
+
+const SEPARATOR: u8 = b'.';
+
+/// The tokens of a subject.
+pub fn tokens(subject: &[u8]) -> impl Iterator<Item = &[u8]> {
+    subject.split(|byte| *byte == SEPARATOR)
+}
+
+/// Whether a subscription may name this subject: no empty token, and `>` only at the end.
+pub fn is_valid_subscription(subject: &[u8]) -> bool {
+    let mut full_wildcard_seen = false;
+    for token in tokens(subject) {
+        if token.is_empty() || full_wildcard_seen {
+            return false;
+        }
+        full_wildcard_seen = token == b">";
+    }
+    true
+}
+
+/// Whether this names exactly one subject: no empty token and no wildcard token.
+pub fn is_literal(subject: &[u8]) -> bool {
+    tokens(subject).all(|token| !token.is_empty() && token != b"*" && token != b">")
+}
+
+/// Whether some token is empty; such a subject reaches nobody.
+pub fn has_empty_token(subject: &[u8]) -> bool {
+    tokens(subject).any(<[u8]>::is_empty)
+}
+
+pub fn token_count(subject: &[u8]) -> usize {
+    tokens(subject).count()
+}
+
+/// A subject as Go's `%q` prints it: in double quotes, with what is not printable escaped. Error texts quote subjects this way.
+pub fn quoted(subject: &[u8]) -> String {
+    let mut text = String::with_capacity(subject.len() + 2);
+    text.push('"');
+    for chunk in subject.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '"' => text.push_str("\\\""),
+                '\\' => text.push_str("\\\\"),
+                '\u{07}' => text.push_str("\\a"),
+                '\u{08}' => text.push_str("\\b"),
+                '\u{0b}' => text.push_str("\\v"),
+                '\u{0c}' => text.push_str("\\f"),
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                control if control.is_control() && (control as u32) < 0x80 => {
+                    text.push_str(&format!("\\x{:02x}", control as u32));
+                }
+                control if control.is_control() => {
+                    text.push_str(&format!("\\u{:04x}", control as u32));
+                }
+                printable => text.push(printable),
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_count_only_as_whole_tokens() {
+        assert!(is_valid_subscription(b"foo.*.bar.>"));
+        assert!(!is_valid_subscription(b"foo.>.bar"));
+        assert!(is_literal(b"foo*.>bar"));
+        assert!(!is_literal(b"foo.*"));
+    }
+
+    #[test]
+    fn empty_tokens_are_invalid_everywhere() {
+        for subject in [&b""[..], b".", b".a", b"a.", b"a..b"] {
+            assert!(!is_valid_subscription(subject), "{subject:?}");
+            assert!(!is_literal(subject), "{subject:?}");
+            assert!(has_empty_token(subject), "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_follow_go() {
+        assert_eq!(quoted(b"a.b"), "\"a.b\"");
+        assert_eq!(quoted(b"a\"\\\x00\xff"), "\"a\\\"\\\\\\x00\\xff\"");
+    }
+}

@@ -1,0 +1,228 @@
+//! The subscriptions of one account as a tree of tokens, so that a subject finds its receivers by walking its own tokens.
+//!
+//! Invariant: a node without subscriptions and without children does not exist, so the tree is never larger than what is subscribed.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+
+use super::subject;
+use super::subscription::Subscription;
+
+/// Who gets a message on one subject: every plain subscription, and one member of each queue group.
+#[derive(Default)]
+pub struct Routes {
+    pub plain: Vec<Arc<Subscription>>,
+    pub groups: Vec<QueueGroup>,
+}
+
+pub struct QueueGroup {
+    pub name: Box<[u8]>,
+    pub members: Vec<Arc<Subscription>>,
+}
+
+#[derive(Default)]
+pub struct SubscriptionTree {
+    root: Node,
+    count: usize,
+}
+
+#[derive(Default)]
+struct Node {
+    literal: AHashMap<Box<[u8]>, Node>,
+    /// What continues behind a `*`.
+    star: Option<Box<Node>>,
+    /// What ends in `>` here.
+    rest: Option<Box<Leaf>>,
+    /// What ends here.
+    leaf: Leaf,
+}
+
+#[derive(Default)]
+struct Leaf {
+    plain: Vec<Arc<Subscription>>,
+    groups: Vec<QueueGroup>,
+}
+
+impl SubscriptionTree {
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Adds a subscription whose subject was found valid.
+    pub fn insert(&mut self, subscription: Arc<Subscription>) {
+        let path = Arc::clone(&subscription);
+        let mut node = &mut self.root;
+        for token in subject::tokens(&path.subject) {
+            match token {
+                b">" => {
+                    node.rest.get_or_insert_default().add(subscription);
+                    self.count += 1;
+                    return;
+                }
+                b"*" => node = node.star.get_or_insert_default(),
+                literal => {
+                    // Looked up first, because the common case must not copy the token.
+                    if !node.literal.contains_key(literal) {
+                        node.literal.insert(literal.into(), Node::default());
+                    }
+                    node = node.literal.get_mut(literal).expect("just inserted");
+                }
+            }
+        }
+        node.leaf.add(subscription);
+        self.count += 1;
+    }
+
+    /// Removes a subscription; false when it was not there.
+    pub fn remove(&mut self, subscription: &Arc<Subscription>) -> bool {
+        let tokens: Vec<&[u8]> = subject::tokens(&subscription.subject).collect();
+        let removed = self.root.remove(&tokens, subscription);
+        self.count -= usize::from(removed);
+        removed
+    }
+
+    /// Everybody who gets a message on this literal subject. Wildcards in it are taken as the characters they are.
+    pub fn find(&self, subject: &[u8]) -> Routes {
+        let mut routes = Routes::default();
+        if !subject::has_empty_token(subject) {
+            let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
+            self.root.collect(&tokens, &mut routes);
+        }
+        routes
+    }
+}
+
+impl Node {
+    fn collect(&self, tokens: &[&[u8]], routes: &mut Routes) {
+        let Some((first, behind)) = tokens.split_first() else {
+            self.leaf.collect(routes);
+            return;
+        };
+        if let Some(rest) = &self.rest {
+            rest.collect(routes);
+        }
+        if let Some(star) = &self.star {
+            star.collect(behind, routes);
+        }
+        if let Some(literal) = self.literal.get(*first) {
+            literal.collect(behind, routes);
+        }
+    }
+
+    fn remove(&mut self, tokens: &[&[u8]], subscription: &Arc<Subscription>) -> bool {
+        let Some((first, behind)) = tokens.split_first() else {
+            return self.leaf.remove(subscription);
+        };
+        match *first {
+            b">" => {
+                let Some(rest) = &mut self.rest else {
+                    return false;
+                };
+                let removed = rest.remove(subscription);
+                if rest.is_empty() {
+                    self.rest = None;
+                }
+                removed
+            }
+            b"*" => {
+                let Some(star) = &mut self.star else {
+                    return false;
+                };
+                let removed = star.remove(behind, subscription);
+                if star.is_empty() {
+                    self.star = None;
+                }
+                removed
+            }
+            literal => {
+                let Some(node) = self.literal.get_mut(literal) else {
+                    return false;
+                };
+                let removed = node.remove(behind, subscription);
+                if node.is_empty() {
+                    self.literal.remove(literal);
+                }
+                removed
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.literal.is_empty()
+            && self.star.is_none()
+            && self.rest.is_none()
+            && self.leaf.is_empty()
+    }
+}
+
+impl Leaf {
+    fn add(&mut self, subscription: Arc<Subscription>) {
+        let Some(queue) = subscription.queue.clone() else {
+            self.plain.push(subscription);
+            return;
+        };
+        add_to_group(&mut self.groups, &queue, std::iter::once(subscription));
+    }
+
+    fn remove(&mut self, subscription: &Arc<Subscription>) -> bool {
+        let Some(queue) = &subscription.queue else {
+            return remove_from(&mut self.plain, subscription);
+        };
+        let Some(index) = self.groups.iter().position(|group| group.name == *queue) else {
+            return false;
+        };
+        let removed = remove_from(&mut self.groups[index].members, subscription);
+        if self.groups[index].members.is_empty() {
+            self.groups.swap_remove(index);
+        }
+        removed
+    }
+
+    fn collect(&self, routes: &mut Routes) {
+        routes.plain.extend(self.plain.iter().cloned());
+        for group in &self.groups {
+            // The same group name on another matching subject is the same group.
+            add_to_group(
+                &mut routes.groups,
+                &group.name,
+                group.members.iter().cloned(),
+            );
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.groups.is_empty()
+    }
+}
+
+fn add_to_group(
+    groups: &mut Vec<QueueGroup>,
+    name: &[u8],
+    members: impl Iterator<Item = Arc<Subscription>>,
+) {
+    match groups.iter_mut().find(|group| *group.name == *name) {
+        Some(group) => group.members.extend(members),
+        None => groups.push(QueueGroup {
+            name: name.into(),
+            members: members.collect(),
+        }),
+    }
+}
+
+fn remove_from(list: &mut Vec<Arc<Subscription>>, subscription: &Arc<Subscription>) -> bool {
+    match list
+        .iter()
+        .position(|other| Arc::ptr_eq(other, subscription))
+    {
+        Some(index) => {
+            list.swap_remove(index);
+            true
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

@@ -1,0 +1,99 @@
+//! The tree against the plain meaning of wildcards.
+
+use super::*;
+use crate::connection::outbox::Outbox;
+use crate::connection::Connection;
+use proptest::prelude::*;
+
+fn connection() -> Arc<Connection> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let socket = mio::net::TcpStream::connect(address).unwrap();
+    Arc::new(Connection::new(
+        1,
+        0,
+        0,
+        address,
+        Outbox::new(Arc::new(socket), 1024),
+    ))
+}
+
+fn subscription(
+    connection: &Arc<Connection>,
+    subject: &str,
+    queue: Option<&str>,
+) -> Arc<Subscription> {
+    Arc::new(Subscription::new(
+        Arc::clone(connection),
+        subject.as_bytes(),
+        queue.map(str::as_bytes),
+        b"1",
+    ))
+}
+
+fn matches(pattern: &[&str], tokens: &[&str]) -> bool {
+    match (pattern, tokens) {
+        ([], []) => true,
+        ([">"], [_, ..]) => true,
+        ([first, pattern @ ..], [token, tokens @ ..]) => {
+            (*first == "*" || first == token) && matches(pattern, tokens)
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn one_group_name_on_several_subjects_is_one_group() {
+    let connection = connection();
+    let mut tree = SubscriptionTree::default();
+    for subject in ["foo.*", "foo.>", "foo.bar"] {
+        tree.insert(subscription(&connection, subject, Some("q")));
+    }
+
+    let routes = tree.find(b"foo.bar");
+
+    assert_eq!(routes.groups.len(), 1);
+    assert_eq!(routes.groups[0].members.len(), 3);
+}
+
+#[test]
+fn a_subject_with_an_empty_token_reaches_nobody() {
+    let connection = connection();
+    let mut tree = SubscriptionTree::default();
+    tree.insert(subscription(&connection, ">", None));
+
+    assert!(tree.find(b"a..b").plain.is_empty());
+    assert_eq!(tree.find(b"a.b").plain.len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn the_tree_finds_exactly_what_matches_and_is_empty_in_the_end(
+        patterns in proptest::collection::vec("[ab*]([.][ab*]){0,2}([.]>)?|>", 1..20),
+        subject in "[abc]([.][abc]){0,3}",
+        removed in any::<proptest::sample::Index>(),
+    ) {
+        let connection = connection();
+        let mut tree = SubscriptionTree::default();
+        let mut all: Vec<_> = patterns.iter().map(|pattern| subscription(&connection, pattern, None)).collect();
+        for one in &all {
+            tree.insert(Arc::clone(one));
+        }
+        let gone = all.swap_remove(removed.index(all.len()));
+        prop_assert!(tree.remove(&gone));
+        prop_assert!(!tree.remove(&gone));
+
+        let tokens: Vec<&str> = subject.split('.').collect();
+        let expected = all.iter().filter(|one| {
+            let text = std::str::from_utf8(&one.subject).unwrap();
+            matches(&text.split('.').collect::<Vec<_>>(), &tokens)
+        }).count();
+        prop_assert_eq!(tree.find(subject.as_bytes()).plain.len(), expected);
+
+        for one in &all {
+            prop_assert!(tree.remove(one));
+        }
+        prop_assert!(tree.root.is_empty());
+        prop_assert_eq!(tree.count(), 0);
+    }
+}

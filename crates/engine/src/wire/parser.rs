@@ -1,0 +1,450 @@
+//! Bytes in, one operation out: the client protocol as a state machine without a socket.
+//!
+//! `parse` looks at the front of a buffer and says one of three things: here is an operation and how many bytes it took; more bytes are
+//! needed (a normal condition of a stream, so a value and not an error); or the client broke the protocol, and how. It keeps no state
+//! of its own: the bytes of an unfinished operation are its state, and their number is limited by `ParserLimits`.
+//!
+//! Invariant: `Step::Operation` consumes at least one byte and never more than the buffer holds, so a caller that loops always ends.
+
+use super::operation::{Operation, Publish};
+
+/// Blanks and junk that a line may carry on top of its arguments; the limit proper is on the arguments.
+const LINE_SLACK_BYTES: usize = 4096;
+
+/// Sizes have at most nine digits on the wire, so they always fit and never overflow.
+const SIZE_DIGITS_MAX: usize = 9;
+
+/// `HPUB subject reply header_size total_size` is the longest: one more is kept to notice a surplus.
+const ARGUMENTS_MAX: usize = 5;
+
+/// What one connection may send; set at the handshake, read for every operation.
+#[derive(Debug, Clone, Copy)]
+pub struct ParserLimits {
+    pub control_line_bytes_max: usize,
+    pub payload_bytes_max: usize,
+    /// Whether the client announced headers (and the server allows them): without, `HPUB` is refused.
+    pub headers: bool,
+}
+
+/// What the front of the buffer holds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    Operation {
+        operation: Operation<'a>,
+        consumed: usize,
+    },
+    /// Try again when the buffer holds at least this many bytes (counted from its front).
+    Incomplete {
+        bytes_needed: usize,
+    },
+    Refused(Refusal),
+}
+
+/// How a client broke the protocol. The session decides what is said and closes the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    UnknownOperation,
+    ControlLineTooLong,
+    PayloadTooLarge,
+    /// Wrong number of arguments or a size that is none: the reference server closes without a word.
+    BadArguments,
+    HeadersNotAnnounced,
+}
+
+type Parsed<'a> = Result<Step<'a>, Refusal>;
+
+/// Reads one operation from the front of `buffer`.
+pub fn parse<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Step<'a> {
+    match parse_operation(buffer, limits) {
+        Ok(step) => step,
+        Err(refusal) => Step::Refused(refusal),
+    }
+}
+
+fn parse_operation<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
+    let Some(&first) = buffer.first() else {
+        return Ok(Step::Incomplete { bytes_needed: 1 });
+    };
+    match first {
+        b'P' | b'p' => match buffer.get(1) {
+            Some(b'U' | b'u') => parse_publish(buffer, limits),
+            Some(b'I' | b'i') => parse_bare(buffer, b"PING", Operation::Ping, limits),
+            Some(b'O' | b'o') => parse_bare(buffer, b"PONG", Operation::Pong, limits),
+            Some(_) => Err(Refusal::UnknownOperation),
+            None => Ok(Step::Incomplete { bytes_needed: 2 }),
+        },
+        b'H' | b'h' => parse_header_publish(buffer, limits),
+        b'S' | b's' => parse_subscribe(buffer, limits),
+        b'U' | b'u' => parse_unsubscribe(buffer, limits),
+        b'C' | b'c' => parse_text(buffer, b"CONNECT", limits, Operation::Connect),
+        b'+' => parse_bare(buffer, b"+OK", Operation::Acknowledged, limits),
+        b'-' => parse_error(buffer, limits),
+        b'I' | b'i' => parse_text(buffer, b"INFO", limits, Operation::Information),
+        _ => Err(Refusal::UnknownOperation),
+    }
+}
+
+fn parse_publish<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
+    let line = match read_line(buffer, b"PUB", CarriageReturn::IsText, limits)? {
+        Line::Complete(line) => line,
+        Line::Incomplete(step) => return Ok(step),
+    };
+    let (subject, reply, size_text) = match line.arguments() {
+        [subject, size] => (*subject, None, *size),
+        [subject, reply, size] => (*subject, Some(*reply), *size),
+        _ => return Err(Refusal::BadArguments),
+    };
+    let total_len = parse_size(size_text).ok_or(Refusal::BadArguments)?;
+    let body = match read_body(buffer, line.end, total_len, limits)? {
+        Body::Complete(body) => body,
+        Body::Incomplete(step) => return Ok(step),
+    };
+    let publish = Publish {
+        subject,
+        reply,
+        header_size_text: b"",
+        total_size_text: size_text,
+        header_len: 0,
+        body,
+    };
+    Ok(Step::Operation {
+        operation: Operation::Publish(publish),
+        consumed: line.end + total_len + 2,
+    })
+}
+
+fn parse_header_publish<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
+    let line = match read_line(buffer, b"HPUB", CarriageReturn::IsText, limits)? {
+        Line::Complete(line) => line,
+        Line::Incomplete(step) => return Ok(step),
+    };
+    if !limits.headers {
+        return Err(Refusal::HeadersNotAnnounced);
+    }
+    let (subject, reply, header_size_text, total_size_text) = match line.arguments() {
+        [subject, header, total] => (*subject, None, *header, *total),
+        [subject, reply, header, total] => (*subject, Some(*reply), *header, *total),
+        _ => return Err(Refusal::BadArguments),
+    };
+    let header_len = parse_size(header_size_text).ok_or(Refusal::BadArguments)?;
+    let total_len = parse_size(total_size_text).ok_or(Refusal::BadArguments)?;
+    if header_len > total_len {
+        return Err(Refusal::BadArguments);
+    }
+    let body = match read_body(buffer, line.end, total_len, limits)? {
+        Body::Complete(body) => body,
+        Body::Incomplete(step) => return Ok(step),
+    };
+    let publish = Publish {
+        subject,
+        reply,
+        header_size_text,
+        total_size_text,
+        header_len,
+        body,
+    };
+    Ok(Step::Operation {
+        operation: Operation::Publish(publish),
+        consumed: line.end + total_len + 2,
+    })
+}
+
+fn parse_subscribe<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
+    let line = match read_line(buffer, b"SUB", CarriageReturn::IsBlank, limits)? {
+        Line::Complete(line) => line,
+        Line::Incomplete(step) => return Ok(step),
+    };
+    let (subject, queue, sid) = match line.arguments() {
+        [subject, sid] => (*subject, None, *sid),
+        [subject, queue, sid] => (*subject, Some(*queue), *sid),
+        _ => return Err(Refusal::BadArguments),
+    };
+    Ok(Step::Operation {
+        operation: Operation::Subscribe {
+            subject,
+            queue,
+            sid,
+        },
+        consumed: line.end,
+    })
+}
+
+fn parse_unsubscribe<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
+    let line = match read_line(buffer, b"UNSUB", CarriageReturn::IsBlank, limits)? {
+        Line::Complete(line) => line,
+        Line::Incomplete(step) => return Ok(step),
+    };
+    let (sid, delivered_max) = match line.arguments() {
+        [sid] => (*sid, None),
+        // A maximum that is no number counts as none, as does zero: the subscription ends now.
+        [sid, max] => (
+            *sid,
+            parse_size(max).filter(|max| *max > 0).map(|max| max as u64),
+        ),
+        _ => return Err(Refusal::BadArguments),
+    };
+    Ok(Step::Operation {
+        operation: Operation::Unsubscribe { sid, delivered_max },
+        consumed: line.end,
+    })
+}
+
+/// `-ERR text`: the blank after the name is a must.
+fn parse_error<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
+    const NAME: &[u8] = b"-ERR";
+    if let Some(step) = check_name(buffer, NAME)? {
+        return Ok(step);
+    }
+    match buffer.get(NAME.len()) {
+        Some(b' ' | b'\t') => parse_text(buffer, NAME, limits, |_| Operation::Failed),
+        Some(_) => Err(Refusal::UnknownOperation),
+        None => Ok(Step::Incomplete {
+            bytes_needed: NAME.len() + 1,
+        }),
+    }
+}
+
+/// An operation whose argument is free text: `CONNECT {json}`, `INFO {json}`. The blank after the name may be missing.
+fn parse_text<'a>(
+    buffer: &'a [u8],
+    name: &[u8],
+    limits: &ParserLimits,
+    operation: impl FnOnce(&'a [u8]) -> Operation<'a>,
+) -> Parsed<'a> {
+    if let Some(step) = check_name(buffer, name)? {
+        return Ok(step);
+    }
+    let start = skip_blanks(buffer, name.len());
+    match memchr::memchr(b'\n', &buffer[start..]) {
+        Some(length) => {
+            let mut text = &buffer[start..start + length];
+            if let Some(stripped) = text.strip_suffix(b"\r") {
+                text = stripped;
+            }
+            if text.len() > limits.control_line_bytes_max {
+                return Err(Refusal::ControlLineTooLong);
+            }
+            Ok(Step::Operation {
+                operation: operation(text),
+                consumed: start + length + 1,
+            })
+        }
+        None => incomplete_line(buffer, start, limits),
+    }
+}
+
+/// An operation without arguments: whatever stands before the line feed is tolerated.
+fn parse_bare<'a>(
+    buffer: &'a [u8],
+    name: &[u8],
+    operation: Operation<'a>,
+    limits: &ParserLimits,
+) -> Parsed<'a> {
+    if let Some(step) = check_name(buffer, name)? {
+        return Ok(step);
+    }
+    match memchr::memchr(b'\n', &buffer[name.len()..]) {
+        Some(length) => Ok(Step::Operation {
+            operation,
+            consumed: name.len() + length + 1,
+        }),
+        None => incomplete_line(buffer, name.len(), limits),
+    }
+}
+
+/// The subject of a publish whose line is complete while its body is not (or is wrong): some refusals do not wait for the body.
+pub fn announced_subject<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Option<&'a [u8]> {
+    let name: &[u8] = match buffer.first()? {
+        b'P' | b'p' => b"PUB",
+        _ => b"HPUB",
+    };
+    match read_line(buffer, name, CarriageReturn::IsText, limits) {
+        Ok(Line::Complete(line)) => line.arguments().first().copied(),
+        _ => None,
+    }
+}
+
+enum Line<'a> {
+    Complete(ControlLine<'a>),
+    Incomplete(Step<'a>),
+}
+
+struct ControlLine<'a> {
+    items: [&'a [u8]; ARGUMENTS_MAX],
+    count: usize,
+    /// Where the bytes behind the line begin.
+    end: usize,
+}
+
+impl<'a> ControlLine<'a> {
+    fn arguments(&self) -> &[&'a [u8]] {
+        &self.items[..self.count]
+    }
+}
+
+/// What a carriage return inside a line is. Only the last one before the line feed belongs to the line's end in either case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CarriageReturn {
+    IsBlank,
+    IsText,
+}
+
+/// Reads `NAME blank arguments LF` and splits the arguments in the same pass.
+#[inline]
+fn read_line<'a>(
+    buffer: &'a [u8],
+    name: &[u8],
+    carriage_return: CarriageReturn,
+    limits: &ParserLimits,
+) -> Result<Line<'a>, Refusal> {
+    if let Some(step) = check_name(buffer, name)? {
+        return Ok(Line::Incomplete(step));
+    }
+    match buffer.get(name.len()) {
+        Some(b' ' | b'\t') => {}
+        Some(_) => return Err(Refusal::UnknownOperation),
+        None => {
+            return Ok(Line::Incomplete(Step::Incomplete {
+                bytes_needed: name.len() + 1,
+            }))
+        }
+    }
+    let arguments_start = skip_blanks(buffer, name.len());
+    let mut items: [&[u8]; ARGUMENTS_MAX] = [b""; ARGUMENTS_MAX];
+    let mut count = 0;
+    let mut token_start = arguments_start;
+    let mut position = arguments_start;
+    while position < buffer.len() {
+        let byte = buffer[position];
+        if byte > b' ' {
+            position += 1;
+            continue;
+        }
+        let ends_line = byte == b'\n';
+        if ends_line
+            || matches!(byte, b' ' | b'\t')
+            || (byte == b'\r' && carriage_return == CarriageReturn::IsBlank)
+        {
+            let ended_by_pair =
+                ends_line && position > token_start && buffer[position - 1] == b'\r';
+            let token_end = position - usize::from(ended_by_pair);
+            if token_start < token_end {
+                if count < ARGUMENTS_MAX {
+                    items[count] = &buffer[token_start..token_end];
+                }
+                count += 1;
+            }
+            token_start = position + 1;
+            if ends_line {
+                let has_pair = position > arguments_start && buffer[position - 1] == b'\r';
+                if position - usize::from(has_pair) - arguments_start
+                    > limits.control_line_bytes_max
+                {
+                    return Err(Refusal::ControlLineTooLong);
+                }
+                if count > ARGUMENTS_MAX {
+                    return Err(Refusal::BadArguments);
+                }
+                return Ok(Line::Complete(ControlLine {
+                    items,
+                    count,
+                    end: position + 1,
+                }));
+            }
+        }
+        position += 1;
+    }
+    incomplete_line(buffer, arguments_start, limits).map(Line::Incomplete)
+}
+
+enum Body<'a> {
+    Complete(&'a [u8]),
+    Incomplete(Step<'a>),
+}
+
+/// The size limit is checked as soon as the line is there, so that no room is made for a body that is refused anyway.
+#[inline]
+fn read_body<'a>(
+    buffer: &'a [u8],
+    start: usize,
+    length: usize,
+    limits: &ParserLimits,
+) -> Result<Body<'a>, Refusal> {
+    if length > limits.payload_bytes_max {
+        return Err(Refusal::PayloadTooLarge);
+    }
+    let end = start + length;
+    // A wrong byte behind the payload is an error as soon as it is there, even when the second one is still missing.
+    if buffer.get(end).is_some_and(|byte| *byte != b'\r') {
+        return Err(Refusal::UnknownOperation);
+    }
+    match buffer.get(end + 1) {
+        Some(b'\n') => Ok(Body::Complete(&buffer[start..end])),
+        Some(_) => Err(Refusal::UnknownOperation),
+        None => Ok(Body::Incomplete(Step::Incomplete {
+            bytes_needed: end + 2,
+        })),
+    }
+}
+
+/// Names are case-insensitive. A buffer that ends inside the name is incomplete; a wrong byte is an error at once.
+#[inline]
+fn check_name<'a>(buffer: &[u8], name: &[u8]) -> Result<Option<Step<'a>>, Refusal> {
+    let length = name.len().min(buffer.len());
+    if !buffer[..length].eq_ignore_ascii_case(&name[..length]) {
+        return Err(Refusal::UnknownOperation);
+    }
+    if length < name.len() {
+        return Ok(Some(Step::Incomplete {
+            bytes_needed: length + 1,
+        }));
+    }
+    Ok(None)
+}
+
+#[inline]
+fn skip_blanks(buffer: &[u8], start: usize) -> usize {
+    let mut position = start;
+    while matches!(buffer.get(position), Some(b' ' | b'\t')) {
+        position += 1;
+    }
+    position
+}
+
+/// No line feed yet: fine as long as the arguments so far keep within the limit.
+fn incomplete_line<'a>(
+    buffer: &[u8],
+    arguments_start: usize,
+    limits: &ParserLimits,
+) -> Result<Step<'a>, Refusal> {
+    let carriage_return = usize::from(buffer.last() == Some(&b'\r'));
+    let arguments_len = (buffer.len() - arguments_start).saturating_sub(carriage_return);
+    if arguments_len > limits.control_line_bytes_max
+        || buffer.len() > limits.control_line_bytes_max + LINE_SLACK_BYTES
+    {
+        return Err(Refusal::ControlLineTooLong);
+    }
+    Ok(Step::Incomplete {
+        bytes_needed: buffer.len() + 1,
+    })
+}
+
+/// One to nine decimal digits.
+#[inline]
+pub fn parse_size(text: &[u8]) -> Option<usize> {
+    if text.is_empty() || text.len() > SIZE_DIGITS_MAX {
+        return None;
+    }
+    let mut value = 0usize;
+    for byte in text {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + usize::from(byte - b'0');
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+#[path = "parser_tests.rs"]
+mod tests;

@@ -1,0 +1,6 @@
+"""The command `jetlake`: one file per command group, no rules of its own.
+
+- `app`      the entry; hands `jetlake server` over before anything heavy is imported
+- `bench`    `jetlake bench`, the load generator
+- `version`  `jetlake version`
+"""

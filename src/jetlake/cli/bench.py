@@ -1,0 +1,122 @@
+"""`jetlake bench`: how fast a server is, ours or another one, measured by the native load generator."""
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import typer
+from rich.box import ROUNDED
+from rich.console import Console
+from rich.table import Table
+
+from jetlake.client import load
+from jetlake.errors import JetlakeError
+
+
+class Workload(StrEnum):
+    """The shapes of load there are."""
+
+    PUBLISH = "publish"
+    PUBSUB = "pubsub"
+    FANOUT = "fanout"
+    FANIN = "fanin"
+    REQUEST = "request"
+
+
+DEFAULT_CLIENTS = 4
+"""For the side of a workload that is many: receivers of fanout, senders of fanin."""
+
+
+def bench(
+    server: Annotated[str, typer.Option(help="Address of the server; credentials may be part of it.")] = (
+        "nats://127.0.0.1:4222"
+    ),
+    workload: Annotated[
+        Workload,
+        typer.Option(
+            help="publish: nobody listens. pubsub: publishers to subscribers. fanout: one to many. "
+            "fanin: many to one. request: question and answer."
+        ),
+    ] = Workload.PUBSUB,
+    publishers: Annotated[int | None, typer.Option(help="Connections that send.")] = None,
+    subscribers: Annotated[int | None, typer.Option(help="Connections that receive, or answer.")] = None,
+    clients: Annotated[int, typer.Option(help="Connections on the many side of fanout and fanin.")] = DEFAULT_CLIENTS,
+    size: Annotated[int, typer.Option(help="Bytes of payload.")] = 128,
+    messages: Annotated[int, typer.Option(help="Messages per publisher.")] = 1_000_000,
+    subject: Annotated[str, typer.Option(help="Subject to use.")] = "bench",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
+) -> None:
+    """Measure a server with the native load generator."""
+    try:
+        plan = make_plan(server, workload, publishers, subscribers, clients, size, messages, subject)
+        figures = load.run(plan)
+    except JetlakeError as error:
+        typer.echo(f"jetlake bench: {error}", err=True)
+        raise typer.Exit(1) from error
+    if as_json:
+        typer.echo(msgspec.json.encode(figures).decode())
+    else:
+        show(plan, figures)
+
+
+def make_plan(
+    server: str,
+    workload: Workload,
+    publishers: int | None,
+    subscribers: int | None,
+    clients: int,
+    size: int,
+    messages: int,
+    subject: str,
+) -> load.Plan:
+    """Return the plan of a command line: the named shapes become numbers of publishers and subscribers."""
+    default_publishers, default_subscribers = {
+        Workload.PUBLISH: (1, 0),
+        Workload.PUBSUB: (1, 1),
+        Workload.FANOUT: (1, clients),
+        Workload.FANIN: (clients, 1),
+        Workload.REQUEST: (1, 1),
+    }[workload]
+    address = urlsplit(server if "://" in server else f"nats://{server}")
+    host = address.hostname or "127.0.0.1"
+    user = None if address.username is None else unquote(address.username)
+    password = None if address.password is None else unquote(address.password)
+    return load.Plan(
+        url=f"{f'[{host}]' if ':' in host else host}:{address.port or 4222}",
+        workload=(
+            "publish" if workload is Workload.PUBLISH else "request" if workload is Workload.REQUEST else "pubsub"
+        ),
+        publishers=default_publishers if publishers is None else publishers,
+        subscribers=default_subscribers if subscribers is None else subscribers,
+        payload_bytes=size,
+        messages=messages,
+        subject=subject,
+        # A URL with one name before the @ carries a token, as in every client library.
+        user=None if password is None else user,
+        password=password,
+        token=user if password is None else None,
+    )
+
+
+def show(plan: load.Plan, figures: load.Figures) -> None:
+    """Print a table: framed on a terminal, plain text when piped."""
+    console = Console(file=sys.stdout)
+    console.print(
+        f"{plan.workload} at {plan.url}: {plan.publishers} → {plan.subscribers}, {plan.payload_bytes} bytes",
+        highlight=False,
+    )
+    table = Table(box=ROUNDED if console.is_terminal else None, show_header=False)
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_row("published", f"{figures.published:,}")
+    table.add_row("delivered", f"{figures.delivered:,}")
+    table.add_row("seconds", f"{figures.seconds:.3f}")
+    table.add_row("published per second", f"{figures.publish_rate:,.0f}")
+    table.add_row("delivered per second", f"{figures.deliver_rate:,.0f}")
+    if figures.latency_us is not None:
+        table.add_row("latency p50", f"{figures.latency_us.p50:,.1f} µs")
+        table.add_row("latency p99", f"{figures.latency_us.p99:,.1f} µs")
+        table.add_row("latency max", f"{figures.latency_us.max:,.1f} µs")
+    console.print(table)

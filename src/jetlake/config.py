@@ -1,0 +1,128 @@
+"""The options that cross into the engine, and what makes them valid.
+
+`Limits` is what a user may bound; `EngineOptions` adds what a server decides for itself. Both are frozen values
+that are checked when they are made: an `EngineOptions` that exists is one the engine accepts. They cross as one
+JSON object whose fields are exactly the fields below, and the engine refuses a field it does not know.
+"""
+
+import msgspec
+
+from jetlake.errors import ConfigurationError
+
+NATS_VERSION = "2.15.1"
+"""The nats-server release whose behaviour this server shows; clients choose their features by it."""
+
+MAX_PAYLOAD_BYTES_CEILING = 64 * 1024 * 1024
+"""The engine's own ceiling: buffers of this size must be made for every connection that sends one."""
+
+MAX_CONTROL_LINE_BYTES_CEILING = 64 * 1024
+"""Half a read of the engine: a control line is always whole within two reads."""
+
+MAX_SUBSCRIPTION_TOKENS_CEILING = 255
+"""nats-server's own ceiling."""
+
+WORKER_THREADS_CEILING = 64
+"""The engine's own ceiling: more threads bring nothing and cost a wake-up each."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server bounds, with nats-server's defaults. Sizes are in bytes, times in milliseconds.
+
+    | usage                            | effect                                        |
+    |----------------------------------|-----------------------------------------------|
+    | `Limits()`                       | as nats-server without a configuration file   |
+    | `Limits(max_payload_bytes=4096)` | refuses larger messages                       |
+    | `Limits(ping_interval_ms=1000)`  | finds dead connections after about 3 seconds  |
+    """
+
+    max_connections: int = 65_536
+    # 0 = unlimited, for this field and the next.
+    max_subscriptions: int = 0
+    max_subscription_tokens: int = 0
+    max_control_line_bytes: int = 4_096
+    max_payload_bytes: int = 1_048_576
+    # What may wait for one slow client before it is cut off.
+    max_pending_bytes: int = 67_108_864
+    write_deadline_ms: int = 10_000
+    ping_interval_ms: int = 120_000
+    # Unanswered PINGs after which a connection is stale.
+    ping_max: int = 2
+    auth_timeout_ms: int = 2_000
+    # For connections that never say anything where no authentication hurries them.
+    handshake_timeout_ms: int = 30_000
+
+    def __post_init__(self) -> None:
+        for field in (
+            "max_connections",
+            "max_pending_bytes",
+            "write_deadline_ms",
+            "ping_interval_ms",
+            "ping_max",
+            "auth_timeout_ms",
+            "handshake_timeout_ms",
+        ):
+            _check_range(field, getattr(self, field), lowest=1)
+        _check_range("max_subscriptions", self.max_subscriptions, lowest=0)
+        _check_range(
+            "max_subscription_tokens", self.max_subscription_tokens, lowest=0, highest=MAX_SUBSCRIPTION_TOKENS_CEILING
+        )
+        _check_range(
+            "max_control_line_bytes", self.max_control_line_bytes, lowest=1, highest=MAX_CONTROL_LINE_BYTES_CEILING
+        )
+        _check_range("max_payload_bytes", self.max_payload_bytes, lowest=1, highest=MAX_PAYLOAD_BYTES_CEILING)
+        if self.max_payload_bytes > self.max_pending_bytes:
+            # One message of the allowed size would by itself make its receiver a slow consumer.
+            raise ConfigurationError(
+                f"max_payload_bytes ({self.max_payload_bytes}) cannot be higher than max_pending_bytes "
+                f"({self.max_pending_bytes}): no client could receive such a message; raise max_pending_bytes"
+            )
+
+
+class EngineOptions(Limits, frozen=True, kw_only=True):
+    """Everything the engine is told when it is made."""
+
+    host: str
+    # 0 = a random free port.
+    port: int
+    # Empty = the server id.
+    server_name: str = ""
+    version: str = NATS_VERSION
+    git_commit: str = ""
+    # "host:port" to show in INFO instead of the listener's.
+    client_advertise: str | None = None
+    auth_required: bool = False
+    headers: bool = True
+    # Slow a publisher down for a receiver that is three quarters full, rather than drop.
+    fast_producer_stall: bool = True
+    # 0 = as many as the machine has cores.
+    worker_threads: int = 0
+    jetstream: bool = False
+    domain: str | None = None
+    debug: bool = False
+    trace: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.host:
+            raise ConfigurationError("host is empty: give an address to listen on, 0.0.0.0 for all of them")
+        _check_range("port", self.port, lowest=0, highest=65_535)
+        _check_range("worker_threads", self.worker_threads, lowest=0, highest=WORKER_THREADS_CEILING)
+        check_server_name(self.server_name)
+
+    def to_json(self) -> bytes:
+        """Return the JSON object that `jetlake._engine.Engine` takes."""
+        return msgspec.json.encode(self)
+
+
+def check_server_name(name: str) -> None:
+    """Refuse a server name that would break the subjects it becomes a token of."""
+    if any(character.isspace() for character in name):
+        raise ConfigurationError(
+            f"server name cannot contain spaces: {name!r} would split the subjects it is part of; use '-' or '_'"
+        )
+
+
+def _check_range(field: str, value: int, *, lowest: int, highest: int | None = None) -> None:
+    if value < lowest or (highest is not None and value > highest):
+        allowed = f"at least {lowest}" if highest is None else f"between {lowest} and {highest}"
+        raise ConfigurationError(f"{field} is {value}: it must be {allowed}")

@@ -1,0 +1,67 @@
+"""Every error Jetlake raises on purpose, as one small closed list.
+
+```text
+JetlakeError
+├── ConfigurationError        options that cannot work, found before anything starts
+├── MissingDependencyError    something this machine should have is not there: a Java, an extra
+├── ServerError               a server of ours could not do what was asked
+│   ├── StartError            it did not start: the port is taken, the folder cannot be written
+│   └── EngineFailedError     it stopped by itself; the message says what broke
+└── ClientError               a server, ours or another one, could not be reached or did not answer
+```
+
+Every message says what was refused, why, and what to do about it:
+
+```python
+try:
+    with jetlake.Server(port=4222) as server:
+        ...
+except jetlake.StartError as error:
+    print(error)
+```
+"""
+
+__all__ = [
+    "ClientError",
+    "ConfigurationError",
+    "EngineFailedError",
+    "JetlakeError",
+    "MissingDependencyError",
+    "ServerError",
+    "StartError",
+    "reason_of",
+]
+
+
+class JetlakeError(Exception):
+    """The base of all errors of this package."""
+
+
+class ConfigurationError(JetlakeError):
+    """Is raised when an option has a value that cannot work, or two options contradict each other."""
+
+
+class MissingDependencyError(JetlakeError):
+    """Is raised when a program or package that a feature needs is not on this machine."""
+
+
+class ServerError(JetlakeError):
+    """Is raised when a server of ours cannot do what was asked."""
+
+
+class StartError(ServerError):
+    """Is raised when a server does not start."""
+
+
+class EngineFailedError(ServerError):
+    """Is raised by `Server.stop` when the engine had stopped by itself."""
+
+
+class ClientError(JetlakeError):
+    """Is raised when a server cannot be reached or does not answer as it should."""
+
+
+def reason_of(error: OSError) -> str:
+    """Return the operating system's reason as part of a sentence: `no such file or directory`."""
+    reason = error.strerror or str(error)
+    return reason[:1].lower() + reason[1:]

@@ -1,0 +1,89 @@
+"""The lines a server prints while it starts: those of nats-server today and those of its first JetStream releases.
+
+Test suites wait for some of these lines and read ports and folders out of them; both generations are served by one
+list, in an order that suits both.
+"""
+
+import os
+
+STORE_SUBDIRECTORY = "jetstream"
+
+SHARE_OF_MEMORY = 0.75
+SHARE_OF_FREE_DISK = 0.75
+
+STORAGE_BYTES_WHEN_UNKNOWN = 1 << 40
+
+API_LEVEL = 5
+
+READY_LINE = "Server is ready"
+"""The last one: everything that others wait for is there, files included."""
+
+
+def version_lines(*, version: str, git_commit: str) -> list[str]:
+    """Return the first lines: which program this is."""
+    return [
+        f"Starting nats-server version {version}",
+        f"Git commit [{git_commit}]",
+        f"  Version:  {version}",
+        f"  Git:      [{git_commit}]",
+    ]
+
+
+def identity_lines(*, server_name: str, server_id: str) -> list[str]:
+    """Return the lines that say which server this is."""
+    return [
+        f"  Name:     {server_name or server_id}",
+        f"  ID:       {server_id}",
+    ]
+
+
+def jetstream_lines(*, store_path: str, memory_bytes_max: int, storage_bytes_max: int) -> list[str]:
+    """Return the box that says what JetStream may use."""
+    return [
+        "----------- JETSTREAM (Beta) -----------",
+        "  Strict:          true",
+        f"  Max Memory:      {readable_bytes(memory_bytes_max)}",
+        f"  Max Storage:     {readable_bytes(storage_bytes_max)}",
+        f'  Store Directory: "{store_path}"',
+        f"  API Level:       {API_LEVEL}",
+        "----------------------------------------",
+    ]
+
+
+def listening_lines(*, host: str, port: int, server_id: str) -> list[str]:
+    """Return the lines that say where clients may come."""
+    return [
+        f"Listening for client connections on {join_address(host, port)}",
+        f"Server id is {server_id}",
+    ]
+
+
+def join_address(host: str, port: int) -> str:
+    """Return host and port as one text; an IPv6 address is put in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def memory_bytes_max() -> int:
+    """Return how much memory JetStream takes for itself when it is not told."""
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE_OF_MEMORY)
+
+
+def storage_bytes_max(directory: str) -> int:
+    """Return how much of the disk below this folder JetStream takes when it is not told."""
+    try:
+        disk = os.statvfs(directory)
+    except OSError:
+        return STORAGE_BYTES_WHEN_UNKNOWN
+    return int(disk.f_bavail * disk.f_frsize * SHARE_OF_FREE_DISK)
+
+
+def readable_bytes(count: int) -> str:
+    """Return a size as nats-server writes it: `17.65 GB`, in powers of 1024."""
+    if count < 1024:
+        return f"{count} B"
+    size = float(count)
+    for unit in "KMGTP":
+        size /= 1024
+        if size < 1024:
+            return f"{size:.2f} {unit}B"
+    return f"{size / 1024:.2f} EB"

@@ -1,0 +1,150 @@
+"""Signals: those a server process obeys, and `--signal`, which sends one to another server process.
+
+Receiving: the C-level handler writes the signal's number into a pipe, and the main thread reads the pipe; so a
+signal is handled in order, between two instructions of nobody, and other threads can wake the main thread through
+the same pipe.
+
+Sending follows nats-server: a command, optionally `=` a process id or a pid file. Without either, the one server
+process on this machine is meant; none or several is an error.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Self
+
+from jetlake.errors import ConfigurationError, ServerError, reason_of
+
+OBEYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+SPOKEN_NAMES: dict[int, str] = {
+    signal.SIGINT: "interrupt",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "hangup",
+    signal.SIGUSR1: "user defined signal 1",
+    signal.SIGUSR2: "user defined signal 2",
+}
+
+SIGNAL_OF_COMMAND = {
+    "stop": signal.SIGKILL,
+    "quit": signal.SIGINT,
+    "term": signal.SIGTERM,
+    "reopen": signal.SIGUSR1,
+    "reload": signal.SIGHUP,
+    "ldm": signal.SIGUSR2,
+}
+
+WAKE = 0
+"""No signal has this number: another thread wants the main thread's attention."""
+
+SERVER_PROGRAMS = frozenset({"nats-server", "jetlake-nats-server"})
+
+
+class SignalPipe:
+    """Between `with` and its end, the obeyed signals arrive at `next` instead of ending the process.
+
+    Only the main thread may enter it; that is a rule of Python's `signal`.
+    """
+
+    def __enter__(self) -> Self:
+        self._read_end, self._write_end = os.pipe()
+        # A handler must never block, even if nobody reads.
+        os.set_blocking(self._write_end, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        self._handlers_before = {number: signal.signal(number, _do_nothing) for number in OBEYED}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self._read_end)
+        os.close(self._write_end)
+
+    def next(self) -> int:
+        """Wait for the next signal and return its number, or `WAKE`."""
+        return os.read(self._read_end, 1)[0]
+
+    def wake(self) -> None:
+        """Make `next` return `WAKE`; any thread may call it."""
+        os.write(self._write_end, bytes([WAKE]))
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Keep signals away from threads started inside: they inherit the mask, the caller gets its own back."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, OBEYED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def send(command_and_target: str) -> None:
+    """Carry out `--signal <command>[=<pid>|=<pid file>]`. Raises `ConfigurationError` or `ServerError`."""
+    command, *targets = command_and_target.split("=")
+    if len(targets) > 1:
+        raise ConfigurationError(f"invalid signal parameters: {targets[1:]}; write --signal <command>=<pid>")
+    target = targets[0] if targets else ""
+    pid = _read_target(target) if target else _find_only_server()
+    number = SIGNAL_OF_COMMAND.get(command)
+    if number is None:
+        # Exactly nats-server's words, without ours: its wrappers compare the whole line. The usage lists the commands.
+        raise ConfigurationError(f'unknown signal "{command}"')
+    try:
+        os.kill(pid, number)
+    except OSError as error:
+        raise ServerError(f'signal "{command}" {pid}: {reason_of(error)}; check the pid') from error
+
+
+def _read_target(target: str) -> int:
+    text = target
+    if os.path.isfile(target):
+        with open(target, encoding="ascii", errors="replace") as file:
+            text = file.read().strip()
+    # 0 and negative numbers would mean whole groups of processes to the operating system.
+    if not text.isdecimal() or int(text) == 0:
+        raise ConfigurationError(f"invalid pid: {text}; give a positive number or the path of a pid file")
+    return int(text)
+
+
+def _find_only_server() -> int:
+    pids = [pid for pid in _server_pids() if pid != os.getpid()]
+    if not pids:
+        raise ServerError("no nats-server processes running; start one, or name another with --signal <command>=<pid>")
+    if len(pids) > 1:
+        listed = "\n".join(map(str, pids))
+        raise ServerError(f"multiple nats-server processes running:\n{listed}\nname one with --signal <command>=<pid>")
+    return pids[0]
+
+
+def _server_pids() -> list[int]:
+    try:
+        pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+    except OSError as error:
+        # Only Linux tells without a helper program.
+        raise ServerError("unable to resolve pid, try providing one: --signal <command>=<pid>") from error
+    return [pid for pid in pids if is_server(_command_line(pid))]
+
+
+def _command_line(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        # It ended in the meantime, or is none of our business.
+        return []
+
+
+def is_server(command_line: list[str]) -> bool:
+    """Tell whether this command line runs a server: nats-server itself, or one of our two scripts."""
+    names = [os.path.basename(word) for word in command_line]
+    if names and names[0].startswith("python"):
+        names = names[1:]
+    return bool(names) and (names[0] in SERVER_PROGRAMS or names[:2] == ["jetlake", "server"])
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """Python insists on a handler; the number is already in the pipe."""

@@ -1,0 +1,18 @@
+"""Gives this suite the fixtures of both kinds of server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.compatibility.fixtures import mark_items, register_markers, server_kind, start_server  # noqa: F401
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    register_markers(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_items(items, Path(__file__).parent)

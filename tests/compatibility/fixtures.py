@@ -1,0 +1,100 @@
+"""Fixtures that run a test body against both kinds of server, for the suites that compare them.
+
+A suite imports them into its conftest and calls `register_markers` and `mark_items` there. Select one kind with
+`-m nats_server` or `-m jetlake`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from tests.compatibility.server_process import EXECUTABLES, ServerProcess, start_server_process
+from tests.compatibility.wire import RawClient
+
+KIND_MARKERS = {kind: kind.replace("-", "_") for kind in EXECUTABLES}
+
+# Remove this when Jetlake reads configuration files; nothing else in the suites knows of it.
+JETLAKE_LACKS_CONFIGURATION = "configuration files come with the operator's server"
+
+_subject_numbers = itertools.count(1)
+
+
+def register_markers(config: pytest.Config) -> None:
+    for kind, marker in KIND_MARKERS.items():
+        config.addinivalue_line("markers", f"{marker}: runs against {kind}")
+    config.addinivalue_line("markers", "needs_configuration: starts the server with a configuration file")
+
+
+def mark_items(items: list[pytest.Item], folder: Path) -> None:
+    """Mark the tests below `folder` as compatibility tests and skip what a kind cannot do yet."""
+    for item in items:
+        if folder not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.compatibility)
+        if item.get_closest_marker("needs_configuration") and item.get_closest_marker("jetlake"):
+            item.add_marker(pytest.mark.skip(reason=JETLAKE_LACKS_CONFIGURATION))
+
+
+@pytest.fixture(
+    scope="session", params=[pytest.param(kind, marks=getattr(pytest.mark, KIND_MARKERS[kind])) for kind in EXECUTABLES]
+)
+def server_kind(request: pytest.FixtureRequest) -> str:
+    """The kind of server the test runs against: "nats-server" or "jetlake"."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def server(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One server without special flags, shared by all tests; so they use subjects of their own (`subject`)."""
+    process = start_server_process(server_kind, tmp_path_factory.mktemp(server_kind))
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def start_server(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ServerProcess]]:
+    """A function that starts a further server with `flags`, `config` and `port`, stopped when the test ends."""
+    processes: list[ServerProcess] = []
+
+    def start(flags: list[str] | None = None, config: str | None = None, port: int = -1) -> ServerProcess:
+        folder = tmp_path_factory.mktemp(server_kind)
+        processes.append(start_server_process(server_kind, folder, flags, config, port))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.stop()
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[RawClient]:
+    """A raw client of the plain server that has read INFO and not yet said CONNECT."""
+    with server.client() as raw_client:
+        yield raw_client
+
+
+@pytest.fixture
+def other_client(server: ServerProcess) -> Iterator[RawClient]:
+    """A second raw client of the same server."""
+    with server.client() as raw_client:
+        yield raw_client
+
+
+@pytest.fixture
+async def library_client(server: ServerProcess) -> AsyncIterator[Client]:
+    """A connected client of nats-py, at the plain server."""
+    connected_client = await nats.connect(server.url, allow_reconnect=False)
+    yield connected_client
+    await connected_client.close()
+
+
+@pytest.fixture
+def subject() -> bytes:
+    """A subject nobody else uses, one token."""
+    return b"subject%d" % next(_subject_numbers)

@@ -1,0 +1,83 @@
+"""PING of the server, and what becomes of a client that does not answer."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.compatibility.server_process import ServerProcess
+from tests.compatibility.wire import RawClient
+
+
+def seconds_to_ping(client: RawClient) -> float:
+    """Wait for the server's PING and return how long it took."""
+    client.answer_pings = False
+    started = time.monotonic()
+    client.expect(b"PING\r\n")
+    return time.monotonic() - started
+
+
+def test_first_ping_comes_two_seconds_after_connect_and_not_before_connect(server: ServerProcess) -> None:
+    with server.client() as silent, server.client() as connected, server.client() as busy:
+        silent.answer_pings = False
+        busy.answer_pings = False
+        connected.send_connect(verbose=False)
+        busy.connect()
+        busy.send(b"SUB keepalive.busy 1\r\n")
+
+        elapsed_seconds = seconds_to_ping(connected)
+
+        # Two seconds and up to a fifth more; the bounds leave room for a slow machine.
+        assert 1.5 < elapsed_seconds < 6
+        busy.expect(b"PING\r\n")
+        silent.expect_silence()
+
+
+def test_client_ping_is_answered_at_any_time(client: RawClient) -> None:
+    client.expect_pong()
+    client.send_connect(verbose=False)
+    client.expect_pong()
+
+    client.send(b"PING\r\n" * 100)
+
+    client.expect(b"PONG\r\n" * 100)
+
+
+@pytest.mark.needs_configuration
+def test_client_that_does_not_answer_is_stale(start_server) -> None:
+    server = start_server(config='ping_interval: "400ms"\nping_max: 2')
+
+    with server.client() as client:
+        client.answer_pings = False
+        client.connect()
+
+        client.expect(b"PING\r\nPING\r\n")
+        client.expect_error_and_closed("Stale Connection")
+
+
+@pytest.mark.needs_configuration
+def test_client_that_answers_is_not_stale(start_server) -> None:
+    server = start_server(config='ping_interval: "200ms"\nping_max: 1')
+
+    with server.client() as client:
+        client.connect()
+        client.answer_pings = False
+
+        for _ in range(5):
+            client.expect(b"PING\r\n")
+            client.send(b"PONG\r\n")
+
+        client.answer_pings = True
+        client.expect_pong()
+
+
+@pytest.mark.needs_configuration
+def test_connection_without_connect_is_pinged_at_the_interval(start_server) -> None:
+    server = start_server(config='ping_interval: "300ms"\nping_max: 1')
+
+    with server.client() as client:
+        client.answer_pings = False
+
+        client.expect(b"PING\r\n")
+        client.expect_error_and_closed("Stale Connection")

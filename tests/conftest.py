@@ -1,0 +1,96 @@
+"""Fixtures for all tests: a server inside the test process, and the server as a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import jetlake
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+START_S_MAX = 20.0
+"""How long a server process may take to say that it is ready, on a machine that is busy with other tests."""
+
+
+class ServerProcess:
+    """One `jetlake server` started by a test; its log is collected in a file."""
+
+    def __init__(self, command: list[str], log_path: Path) -> None:
+        self.log_path = log_path
+        with log_path.open("wb") as log_file:
+            self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log_file)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def port(self) -> int:
+        for line in self.log().splitlines():
+            if "Listening for client connections on " in line:
+                return int(line.rpartition(":")[2])
+        raise AssertionError(f"no port in the log:\n{self.log()}")
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def wait_for_line(self, text: str) -> None:
+        """Wait until the log contains this text."""
+        deadline = time.monotonic() + START_S_MAX
+        while text not in self.log():
+            assert self.process.poll() is None or text in self.log(), f"ended before {text!r}:\n{self.log()}"
+            assert time.monotonic() < deadline, f"{text!r} did not come:\n{self.log()}"
+            time.sleep(0.01)
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """Wait for the end and return the exit code."""
+        return self.process.wait(START_S_MAX)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+StartProcess = Callable[..., ServerProcess]
+
+
+@pytest.fixture
+def jetlake_server() -> Iterator[jetlake.Server]:
+    """A server in this process, on a random port."""
+    with jetlake.Server() as server:
+        yield server
+
+
+@pytest.fixture
+def start_process(tmp_path: Path) -> Iterator[StartProcess]:
+    """Start server processes with the flags given; on a random loopback port unless the flags say otherwise."""
+    started: list[ServerProcess] = []
+
+    def start(*flags: str, command: list[str] | None = None, wait: bool = True) -> ServerProcess:
+        address = [] if command or "-p" in flags else ["-p", "-1", "-a", "127.0.0.1"]
+        process = ServerProcess(
+            command or [sys.executable, "-m", "jetlake.server.main", *address, *flags],
+            tmp_path / f"server-{len(started)}.log",
+        )
+        started.append(process)
+        if wait:
+            process.wait_for_line("Server is ready")
+        return process
+
+    yield start
+    for process in started:
+        process.close()

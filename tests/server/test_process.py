@@ -1,0 +1,82 @@
+"""A server as a process when something breaks: it must not look alive, and its exit code must say so."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+BREAK_THE_ENGINE = """
+import os, sys, threading
+from jetlake.server import process
+from jetlake.server.options import ServerOptions
+from jetlake.server.server import Server
+
+def lose_the_polls(port):
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{name}") == "anon_inode:[eventpoll]":
+                os.dup2(nothing, int(name))
+        except FileNotFoundError:
+            pass
+    import socket
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        pass
+
+start = Server.start
+def start_then_break(self):
+    start(self)
+    threading.Timer(0.1, lose_the_polls, (self.port,)).start()
+    return self
+Server.start = start_then_break
+sys.exit(process.run(ServerOptions(host="127.0.0.1", port=0)))
+"""
+
+BREAK_THE_EVENT_THREAD = """
+import sys
+from jetlake.server import process
+from jetlake.server.authentication import Authenticator
+from jetlake.server.options import Credentials, ServerOptions
+
+def break_down(self, connect):
+    raise RuntimeError("a bug of ours")
+
+Authenticator.decide = break_down
+sys.exit(process.run(ServerOptions(host="127.0.0.1", port=0, credentials=Credentials(token="t"))))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's polls in /proc")
+def test_engine_that_breaks_ends_the_process_with_1(start_process):
+    process = start_process(command=[sys.executable, "-c", BREAK_THE_ENGINE])
+
+    assert process.wait() == 1
+    assert "[FTL] the engine stopped by itself: " in process.log()
+
+
+def test_event_thread_that_breaks_ends_the_process_with_1(start_process):
+    process = start_process(command=[sys.executable, "-c", BREAK_THE_EVENT_THREAD])
+
+    with socket.create_connection(("127.0.0.1", process.port), timeout=10) as client:
+        client.sendall(b'CONNECT {"auth_token":"t"}\r\nPING\r\n')
+
+        assert process.wait() == 1
+    assert "a bug of ours" in process.log()
+    assert "this is a bug, please report it" in process.log()
+
+
+def test_unwritable_stderr_does_not_stop_the_server():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jetlake.server.main", "-p", "-1", "-a", "127.0.0.1"], stderr=subprocess.PIPE
+    )
+    line = b""
+    while b"Server is ready" not in line:
+        line = process.stderr.readline()
+
+    process.stderr.close()
+    process.terminate()
+
+    assert process.wait(20) == 0
