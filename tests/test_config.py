@@ -28,6 +28,12 @@ def test_options_become_one_flat_object():
         "ping_interval_ms": 120000,
         "ping_max": 2,
         "auth_required": False,
+        "info_auth_required": None,
+        "admits_without_connect": False,
+        "nonce": False,
+        "system_account": "",
+        "max_closed_connections": 10000,
+        "tls": None,
         "auth_timeout_ms": 2000,
         "handshake_timeout_ms": 30000,
         "headers": True,
@@ -43,7 +49,7 @@ def test_options_become_one_flat_object():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("max_connections", 0),
+        ("max_connections", -1),
         ("max_subscriptions", -1),
         ("max_subscription_tokens", 256),
         ("max_control_line_bytes", 0),

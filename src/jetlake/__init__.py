@@ -9,13 +9,14 @@ with jetlake.Server() as server:
 
 The map of the package:
 
-- `config`   the options that cross into the engine, and what makes them valid
-- `errors`   every error, as one tree
-- `server`   runs a server: flags, log, files, signals, authentication; `Server` for programs, `main` for processes
-- `client`   how everything else reaches a server: `connect`, and the load generator
-- `spark`    what the Spark side needs; so far the search for a Java
-- `cli`      the command `jetlake`
-- `_engine`  the native engine: everything that happens once per message
+- `config`      the options that cross into the engine, and what makes them valid
+- `errors`      every error, as one tree
+- `server`      runs a server: flags, log, files, signals, authentication; `Server` for programs, `main` for processes
+- `monitoring`  what a server shows of itself: nats-server's pages, and `/metrics`
+- `client`      how everything else reaches a server: `connect`, and the load generator
+- `spark`       what the Spark side needs; so far the search for a Java
+- `cli`         the command `jetlake`
+- `_engine`     the native engine: everything that happens once per message
 
 The names below are loaded when they are first used: `import jetlake` alone imports nothing else.
 """

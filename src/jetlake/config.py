@@ -35,6 +35,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     | `Limits(ping_interval_ms=1000)`  | finds dead connections after about 3 seconds  |
     """
 
+    # 0 = nobody comes in.
     max_connections: int = 65_536
     # 0 = unlimited, for this field and the next.
     max_subscriptions: int = 0
@@ -53,7 +54,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for field in (
-            "max_connections",
             "max_pending_bytes",
             "write_deadline_ms",
             "ping_interval_ms",
@@ -62,6 +62,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             "handshake_timeout_ms",
         ):
             _check_range(field, getattr(self, field), lowest=1)
+        _check_range("max_connections", self.max_connections, lowest=0)
         _check_range("max_subscriptions", self.max_subscriptions, lowest=0)
         _check_range(
             "max_subscription_tokens", self.max_subscription_tokens, lowest=0, highest=MAX_SUBSCRIPTION_TOKENS_CEILING
@@ -78,6 +79,28 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
+class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
+    """Certificates as the engine takes them: their content, not the names of their files."""
+
+    certificate_pem: str
+    key_pem: str
+    ca_pem: str | None = None
+    verify: bool = False
+    min_version: str = "1.2"
+    # Empty = all.
+    cipher_suites: tuple[str, ...] = ()
+    # None = INFO first; 0 = always the handshake first; more = if it begins within so long.
+    handshake_first_ms: int | None = None
+    allow_non_tls: bool = False
+    timeout_ms: int = 2_000
+    # SHA-256 of the public keys that may come; empty = all.
+    pinned_certificates: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        # Options end up in logs and tracebacks; a private key must not.
+        return f"EngineTls(verify={self.verify}, min_version={self.min_version!r})"
+
+
 class EngineOptions(Limits, frozen=True, kw_only=True):
     """Everything the engine is told when it is made."""
 
@@ -91,6 +114,16 @@ class EngineOptions(Limits, frozen=True, kw_only=True):
     # "host:port" to show in INFO instead of the listener's.
     client_advertise: str | None = None
     auth_required: bool = False
+    # What INFO says instead, where that is not the same.
+    info_auth_required: bool | None = None
+    # A client may begin with something else than CONNECT, and is then asked about as one without credentials.
+    admits_without_connect: bool = False
+    # Clients get a nonce to sign.
+    nonce: bool = False
+    # The account of the server's own events and requests; empty = there is none.
+    system_account: str = ""
+    # Connections that have ended and are still reported.
+    max_closed_connections: int = 10_000
     headers: bool = True
     # Slow a publisher down for a receiver that is three quarters full, rather than drop.
     fast_producer_stall: bool = True
@@ -100,12 +133,15 @@ class EngineOptions(Limits, frozen=True, kw_only=True):
     domain: str | None = None
     debug: bool = False
     trace: bool = False
+    # None = the client port speaks in the clear.
+    tls: EngineTls | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.host:
             raise ConfigurationError("host is empty: give an address to listen on, 0.0.0.0 for all of them")
         _check_range("port", self.port, lowest=0, highest=65_535)
+        _check_range("max_closed_connections", self.max_closed_connections, lowest=0)
         _check_range("worker_threads", self.worker_threads, lowest=0, highest=WORKER_THREADS_CEILING)
         check_server_name(self.server_name)
 

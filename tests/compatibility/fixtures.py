@@ -19,26 +19,19 @@ from tests.compatibility.wire import RawClient
 
 KIND_MARKERS = {kind: kind.replace("-", "_") for kind in EXECUTABLES}
 
-# Remove this when Jetlake reads configuration files; nothing else in the suites knows of it.
-JETLAKE_LACKS_CONFIGURATION = "configuration files come with the operator's server"
-
 _subject_numbers = itertools.count(1)
 
 
 def register_markers(config: pytest.Config) -> None:
     for kind, marker in KIND_MARKERS.items():
         config.addinivalue_line("markers", f"{marker}: runs against {kind}")
-    config.addinivalue_line("markers", "needs_configuration: starts the server with a configuration file")
 
 
 def mark_items(items: list[pytest.Item], folder: Path) -> None:
-    """Mark the tests below `folder` as compatibility tests and skip what a kind cannot do yet."""
+    """Mark the tests below `folder` as compatibility tests."""
     for item in items:
-        if folder not in item.path.parents:
-            continue
-        item.add_marker(pytest.mark.compatibility)
-        if item.get_closest_marker("needs_configuration") and item.get_closest_marker("jetlake"):
-            item.add_marker(pytest.mark.skip(reason=JETLAKE_LACKS_CONFIGURATION))
+        if folder in item.path.parents:
+            item.add_marker(pytest.mark.compatibility)
 
 
 @pytest.fixture(

@@ -123,7 +123,8 @@ FATAL_LINES = [
     b"NONSENSE\r\n",
 ]
 
-LINE_FEED_AS_ARGUMENT = re.compile(rb"(h?pub|(un)?sub)[ \t]+\n", re.IGNORECASE)
+LINE_FEED_AS_ARGUMENT = re.compile(rb"((h?pub|(un)?sub)[ \t]+|(connect|info)[ \t]*)\n", re.IGNORECASE)
+QUEUE_MEMBER = re.compile(rb"[ \t]q\d")
 
 
 def is_answered_by_accident(operation: bytes) -> bool:
@@ -154,7 +155,8 @@ class Generator:
         for _ in range(mistakes):
             position = self._random.randrange(len(operations))
             mistaken = self._mistaken(operations[position])
-            if not is_answered_by_accident(mistaken):
+            # Members keep their ids, see above.
+            if not is_answered_by_accident(mistaken) and not QUEUE_MEMBER.search(operations[position]):
                 operations[position] = mistaken
         size = len(b"".join(operations))
         cuts = {self._random.randint(1, size) for _ in range(self._random.randrange(PIECES_MAX))} if size else set()

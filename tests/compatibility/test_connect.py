@@ -279,7 +279,6 @@ def test_echo_off_still_delivers_messages_of_others(client: RawClient, other_cli
     client.expect(b"MSG %b 1 2\r\nhi\r\n" % subject)
 
 
-@pytest.mark.needs_configuration
 def test_connect_no_responders_is_refused_where_the_server_has_no_headers(start_server) -> None:
     server = start_server(config="no_header_support: true")
 

@@ -6,6 +6,7 @@ follows from its number; the run starts at number 0, or at JETLAKE_FUZZ_START.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 
@@ -31,10 +32,12 @@ RUNS_MAX = 8
 
 @pytest.fixture(scope="module")
 def both_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ServerProcess]]:
-    servers = {kind: start_server_process(kind, tmp_path_factory.mktemp(kind)) for kind in EXECUTABLES}
-    yield servers
-    for server in servers.values():
-        server.stop()
+    with contextlib.ExitStack() as started:
+        servers = {}
+        for kind in EXECUTABLES:
+            servers[kind] = start_server_process(kind, tmp_path_factory.mktemp(kind))
+            started.callback(servers[kind].stop)
+        yield servers
 
 
 def run_script(servers: dict[str, ServerProcess], script: Script, quiet_seconds: float) -> dict[str, Answer]:

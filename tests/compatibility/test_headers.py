@@ -152,7 +152,6 @@ def test_hpub_reply_with_a_reserved_prefix_is_a_violation(connected: RawClient, 
     connected.expect_pong()
 
 
-@pytest.mark.needs_configuration
 def test_hpub_closes_silently_where_the_server_has_no_headers(start_server) -> None:
     server = start_server(config="no_header_support: true")
 

@@ -166,7 +166,6 @@ def test_second_info_does_not_come_without_connect(client: RawClient) -> None:
     client.expect_pong()
 
 
-@pytest.mark.needs_configuration
 def test_info_says_headers_are_off(start_server) -> None:
     server = start_server(config="no_header_support: true")
 
@@ -174,7 +173,6 @@ def test_info_says_headers_are_off(start_server) -> None:
         assert client.info["headers"] is False
 
 
-@pytest.mark.needs_configuration
 def test_info_shows_the_configured_max_payload(start_server) -> None:
     server = start_server(config="max_payload: 1000")
 
@@ -182,11 +180,12 @@ def test_info_shows_the_configured_max_payload(start_server) -> None:
         assert client.info["max_payload"] == 1000
 
 
-@pytest.mark.needs_configuration
 def test_connection_over_the_maximum_gets_info_and_an_error(start_server) -> None:
     server = start_server(config="max_connections: 1")
 
-    with server.client() as first, server.client() as second:
+    with server.client() as first:
         first.connect()
-        second.expect_error_and_closed("maximum connections exceeded")
+
+        with server.client() as second:
+            second.expect_error_and_closed("maximum connections exceeded")
         first.expect_pong()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.wire import RawClient
 
@@ -44,7 +42,6 @@ def test_client_ping_is_answered_at_any_time(client: RawClient) -> None:
     client.expect(b"PONG\r\n" * 100)
 
 
-@pytest.mark.needs_configuration
 def test_client_that_does_not_answer_is_stale(start_server) -> None:
     server = start_server(config='ping_interval: "400ms"\nping_max: 2')
 
@@ -56,7 +53,6 @@ def test_client_that_does_not_answer_is_stale(start_server) -> None:
         client.expect_error_and_closed("Stale Connection")
 
 
-@pytest.mark.needs_configuration
 def test_client_that_answers_is_not_stale(start_server) -> None:
     server = start_server(config='ping_interval: "200ms"\nping_max: 1')
 
@@ -72,7 +68,6 @@ def test_client_that_answers_is_not_stale(start_server) -> None:
         client.expect_pong()
 
 
-@pytest.mark.needs_configuration
 def test_connection_without_connect_is_pinged_at_the_interval(start_server) -> None:
     server = start_server(config='ping_interval: "300ms"\nping_max: 1')
 

@@ -14,7 +14,6 @@ from tests.compatibility.wire import parse_info
 CONFIG = 'lame_duck_duration: "30s"\nlame_duck_grace_period: "1s"'
 
 
-@pytest.mark.needs_configuration
 def test_lame_duck_tells_the_clients_and_closes_them(start_server) -> None:
     server = start_server(config=CONFIG)
 
@@ -35,7 +34,6 @@ def test_lame_duck_tells_the_clients_and_closes_them(start_server) -> None:
         assert server.wait_for_exit() == 0
 
 
-@pytest.mark.needs_configuration
 def test_lame_duck_ignores_sigterm_and_obeys_sigint(start_server) -> None:
     server = start_server(config='lame_duck_duration: "30s"\nlame_duck_grace_period: "20s"')
 

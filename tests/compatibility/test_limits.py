@@ -140,7 +140,6 @@ def test_payload_limit_holds_before_connect(client: RawClient) -> None:
     client.expect_error_and_closed("Maximum Payload Violation")
 
 
-@pytest.mark.needs_configuration
 def test_configured_max_payload_is_exact(start_server) -> None:
     server = start_server(config="max_payload: 10")
 
@@ -152,7 +151,6 @@ def test_configured_max_payload_is_exact(start_server) -> None:
         client.expect_error_and_closed("Maximum Payload Violation")
 
 
-@pytest.mark.needs_configuration
 def test_configured_max_control_line_is_exact(start_server) -> None:
     server = start_server(config="max_control_line: 100")
 
@@ -164,7 +162,6 @@ def test_configured_max_control_line_is_exact(start_server) -> None:
         client.expect_error_and_closed("maximum control line exceeded")
 
 
-@pytest.mark.needs_configuration
 def test_subscriptions_over_the_maximum_are_refused_and_the_connection_stays(start_server) -> None:
     server = start_server(config="max_subscriptions: 2")
 
@@ -178,7 +175,6 @@ def test_subscriptions_over_the_maximum_are_refused_and_the_connection_stays(sta
         client.expect(b"MSG c 3 3\r\nyes\r\n")
 
 
-@pytest.mark.needs_configuration
 def test_maximum_of_subscriptions_is_checked_before_the_subject(start_server) -> None:
     server = start_server(config="max_subscriptions: 1\nmax_sub_tokens: 3")
 

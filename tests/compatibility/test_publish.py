@@ -193,6 +193,27 @@ def test_pedantic_refusal_comes_even_when_the_payload_is_malformed(client: RawCl
     client.expect_error_and_closed("Unknown Protocol Operation")
 
 
+@pytest.mark.parametrize(
+    "line", [b"PUB %b.* -1", b"PUB %b.* x", b"PUB %b.* r r 2", b"PUB %b.*", b"HPUB %b.* 12 14", b"HPUB %b.* 12"]
+)
+def test_pedantic_refusal_does_not_come_when_the_line_is_malformed(
+    client: RawClient, subject: bytes, line: bytes
+) -> None:
+    client.connect(pedantic=True, headers=False)
+
+    client.send(line % subject + b"\r\nhi\r\n")
+
+    client.expect_closed()
+
+
+def test_pedantic_refusal_does_not_come_when_the_payload_is_too_large(client: RawClient, subject: bytes) -> None:
+    client.connect(pedantic=True)
+
+    client.send(b"PUB %b.* 1048577\r\n" % subject)
+
+    client.expect_error_and_closed("Maximum Payload Violation")
+
+
 def test_pedantic_hpub_refuses_wildcards_too(client: RawClient, subject: bytes) -> None:
     client.connect(pedantic=True, headers=True)
 

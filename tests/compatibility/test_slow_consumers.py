@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.wire import RawClient
 
@@ -32,7 +30,6 @@ def publish_until_logged(server: ServerProcess, publisher: RawClient, subject: b
     server.wait_for_log(text, seconds=10)
 
 
-@pytest.mark.needs_configuration
 def test_slow_consumer_is_cut_off_at_max_pending(start_server) -> None:
     server = start_server(config="max_pending: 1048576")
 
@@ -44,7 +41,6 @@ def test_slow_consumer_is_cut_off_at_max_pending(start_server) -> None:
         publisher.expect_pong()
 
 
-@pytest.mark.needs_configuration
 def test_slow_consumer_is_cut_off_at_the_write_deadline(start_server) -> None:
     server = start_server(config='write_deadline: "300ms"')
 
@@ -56,7 +52,6 @@ def test_slow_consumer_is_cut_off_at_the_write_deadline(start_server) -> None:
         publisher.expect_pong()
 
 
-@pytest.mark.needs_configuration
 def test_slow_consumer_does_not_hold_up_the_others(start_server) -> None:
     server = start_server(config="max_pending: 1048576")
     count = 200

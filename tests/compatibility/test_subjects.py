@@ -125,7 +125,6 @@ def test_subject_may_have_many_tokens(connected: RawClient, subject: bytes, toke
     connected.expect(b"MSG %b 1 2\r\nhi\r\nMSG %b 2 2\r\nhi\r\n" % (name, name))
 
 
-@pytest.mark.needs_configuration
 def test_subscription_with_too_many_tokens_is_a_violation(start_server) -> None:
     server = start_server(config="max_sub_tokens: 3")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import time
 from typing import Any, Self
 
@@ -31,7 +32,13 @@ class RawClient:
             client.expect(b"MSG greetings 1 2\r\nhi\r\n")
     """
 
-    def __init__(self, host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        tls_first: ssl.SSLContext | None = None,
+    ) -> None:
         self.timeout_seconds = timeout_seconds
         self.answer_pings = True
         self.connected_info: dict[str, Any] = {}
@@ -39,6 +46,8 @@ class RawClient:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = b""
         self._closed_by_server = False
+        if tls_first is not None:
+            self.encrypt(tls_first)
         self.info_line = self.read_line()
         self.info = parse_info(self.info_line)
 
@@ -50,6 +59,12 @@ class RawClient:
 
     def close(self) -> None:
         self._socket.close()
+
+    def encrypt(self, context: ssl.SSLContext) -> ssl.SSLSocket:
+        """Shake hands; from here on everything is encrypted. An end that was not announced is an error then."""
+        encrypted = context.wrap_socket(self._socket, server_hostname="localhost", suppress_ragged_eofs=False)
+        self._socket = encrypted
+        return encrypted
 
     # Sending
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from jetlake.server.log import FileLog, StreamLog, format_line, open_log
+from jetlake.server.log import FileLog, ProcessLog, StreamLog, format_line, open_log
 from jetlake.server.options import LogOptions
 
 LINE = re.compile(r"\[(\d+)\] \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6} \[([A-Z]{3})\] (.*)")
@@ -165,3 +165,44 @@ def test_lines_of_several_threads_do_not_mix(tmp_path):
 
     texts = [LINE.fullmatch(line).group(3) for file in tmp_path.glob("server.log*") for line in lines_of(file)]
     assert len([text for text in texts if text.endswith("x" * 50)]) == 400
+
+
+@pytest.mark.parametrize(("files_max", "kept"), [(0, 6), (1, 1), (2, 2), (4, 4), (100, 6)])
+def test_oldest_files_are_removed(tmp_path, files_max, kept):
+    path = tmp_path / "server.log"
+    (tmp_path / "server.log.notes").write_text("not ours")
+    log = FileLog(LogOptions(file=str(path), size_limit_bytes=1, files_max=files_max))
+
+    for number in range(5):
+        log.info(f"line {number}")
+    log.close()
+
+    files = sorted(name for name in os.listdir(tmp_path) if name != "server.log.notes")
+    assert len(files) == kept
+    assert "server.log" in files
+    assert (tmp_path / "server.log.notes").exists()
+
+
+def test_log_goes_on_in_another_file_and_by_other_levels(tmp_path):
+    one, other = tmp_path / "one.log", tmp_path / "other.log"
+    log = ProcessLog(LogOptions(file=str(one)))
+    log.info("first")
+    log.write("debug", "dropped")
+
+    log.replace(LogOptions(file=str(other), debug=True))
+    log.write("debug", "second")
+    log.close()
+
+    assert [line.rpartition("] ")[2] for line in lines_of(one)] == ["first"]
+    assert [line.rpartition("] ")[2] for line in lines_of(other)] == ["second"]
+
+
+def test_log_stays_as_it_was_when_the_other_file_cannot_be_opened(tmp_path):
+    log = ProcessLog(LogOptions(file=str(tmp_path / "one.log")))
+
+    with pytest.raises(FileNotFoundError):
+        log.replace(LogOptions(file=str(tmp_path / "missing" / "other.log")))
+    log.info("still here")
+    log.close()
+
+    assert len(lines_of(tmp_path / "one.log")) == 1

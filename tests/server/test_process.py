@@ -38,14 +38,15 @@ sys.exit(process.run(ServerOptions(host="127.0.0.1", port=0)))
 BREAK_THE_EVENT_THREAD = """
 import sys
 from jetlake.server import process
-from jetlake.server.authentication import Authenticator
-from jetlake.server.options import Credentials, ServerOptions
+from jetlake.server.authentication.authenticator import Authenticator
+from jetlake.server.options import AccessOptions, Credentials, ServerOptions
 
-def break_down(self, connect):
+def break_down(self, login):
     raise RuntimeError("a bug of ours")
 
 Authenticator.decide = break_down
-sys.exit(process.run(ServerOptions(host="127.0.0.1", port=0, credentials=Credentials(token="t"))))
+access = AccessOptions(credentials=Credentials(token=sys.argv[1]))
+sys.exit(process.run(ServerOptions(host="127.0.0.1", port=0, access=access)))
 """
 
 
@@ -57,8 +58,9 @@ def test_engine_that_breaks_ends_the_process_with_1(start_process):
     assert "[FTL] the engine stopped by itself: " in process.log()
 
 
-def test_event_thread_that_breaks_ends_the_process_with_1(start_process):
-    process = start_process(command=[sys.executable, "-c", BREAK_THE_EVENT_THREAD])
+@pytest.mark.parametrize("token", ["t", "$2a$04$a-hash-that-is-compared-in-a-thread-of-its-own"])
+def test_thread_that_breaks_ends_the_process_with_1(start_process, token):
+    process = start_process(command=[sys.executable, "-c", BREAK_THE_EVENT_THREAD, token])
 
     with socket.create_connection(("127.0.0.1", process.port), timeout=10) as client:
         client.sendall(b'CONNECT {"auth_token":"t"}\r\nPING\r\n')

@@ -136,6 +136,52 @@ async def test_token_is_required_where_given():
         assert try_to_log_in(server, b'{"auth_token":"wrong"}') == b"-ERR 'Authorization Violation'\r\n"
 
 
+async def test_configuration_is_a_file_or_its_text(tmp_path):
+    text = "port: 1\nserver_name: harbour\nauthorization { users: [ {user: ada, password: secret} ] }"
+    path = tmp_path / "server.conf"
+    path.write_text(text)
+
+    for config in (text, path, str(path)):
+        async with jetlake.Server(config=config) as server:
+            # The address stays a random one of this machine.
+            assert (server.host, server.port != 1) == ("127.0.0.1", True)
+            assert read_info(server)["server_name"] == "harbour"
+            assert await exchange(server.url, user="ada", password="secret") == b"hello"
+            assert try_to_log_in(server, b"{}") == b"-ERR 'Authorization Violation'\r\n"
+
+
+def test_configuration_that_cannot_work_is_refused_before_anything_starts():
+    with pytest.raises(jetlake.ConfigurationError, match='<text>:1:1: unknown field "foo"'):
+        jetlake.Server(config="foo: 1")
+    with pytest.raises(jetlake.ConfigurationError, match=r"open missing\.conf: no such file"):
+        jetlake.Server(config="missing.conf")
+    with pytest.raises(jetlake.ConfigurationError, match="config decides about users"):
+        jetlake.Server(config="debug: true", token="t")
+
+
+def test_slow_logins_do_not_hold_up_the_others():
+    """A server with one slow hash still answers the log and clients that are in while logins are compared."""
+    import bcrypt
+
+    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(12)).decode()
+    config = f"authorization {{ users: [ {{user: slow, password: '{hashed}'}}, {{user: ada, password: plain}} ] }}"
+    with jetlake.Server(config=config) as server, contextlib.ExitStack() as stack:
+        inside = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+        lines = stack.enter_context(inside.makefile("rb"))
+        inside.sendall(b'CONNECT {"verbose":false,"user":"ada","pass":"plain"}\r\nPING\r\n')
+        lines.readline()
+        assert lines.readline() == b"PONG\r\n"
+        wrong = b'CONNECT {"verbose":false,"user":"slow","pass":"wrong"}\r\n'
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10)).sendall(wrong)
+
+        began = time.monotonic()
+        inside.sendall(b"SUB a 1\r\nPUB a 0\r\n\r\n")
+
+        assert lines.readline() == b"MSG a 1 0\r\n"
+        assert time.monotonic() - began < 1
+
+
 def try_to_log_in(server, connect):
     """Return all that a client is told after INFO, until the server closes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client, client.makefile("rb") as lines:

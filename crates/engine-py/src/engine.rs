@@ -5,7 +5,8 @@ use std::time::Duration;
 use jetlake_engine::config::Options;
 use jetlake_engine::connection::mailbox::Verdict;
 use jetlake_engine::error::EngineError;
-use jetlake_engine::statistics;
+use jetlake_engine::services::Message;
+use jetlake_engine::{reports, statistics};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -69,11 +70,69 @@ impl Engine {
     }
 
     fn connections(&self, py: Python<'_>) -> Vec<u8> {
-        py.detach(|| statistics::connections(self.inner.shared()))
+        py.detach(|| reports::connections(self.inner.shared()))
+    }
+
+    fn closed_connections(&self, py: Python<'_>) -> Vec<u8> {
+        py.detach(|| reports::closed_connections(self.inner.shared()))
+    }
+
+    fn subscriptions(&self, py: Python<'_>, query: Vec<u8>) -> PyResult<Vec<u8>> {
+        py.detach(|| reports::subscriptions(self.inner.shared(), &query))
+            .map_err(to_python)
     }
 
     fn set_log_levels(&self, debug: bool, trace: bool) {
         self.inner.shared().events.set_levels(debug, trace);
+    }
+
+    fn reload(&self, options: Vec<u8>) -> PyResult<()> {
+        Options::from_json(&options)
+            .and_then(|options| self.inner.reload(options))
+            .map_err(to_python)
+    }
+
+    fn reauthenticate(&self) {
+        self.inner.reauthenticate();
+    }
+
+    #[pyo3(signature = (account, subject, queue = None))]
+    fn subscribe(&self, account: &str, subject: &str, queue: Option<&str>) -> PyResult<u64> {
+        self.inner
+            .services()
+            .subscribe(account, subject.as_bytes(), queue.map(str::as_bytes))
+            .map_err(to_python)
+    }
+
+    fn unsubscribe(&self, service: u64) -> bool {
+        self.inner.services().unsubscribe(service)
+    }
+
+    fn has_interest(&self, account: &str, subject: &str) -> bool {
+        self.inner
+            .services()
+            .has_interest(account, subject.as_bytes())
+    }
+
+    #[pyo3(signature = (account, subject, payload, reply = None, header = None))]
+    fn publish(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        subject: &str,
+        payload: &[u8],
+        reply: Option<&str>,
+        header: Option<&[u8]>,
+    ) -> PyResult<u32> {
+        let message = Message {
+            account,
+            subject: subject.as_bytes(),
+            reply: reply.map(str::as_bytes),
+            header: header.unwrap_or_default(),
+            payload,
+        };
+        py.detach(|| self.inner.services().publish(&message))
+            .map_err(to_python)
     }
 
     fn stop_accepting(&self) {
@@ -82,6 +141,10 @@ impl Engine {
 
     fn announce_lame_duck(&self) -> usize {
         self.inner.announce_lame_duck()
+    }
+
+    fn kick(&self, connection_id: u64) -> bool {
+        self.inner.kick(connection_id)
     }
 
     fn close_one_connection(&self) -> bool {

@@ -1,5 +1,7 @@
 //! What the engine tells Python, as frozen objects.
 
+use std::borrow::Cow;
+
 use jetlake_engine::events::Event;
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
@@ -19,6 +21,9 @@ pub struct AuthenticationRequest {
     nonce: String,
     #[pyo3(get)]
     remote_address: String,
+    tls: Vec<u8>,
+    #[pyo3(get)]
+    again: bool,
 }
 
 #[pymethods]
@@ -26,6 +31,69 @@ impl AuthenticationRequest {
     #[getter]
     fn connect(&self) -> &[u8] {
         &self.connect
+    }
+
+    #[getter]
+    fn tls(&self) -> &[u8] {
+        &self.tls
+    }
+}
+
+#[pyclass(frozen, module = "jetlake._engine")]
+pub struct ConnectionEvent {
+    #[pyo3(get)]
+    kind: &'static str,
+    connection: Vec<u8>,
+}
+
+#[pymethods]
+impl ConnectionEvent {
+    #[getter]
+    fn connection(&self) -> &[u8] {
+        &self.connection
+    }
+}
+
+#[pyclass(frozen, module = "jetlake._engine")]
+pub struct Request {
+    inner: jetlake_engine::events::Request,
+}
+
+#[pymethods]
+impl Request {
+    #[getter]
+    fn service(&self) -> u64 {
+        self.inner.service
+    }
+
+    #[getter]
+    fn connection_id(&self) -> u64 {
+        self.inner.connection_id
+    }
+
+    #[getter]
+    fn account(&self) -> &str {
+        &self.inner.account
+    }
+
+    #[getter]
+    fn subject(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.inner.subject)
+    }
+
+    #[getter]
+    fn reply(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.inner.reply)
+    }
+
+    #[getter]
+    fn header(&self) -> &[u8] {
+        &self.inner.header
+    }
+
+    #[getter]
+    fn payload(&self) -> &[u8] {
+        &self.inner.payload
     }
 }
 
@@ -46,8 +114,16 @@ pub fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             connect: request.connect,
             nonce: request.nonce,
             remote_address: request.remote_address,
+            tls: request.tls,
+            again: request.again,
         }
         .into_py_any(py),
+        Event::Connection(event) => ConnectionEvent {
+            kind: event.kind.name(),
+            connection: event.connection,
+        }
+        .into_py_any(py),
+        Event::Request(inner) => Request { inner }.into_py_any(py),
         Event::Stopped { failure } => Stopped { failure }.into_py_any(py),
     }
 }

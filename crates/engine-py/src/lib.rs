@@ -17,7 +17,7 @@ mod module {
     #[pymodule_export]
     use super::error::EngineError;
     #[pymodule_export]
-    use super::events::{AuthenticationRequest, LogLine, Stopped};
+    use super::events::{AuthenticationRequest, ConnectionEvent, LogLine, Request, Stopped};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,18 +2,26 @@
 //!
 //! Relations between the numbers are checked once, in `Options::from_json`; code behind it may rely on them.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use crate::error::EngineError;
 
 /// Bytes a worker reads at once. Large, because everything shared is touched once per read.
-pub const READ_BUFFER_BYTES: usize = 128 * 1024;
+pub const READ_BUFFER_BYTES: usize = 512 * 1024;
 
 /// Reads of one connection before the next one has its turn.
 pub const READS_PER_TURN_MAX: usize = 4;
 
 /// Body of a message from a connection that has not said CONNECT: such a connection may not make the server hold more than this.
 pub const UNCONNECTED_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+/// What all clients together may hold that have not said who they are: beyond that the oldest of them go.
+pub const STRANGERS_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What one of them costs before it has said anything: its session, its place in the tables, its deadlines.
+pub const STRANGER_BYTES: usize = 2 * 1024;
 
 /// How long what is pending may take to leave, and the peer to close, after the server decided to close a connection.
 pub const CLOSE_DEADLINE_MS: u64 = 250;
@@ -32,6 +40,21 @@ pub const ROUND_TRIP_AGE_MS_MAX: u64 = 3_600_000;
 
 /// Workers beyond this bring nothing and cost a wake-up each.
 pub const WORKER_THREADS_MAX: usize = 64;
+
+/// Bytes of TLS that a connection may have sent without completing a record or a message of the handshake. One record has up to 18 KB;
+/// the rest is room for a client's chain of certificates, which must be held as a whole to be read.
+pub const TLS_UNFINISHED_BYTES_MAX: usize = 32 * 1024;
+
+/// Handshakes of TLS that may be under way before they must hurry: each holds some 4 KB. An honest one takes as long as the way to the
+/// client and back.
+pub const TLS_HANDSHAKES_MAX: usize = 1024;
+
+/// How long a handshake may take then.
+pub const TLS_HURRIED_MS: u64 = 500;
+
+/// Bytes encrypted under one lock, and written with one call. More than a read brings, so that what came with one read leaves with one
+/// write; a reader of the same connection waits for some tens of microseconds at most.
+pub const TLS_SEAL_BYTES_MAX: usize = 256 * 1024;
 
 /// Largest body a client may ever be allowed: sizes have nine digits on the wire and buffers must be made for them.
 pub const PAYLOAD_BYTES_LIMIT: usize = 64 * 1024 * 1024;
@@ -65,6 +88,18 @@ pub struct Options {
     /// Whether clients get a nonce to sign: only where keys are configured.
     #[serde(default)]
     pub nonce: bool,
+    /// Whether a client may begin with something else than CONNECT: it is then asked about as one without credentials.
+    #[serde(default)]
+    pub admits_without_connect: bool,
+    /// The account of the server's own events and requests; empty without one.
+    #[serde(default)]
+    pub system_account: String,
+    /// What INFO says about authentication, where that is not simply `auth_required`.
+    #[serde(default)]
+    pub info_auth_required: Option<bool>,
+    /// Ended connections that monitoring remembers.
+    #[serde(default = "default_closed_connections")]
+    pub max_closed_connections: usize,
     /// For connections that never say anything to a server without authentication.
     pub handshake_timeout_ms: u64,
     pub headers: bool,
@@ -75,6 +110,67 @@ pub struct Options {
     pub domain: Option<String>,
     pub debug: bool,
     pub trace: bool,
+    /// TLS on the client port; without it, clients speak in the clear.
+    #[serde(default)]
+    pub tls: Option<TlsOptions>,
+}
+
+fn default_closed_connections() -> usize {
+    10_000
+}
+
+/// TLS as it is asked for. Certificates and keys are text: the files are Python's to read.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsOptions {
+    /// The server's certificate, then those that lead to its authority.
+    pub certificate_pem: String,
+    pub key_pem: String,
+    /// The authorities that sign clients' certificates.
+    #[serde(default)]
+    pub ca_pem: Option<String>,
+    /// Whether a client must show a certificate.
+    #[serde(default)]
+    pub verify: bool,
+    #[serde(default)]
+    pub min_version: TlsVersion,
+    /// IANA names; empty allows all there are.
+    #[serde(default)]
+    pub cipher_suites: Vec<String>,
+    /// TLS before INFO: 0 for every client; else how long to wait for a client that begins so, before INFO is said first.
+    #[serde(default)]
+    pub handshake_first_ms: Option<u64>,
+    /// Whether a client may also speak in the clear; its first byte tells.
+    #[serde(default)]
+    pub allow_non_tls: bool,
+    pub timeout_ms: u64,
+    /// SHA-256 of the public keys (as DER, in hexadecimal) of the only clients let in; empty lets all in.
+    #[serde(default)]
+    pub pinned_certificates: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum TlsVersion {
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+impl fmt::Debug for TlsOptions {
+    /// Options may end up in a log, a key never.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TlsOptions")
+            .field("verify", &self.verify)
+            .field("min_version", &self.min_version)
+            .field("cipher_suites", &self.cipher_suites)
+            .field("handshake_first_ms", &self.handshake_first_ms)
+            .field("allow_non_tls", &self.allow_non_tls)
+            .field("timeout_ms", &self.timeout_ms)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -114,6 +210,35 @@ impl Options {
                 "worker_threads ({}) must not be more than {WORKER_THREADS_MAX}",
                 self.worker_threads
             ));
+        }
+        Ok(())
+    }
+
+    /// Whether these may replace others while the engine runs.
+    pub fn check_reload(&self, old: &Self) -> Result<(), EngineError> {
+        let refuse = |name: &str, old: &dyn std::fmt::Debug, new: &dyn std::fmt::Debug| {
+            Err(EngineError::Options(format!(
+                "config reload not supported for {name}: old={old:?}, new={new:?}"
+            )))
+        };
+        if self.host != old.host {
+            return refuse("Host", &old.host, &self.host);
+        }
+        if self.port != old.port {
+            return refuse("Port", &old.port, &self.port);
+        }
+        if self.max_pending_bytes != old.max_pending_bytes {
+            return refuse(
+                "MaxPending",
+                &old.max_pending_bytes,
+                &self.max_pending_bytes,
+            );
+        }
+        if self.worker_threads != old.worker_threads {
+            return refuse("WorkerThreads", &old.worker_threads, &self.worker_threads);
+        }
+        if self.server_name != old.server_name {
+            return refuse("ServerName", &old.server_name, &self.server_name);
         }
         Ok(())
     }

@@ -18,13 +18,15 @@ use crate::connection::closed_reason::ClosedReason;
 use crate::connection::handshake::Information;
 use crate::connection::listener::{Listener, LISTENER_TOKEN};
 use crate::connection::mailbox::{Letter, Mailbox, Verdict};
-use crate::connection::outbox::Outbox;
+use crate::connection::outbox::{Flushed, Outbox};
+use crate::connection::tls::{self, Settings as TlsSettings};
 use crate::connection::worker::{Worker, WAKER_TOKEN};
 use crate::connection::Connection;
 use crate::error::EngineError;
 use crate::events::{Event, Events, Level};
 use crate::identity::{self, KeyPrefix};
 use crate::routing::account::{Account, GLOBAL_ACCOUNT};
+use crate::services::Services;
 use crate::statistics::Totals;
 
 /// The JetStream API level that is announced.
@@ -32,12 +34,16 @@ const API_LEVEL: u8 = 5;
 
 /// What all workers see.
 pub struct Shared {
-    pub options: Options,
     pub clock: Clock,
     pub events: Events,
     pub totals: Totals,
     pub started: SystemTime,
-    information: Information,
+    options: RwLock<Arc<Options>>,
+    information: RwLock<Information>,
+    /// TLS for connections to come; those that are there keep what they began with.
+    tls: RwLock<Option<Arc<TlsSettings>>>,
+    /// The same for ever, while the rest of INFO may change with a reload.
+    server_id: String,
     mailboxes: Vec<Mailbox>,
     accounts: RwLock<Vec<Arc<Account>>>,
     global_account: Arc<Account>,
@@ -57,6 +63,7 @@ struct Slots {
 pub struct Engine {
     shared: Arc<Shared>,
     address: SocketAddr,
+    services: Services,
     workers: Mutex<Vec<Worker>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -65,6 +72,7 @@ impl Engine {
     /// Binds the listener; nothing runs yet.
     pub fn new(options: Options) -> Result<Self, EngineError> {
         let system = |what| move |cause| EngineError::System { what, cause };
+        let tls = tls::settings(&options)?;
         let mut listener = Listener::bind(&options.host, options.port)?;
         let address = listener.address().map_err(system("listener"))?;
         let mut polls = Vec::new();
@@ -82,9 +90,13 @@ impl Engine {
         let global_account = Arc::new(Account::new(GLOBAL_ACCOUNT, 0));
         let events = Events::default();
         events.set_levels(options.debug, options.trace);
+        let server_id = identity::public_key(KeyPrefix::Server)?;
+        let curve_key = identity::public_key(KeyPrefix::Curve)?;
         let shared = Arc::new(Shared {
-            information: information(&options, address)?,
-            options,
+            information: RwLock::new(information(&options, address, &server_id, &curve_key)?),
+            options: RwLock::new(Arc::new(options)),
+            tls: RwLock::new(tls),
+            server_id,
             clock: Clock::start(),
             events,
             totals: Totals::default(),
@@ -104,6 +116,7 @@ impl Engine {
             .map(|(index, poll)| Worker::new(index, poll, listener.take(), Arc::clone(&shared)))
             .collect();
         Ok(Self {
+            services: Services::new(Arc::clone(&shared)),
             shared,
             address,
             workers: Mutex::new(workers),
@@ -131,8 +144,13 @@ impl Engine {
         &self.shared
     }
 
+    /// Where Python subscribes and publishes.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
     pub fn server_id(&self) -> &str {
-        &self.shared.information.server_id
+        &self.shared.server_id
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -155,16 +173,50 @@ impl Engine {
         true
     }
 
+    /// Puts other options in force. What cannot change while running is refused, and then nothing changes.
+    pub fn reload(&self, options: Options) -> Result<(), EngineError> {
+        let old = self.shared.options();
+        options.check_reload(&old)?;
+        let curve_key = self.shared.information.read().xkey.clone();
+        let information = information(&options, self.address, &self.shared.server_id, &curve_key)?;
+        self.shared.set_tls(tls::settings(&options)?);
+        self.shared.events.set_levels(options.debug, options.trace);
+        *self.shared.information.write() = information;
+        *self.shared.options.write() = Arc::new(options);
+        self.shared.send_to_all(|| Letter::OptionsChanged);
+        let excess = self
+            .shared
+            .connection_count()
+            .saturating_sub(self.shared.options().max_connections);
+        for connection in self.shared.connections().iter().rev().take(excess) {
+            self.shared
+                .close(connection, ClosedReason::MaximumConnectionsExceeded);
+        }
+        Ok(())
+    }
+
+    /// Asks Python again about every client, after users or permissions have changed.
+    pub fn reauthenticate(&self) {
+        self.shared.send_to_all(|| Letter::Reauthenticate);
+    }
+
     pub fn stop_accepting(&self) {
         self.shared.send(0, Letter::StopAccepting);
     }
 
     /// Tells every client that takes it that this server will go, and says how many connections there are.
     pub fn announce_lame_duck(&self) -> usize {
-        for worker in 0..self.shared.worker_count() {
-            self.shared.send(worker, Letter::LameDuck);
-        }
+        self.shared.send_to_all(|| Letter::LameDuck);
         self.shared.connection_count()
+    }
+
+    /// Closes a connection, as an operator asks; false when it is gone.
+    pub fn kick(&self, connection_id: u64) -> bool {
+        let Some(connection) = self.shared.connection(connection_id) else {
+            return false;
+        };
+        self.shared.close(&connection, ClosedReason::Kicked);
+        true
     }
 
     /// Closes any one connection; false when there is none.
@@ -172,14 +224,7 @@ impl Engine {
         let Some(connection) = self.shared.any_connection() else {
             return false;
         };
-        self.shared.send(
-            connection.worker,
-            Letter::Close {
-                slot: connection.slot,
-                connection_id: connection.id,
-                reason: ClosedReason::ServerShutdown,
-            },
-        );
+        self.shared.close(&connection, ClosedReason::ServerShutdown);
         true
     }
 
@@ -191,9 +236,7 @@ impl Engine {
         if threads.is_empty() {
             return;
         }
-        for worker in 0..self.shared.worker_count() {
-            self.shared.send(worker, Letter::Shutdown);
-        }
+        self.shared.send_to_all(|| Letter::Shutdown);
         for thread in threads {
             // A worker that panicked has said so already.
             let _ = thread.join();
@@ -227,19 +270,23 @@ fn run(worker: Worker, shared: &Shared) {
     shared.events.push(Event::Stopped { failure });
 }
 
-fn information(options: &Options, address: SocketAddr) -> Result<Information, EngineError> {
-    let server_id = identity::public_key(KeyPrefix::Server)?;
+fn information(
+    options: &Options,
+    address: SocketAddr,
+    server_id: &str,
+    curve_key: &str,
+) -> Result<Information, EngineError> {
     let (host, port) = match &options.client_advertise {
         None => (options.host.clone(), address.port()),
         Some(advertised) => split_advertised(advertised, address.port())?,
     };
     Ok(Information {
         server_name: if options.server_name.is_empty() {
-            server_id.clone()
+            server_id.to_owned()
         } else {
             options.server_name.clone()
         },
-        server_id,
+        server_id: server_id.to_owned(),
         version: options.version.clone(),
         proto: 1,
         git_commit: options.git_commit.clone(),
@@ -247,7 +294,13 @@ fn information(options: &Options, address: SocketAddr) -> Result<Information, En
         host,
         port,
         headers: options.headers,
-        auth_required: options.auth_required,
+        auth_required: options.info_auth_required.unwrap_or(options.auth_required),
+        tls_required: options.tls.as_ref().is_some_and(|tls| {
+            // Where TLS comes first, nothing else can.
+            !tls.allow_non_tls || tls.handshake_first_ms.is_some()
+        }),
+        tls_verify: options.tls.as_ref().is_some_and(|tls| tls.verify),
+        tls_available: options.tls.as_ref().is_some_and(|tls| tls.allow_non_tls),
         max_payload: options.max_payload_bytes,
         jetstream: options.jetstream,
         client_id: 0,
@@ -257,8 +310,9 @@ fn information(options: &Options, address: SocketAddr) -> Result<Information, En
         ldm: false,
         connect_info: false,
         remote_account: String::new(),
+        acc_is_sys: false,
         api_lvl: API_LEVEL,
-        xkey: identity::public_key(KeyPrefix::Curve)?,
+        xkey: curve_key.to_owned(),
     })
 }
 
@@ -275,12 +329,79 @@ fn split_advertised(advertised: &str, port: u16) -> Result<(String, u16), Engine
 }
 
 impl Shared {
+    pub fn server_id(&self) -> &str {
+        &self.server_id
+    }
+
+    /// The options in force; a reload puts others in their place.
+    pub fn options(&self) -> Arc<Options> {
+        Arc::clone(&self.options.read())
+    }
+
+    /// TLS for a new connection; none where clients speak in the clear.
+    pub fn tls(&self) -> Option<Arc<TlsSettings>> {
+        self.tls.read().clone()
+    }
+
+    /// Puts other certificates in force, for connections to come.
+    pub fn set_tls(&self, settings: Option<Arc<TlsSettings>>) {
+        *self.tls.write() = settings;
+    }
+
     pub fn worker_count(&self) -> usize {
         self.mailboxes.len()
     }
 
     pub fn send(&self, worker: usize, letter: Letter) {
         self.mailboxes[worker].send(letter);
+    }
+
+    /// Tells a connection's owner what a hand-over left to do; false when the connection is lost.
+    pub fn settle(&self, connection: &Connection, flushed: Flushed) -> bool {
+        let (slot, connection_id) = (connection.slot, connection.id);
+        let reason = match flushed {
+            Flushed::Settled => return true,
+            Flushed::HandOver => {
+                let letter = Letter::Flush {
+                    slot,
+                    connection_id,
+                };
+                self.send(connection.worker, letter);
+                return true;
+            }
+            Flushed::Gone => return false,
+            Flushed::SlowConsumer => {
+                self.report_slow_consumer(connection);
+                ClosedReason::SlowConsumerPendingBytes
+            }
+            Flushed::WriteFailed => ClosedReason::WriteError,
+        };
+        // By letter even to the present worker: the session may be in the middle of its own turn.
+        let letter = Letter::Lost {
+            slot,
+            connection_id,
+            reason,
+        };
+        self.send(connection.worker, letter);
+        false
+    }
+
+    /// Has a connection closed in good order.
+    pub fn close(&self, connection: &Connection, reason: ClosedReason) {
+        self.send(
+            connection.worker,
+            Letter::Close {
+                slot: connection.slot,
+                connection_id: connection.id,
+                reason,
+            },
+        );
+    }
+
+    pub fn send_to_all(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.mailboxes {
+            mailbox.send(letter());
+        }
     }
 
     pub fn take_letters(&self, worker: usize) -> Vec<Letter> {
@@ -311,7 +432,7 @@ impl Shared {
         Information {
             client_id: connection.id,
             client_ip: connection.remote_address.ip().to_string(),
-            ..self.information.clone()
+            ..self.information.read().clone()
         }
     }
 
@@ -320,7 +441,7 @@ impl Shared {
         let id = self.next_connection_id.fetch_add(1, Ordering::Relaxed);
         let slot = self.slots.lock().take();
         let socket = Arc::new(socket);
-        let outbox = Outbox::new(Arc::clone(&socket), self.options.max_pending_bytes);
+        let outbox = Outbox::new(Arc::clone(&socket), self.options().max_pending_bytes);
         let connection = Arc::new(Connection::new(id, slot, worker, address, outbox));
         self.connections.lock().insert(id, Arc::clone(&connection));
         self.connection_count.fetch_add(1, Ordering::Relaxed);
@@ -334,15 +455,8 @@ impl Shared {
             return;
         }
         self.connection_count.fetch_sub(1, Ordering::Relaxed);
-        self.totals.add_ended(&connection.traffic);
-        if reason.is_slow_consumer() {
-            self.totals.slow_consumers.fetch_add(1, Ordering::Relaxed);
-        }
-        if reason == ClosedReason::StaleConnection {
-            self.totals
-                .stale_connections
-                .fetch_add(1, Ordering::Relaxed);
-        }
+        self.totals.add_ended(connection, reason);
+        self.totals.closed.add(self, connection, reason);
         self.slots.lock().give_back(connection.slot);
         self.events.debug(|| {
             format!(
@@ -378,7 +492,7 @@ impl Shared {
             format!(
                 "{} - Slow Consumer Detected: MaxPending of {} Exceeded",
                 connection.label(),
-                self.options.max_pending_bytes
+                self.options().max_pending_bytes
             ),
         );
     }
@@ -389,7 +503,7 @@ impl Shared {
             format!(
                 "{} - Slow Consumer Detected: WriteDeadline of {}ms exceeded with {} total bytes.",
                 connection.label(),
-                self.options.write_deadline_ms,
+                self.options().write_deadline_ms,
                 connection.outbox.pending_bytes()
             ),
         );

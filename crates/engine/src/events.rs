@@ -12,6 +12,12 @@ use parking_lot::{Condvar, Mutex};
 /// Log lines that wait for Python at most.
 const LOG_LINES_MAX: usize = 16 * 1024;
 
+/// Arrivals and departures that wait for Python at most.
+const CONNECTION_EVENTS_MAX: usize = 64 * 1024;
+
+/// Requests that wait for a handler in Python at most; what comes beyond is dropped, as its sender will find by its time-out.
+const REQUESTS_MAX: usize = 64 * 1024;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Info,
@@ -40,6 +46,8 @@ pub enum Event {
         text: String,
     },
     Authenticate(AuthenticationRequest),
+    Request(Request),
+    Connection(ConnectionEvent),
     /// Empty after a wanted stop; else what broke.
     Stopped {
         failure: String,
@@ -53,6 +61,48 @@ pub struct AuthenticationRequest {
     pub connect: Vec<u8>,
     pub nonce: String,
     pub remote_address: String,
+    /// What the handshake of TLS showed, as JSON; empty without TLS.
+    pub tls: Vec<u8>,
+    /// The client is in already and is asked about again, because users or permissions have changed.
+    pub again: bool,
+}
+
+/// A client came, left or was refused, and somebody in the system account wants to know.
+#[derive(Debug)]
+pub struct ConnectionEvent {
+    pub kind: ConnectionEventKind,
+    /// The report of the connection, as JSON.
+    pub connection: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionEventKind {
+    Connect,
+    Disconnect,
+    Refused,
+}
+
+impl ConnectionEventKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Disconnect => "disconnect",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// A message for a handler in Python.
+#[derive(Debug)]
+pub struct Request {
+    pub service: u64,
+    /// Who sent it: the identity of a requester is taken from here, never from a header.
+    pub connection_id: u64,
+    pub account: String,
+    pub subject: Vec<u8>,
+    pub reply: Vec<u8>,
+    pub header: Vec<u8>,
+    pub payload: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -66,6 +116,10 @@ pub struct Events {
 #[derive(Default)]
 struct Queue {
     events: VecDeque<Event>,
+    requests: usize,
+    requests_dropped: u64,
+    connection_events: usize,
+    connection_events_dropped: u64,
     log_lines: usize,
     log_lines_dropped: u64,
 }
@@ -100,6 +154,35 @@ impl Events {
         self.arrived.notify_one();
     }
 
+    pub fn push_connection(&self, event: ConnectionEvent) {
+        let mut queue = self.queue.lock();
+        if queue.connection_events >= CONNECTION_EVENTS_MAX {
+            queue.connection_events_dropped += 1;
+            return;
+        }
+        queue.connection_events += 1;
+        queue.events.push_back(Event::Connection(event));
+        drop(queue);
+        self.arrived.notify_one();
+    }
+
+    pub fn push_requests(&self, requests: Vec<Request>) {
+        if requests.is_empty() {
+            return;
+        }
+        let mut queue = self.queue.lock();
+        for request in requests {
+            if queue.requests >= REQUESTS_MAX {
+                queue.requests_dropped += 1;
+            } else {
+                queue.requests += 1;
+                queue.events.push_back(Event::Request(request));
+            }
+        }
+        drop(queue);
+        self.arrived.notify_one();
+    }
+
     pub fn push(&self, event: Event) {
         self.queue.lock().events.push_back(event);
         self.arrived.notify_one();
@@ -113,18 +196,30 @@ impl Events {
         }
         let count = count_max.min(queue.events.len());
         let mut taken: Vec<Event> = queue.events.drain(..count).collect();
-        queue.log_lines -= taken
-            .iter()
-            .filter(|event| matches!(event, Event::Log { .. }))
-            .count();
-        if queue.log_lines_dropped > 0 && queue.events.is_empty() {
-            let dropped = std::mem::take(&mut queue.log_lines_dropped);
-            taken.push(Event::Log {
-                level: Level::Warning,
-                text: format!(
-                    "{dropped} log lines were dropped: they came faster than they could be written"
-                ),
-            });
+        for event in &taken {
+            match event {
+                Event::Log { .. } => queue.log_lines -= 1,
+                Event::Request(_) => queue.requests -= 1,
+                Event::Connection(_) => queue.connection_events -= 1,
+                Event::Authenticate(_) | Event::Stopped { .. } => {}
+            }
+        }
+        if queue.events.is_empty() {
+            let mut report = |dropped: &mut u64, what: &str| {
+                let dropped = std::mem::take(dropped);
+                if dropped > 0 {
+                    taken.push(Event::Log {
+                        level: Level::Warning,
+                        text: format!("{dropped} {what} were dropped: they came faster than they could be handled"),
+                    });
+                }
+            };
+            report(&mut queue.log_lines_dropped, "log lines");
+            report(&mut queue.requests_dropped, "requests");
+            report(
+                &mut queue.connection_events_dropped,
+                "events of connections",
+            );
         }
         taken
     }

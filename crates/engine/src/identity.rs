@@ -3,6 +3,7 @@
 use crate::error::EngineError;
 
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// What a public key is for: its first letter in the text form.
@@ -38,6 +39,15 @@ fn encode_key(prefix: KeyPrefix, key: &[u8; 32]) -> String {
 /// The 15 characters a client signs.
 pub fn nonce() -> Result<String, EngineError> {
     Ok(encode(&random::<11>()?, 6, BASE64_URL))
+}
+
+/// Standard base64, with padding: how certificates are written inside JSON.
+pub fn base64(bytes: &[u8]) -> String {
+    let mut text = encode(bytes, 6, BASE64);
+    while text.len() % 4 > 0 {
+        text.push('=');
+    }
+    text
 }
 
 /// Groups of `width` bits, most significant first, each as one character of the alphabet; no padding.
@@ -101,6 +111,8 @@ mod tests {
     fn encodings_match_known_answers() {
         assert_eq!(encode(b"foobar", 5, BASE32), "MZXW6YTBOI");
         assert_eq!(encode(&[0xfb, 0xff], 6, BASE64_URL), "-_8");
+        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
+        assert_eq!(base64(b"foobar"), "Zm9vYmFy");
         assert_eq!(nonce().unwrap().len(), 15);
     }
 }

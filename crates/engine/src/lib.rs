@@ -6,11 +6,14 @@
 //!   deliveries of one read, `outbox` writes them.
 //! - `wire` is the protocol as bytes: `parser`, `operation`, `encoder`, and `reply` for the client's side.
 //! - `routing` finds receivers: `subject`, `tree`, `cache`, `router`; an `account` is one subject space.
-//! - `events` is what Python hears; `statistics` what monitoring shows; `load` is the load generator behind `jetlake bench`.
+//! - `services` is the server itself as a subscriber and publisher, for Python; `events` is what Python hears; `load` is the
+//!   load generator behind `jetlake bench`.
+//! - Monitoring shows `statistics` in sums, `reports` one by one, and `closed`, the connections that ended last.
+//! - `storage` keeps messages on disk: `record`, and every call to a disk behind `file_system`.
 //! - `clock`, `random`, `identity` are the small things the rest takes for granted.
 //!
 //! # The path of one message
-//! 1. `connection::worker` reads up to 128 KB from a socket.
+//! 1. `connection::worker` reads up to 512 KB from a socket.
 //! 2. `wire::parser` finds one `PUB` in it and borrows its parts.
 //! 3. `connection::session` checks what this client may do.
 //! 4. `routing::router` looks the receivers up in the worker's `cache`, or in the account's `tree`.
@@ -18,6 +21,7 @@
 //! 6. After the whole read, `connection::outbox` writes each receiver's bytes with one system call.
 
 pub mod clock;
+pub mod closed;
 pub mod config;
 pub mod connection;
 pub mod engine;
@@ -26,6 +30,10 @@ pub mod events;
 pub mod identity;
 pub mod load;
 pub mod random;
+pub mod reports;
 pub mod routing;
+pub mod services;
 pub mod statistics;
+pub mod storage;
+pub mod system_events;
 pub mod wire;

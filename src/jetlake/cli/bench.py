@@ -45,12 +45,14 @@ def bench(
     clients: Annotated[int, typer.Option(help="Connections on the many side of fanout and fanin.")] = DEFAULT_CLIENTS,
     size: Annotated[int, typer.Option(help="Bytes of payload.")] = 128,
     messages: Annotated[int, typer.Option(help="Messages per publisher.")] = 1_000_000,
+    rate: Annotated[int, typer.Option(help="Messages per second and publisher; 0 is as fast as it goes.")] = 0,
     subject: Annotated[str, typer.Option(help="Subject to use.")] = "bench",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
 ) -> None:
     """Measure a server with the native load generator."""
     try:
         plan = make_plan(server, workload, publishers, subscribers, clients, size, messages, subject)
+        plan = msgspec.structs.replace(plan, rate=rate)
         figures = load.run(plan)
     except JetlakeError as error:
         typer.echo(f"jetlake bench: {error}", err=True)

@@ -15,6 +15,10 @@ from jetlake.errors import ClientError, ConfigurationError
 __all__ = ["Figures", "Latency", "Plan", "build_profile", "engine_version", "run"]
 
 
+LOWEST = {"publishers": 1, "subscribers": 0, "payload_bytes": 0, "messages": 1, "rate": 0, "idle_subscriptions": 0}
+"""The lowest value of each number in a plan."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to send. `messages` is per publisher; with the workload `request`, publishers are the ones who ask."""
 
@@ -28,9 +32,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None = None
     password: str | None = None
     token: str | None = None
+    # Messages per second and publisher; 0 = as fast as it goes.
+    rate: int = 0
+    # Subscriptions on other subjects, made first, that never get a message.
+    idle_subscriptions: int = 0
 
     def __post_init__(self) -> None:
-        for field, lowest in (("publishers", 1), ("subscribers", 0), ("payload_bytes", 0), ("messages", 1)):
+        for field, lowest in LOWEST.items():
             if getattr(self, field) < lowest:
                 raise ConfigurationError(f"{field} is {getattr(self, field)}: it must be at least {lowest}")
         if self.workload != "publish" and self.subscribers == 0:
@@ -44,6 +52,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
     p50: float
     p99: float
+    p999: float
     max: float
 
 

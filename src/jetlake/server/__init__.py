@@ -4,15 +4,18 @@ In the order of one start:
 
 - `main`            argv in, exit code out: the entry of `jetlake server` and `jetlake-nats-server`
 - `flags`           nats-server's command line, in Go's flag syntax
+- `configuration`   nats-server's configuration files, turned into options
 - `options`         `ServerOptions`: everything a server needs to know, from wherever it came
 - `process`         a server as a process: log, signals, exit code
 - `server`          `Server`: starts and stops one engine; the same for processes and for Python programs
 - `banner`          the start-up lines
 - `unserved`        what this build accepts without serving it, one warning each
-- `events`          the thread that hears the engine: log lines, logins, the end
-- `authentication`  who may come in
+- `events`          the thread that hears the engine: log lines, logins, requests, the end
+- `authentication`  who may come in; `nkeys` are keys that sign instead of passwords
+- `system`          the system account: what a server answers about itself, and what it tells unasked
 - `log`             nats-server's log format, to stderr or a file; `python_log` forwards to `logging` instead
 - `files`           pid file and ports file
+- `reload`          what may change while a server runs, and what may not
 - `signals`         signals received, and `--signal` to send one
 - `lame_duck`       how a server leaves without all its clients coming back at once
 """

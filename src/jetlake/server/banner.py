@@ -15,6 +15,8 @@ STORAGE_BYTES_WHEN_UNKNOWN = 1 << 40
 
 API_LEVEL = 5
 
+HANDSHAKE_FIRST_WARNING = 'Clients that are not using "TLS Handshake First" option will fail to connect'
+
 READY_LINE = "Server is ready"
 """The last one: everything that others wait for is there, files included."""
 
@@ -56,6 +58,11 @@ def listening_lines(*, host: str, port: int, server_id: str) -> list[str]:
         f"Listening for client connections on {join_address(host, port)}",
         f"Server id is {server_id}",
     ]
+
+
+def tls_line(*, plain_allowed: bool) -> str:
+    """Return the line that says how clients must come."""
+    return f"TLS {'available' if plain_allowed else 'required'} for client connections"
 
 
 def join_address(host: str, port: int) -> str:

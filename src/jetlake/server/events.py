@@ -1,4 +1,4 @@
-"""The thread that hears the engine: log lines, clients that ask to come in, and the end.
+"""The thread that hears the engine: log lines, clients that ask to come in, requests to the server, and the end.
 
 The engine hands events over in batches and waits without the GIL. The thread lives from start to `Stopped`, the
 last event there is. Should this code itself break, that is a bug, and a server whose ear is gone must not go on as
@@ -9,9 +9,10 @@ from collections.abc import Callable
 from threading import Thread
 from typing import cast
 
-from jetlake._engine import AuthenticationRequest, Engine, LogLine, Stopped
-from jetlake.server.authentication import Authenticator
+from jetlake._engine import AuthenticationRequest, ConnectionEvent, Engine, LogLine, Request, Stopped
+from jetlake.server.authentication.gate import Gate
 from jetlake.server.log import LEVELS, Level, Log
+from jetlake.server.system.desk import Desk
 
 BATCH_COUNT_MAX = 256
 """Enough to drain a burst of log lines in a few calls, few enough that a login behind them is not kept waiting."""
@@ -23,12 +24,11 @@ WAIT_MS = 1_000
 class EventThread:
     """Runs until the engine has stopped, then calls `on_stopped` once with what broke (empty = a wanted stop)."""
 
-    def __init__(
-        self, engine: Engine, log: Log, authenticator: Authenticator, on_stopped: Callable[[str], None]
-    ) -> None:
+    def __init__(self, engine: Engine, log: Log, gate: Gate, desk: Desk, on_stopped: Callable[[str], None]) -> None:
         self._engine = engine
         self._log = log
-        self._authenticator = authenticator
+        self._gate = gate
+        self._desk = desk
         self._on_stopped = on_stopped
         # A daemon, because Python waits for other threads before it calls what would stop this one.
         self._thread = Thread(target=self._run, name="jetlake-events", daemon=True)
@@ -47,24 +47,22 @@ class EventThread:
 
             failure = f"the event thread broke; this is a bug, please report it: {traceback.format_exc()}"
             self._engine.shutdown()
+        self._gate.close()
         self._on_stopped(failure)
 
     def _listen(self) -> str:
         while True:
-            for event in self._engine.next_events(BATCH_COUNT_MAX, WAIT_MS):
+            wait_ms = min(WAIT_MS, self._desk.tick())
+            for event in self._engine.next_events(BATCH_COUNT_MAX, wait_ms):
                 if isinstance(event, LogLine):
                     assert event.level in LEVELS, event.level
                     self._log.write(cast("Level", event.level), event.text)
                 elif isinstance(event, AuthenticationRequest):
-                    self._authenticate(event)
+                    self._gate.receive(event)
+                elif isinstance(event, Request):
+                    self._desk.receive(event)
+                elif isinstance(event, ConnectionEvent):
+                    self._desk.note(event)
                 else:
                     assert isinstance(event, Stopped)
                     return event.failure
-
-    def _authenticate(self, request: AuthenticationRequest) -> None:
-        verdict = self._authenticator.decide(request.connect)
-        # Either call answers False when the client has gone in the meantime, which is its good right.
-        if verdict is None:
-            self._engine.refuse(request.connection_id)
-        else:
-            self._engine.admit(request.connection_id, verdict.to_json())

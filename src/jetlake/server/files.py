@@ -18,6 +18,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of a ports file: the URLs of each listener. A listener that is off has no key."""
 
     nats: list[str] = []
+    monitoring: list[str] = []
 
 
 def write_pid_file(path: str, pid: int) -> None:

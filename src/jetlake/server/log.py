@@ -148,6 +148,23 @@ class FileLog(Log):
             self._append("error", f"Unable to rotate the log file to {backup!r}: {reason_of(error)}; check the folder")
             return
         self._append("info", f'Rotated log, backup saved as "{backup}"')
+        self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        """Keep `files_max` files, the current one included; 0 = all."""
+        if not self._options.files_max:
+            return
+        try:
+            for backup in self._backups()[: -(self._options.files_max - 1) or None]:
+                os.remove(backup)
+        except OSError as error:
+            self._append("error", f"Unable to remove old log files: {reason_of(error)}; check the folder")
+
+    def _backups(self) -> list[str]:
+        """Return the files this one was rotated to, oldest first: the time in their names puts them in order."""
+        folder, name = os.path.split(self._options.file)
+        rests = (entry.removeprefix(f"{name}.") for entry in os.listdir(folder or ".") if entry.startswith(f"{name}."))
+        return [f"{self._options.file}.{rest}" for rest in sorted(rests) if rest.replace(".", "").isdecimal()]
 
     def _open_anew(self) -> None:
         descriptor = _open_for_append(self._options.file)
@@ -157,6 +174,29 @@ class FileLog(Log):
 
     def _time_of(self, seconds: int) -> time.struct_time:
         return time.gmtime(seconds) if self._options.utc else time.localtime(seconds)
+
+
+class ProcessLog(Log):
+    """The log of a process that reads its configuration again: other options make it another log in the same place."""
+
+    def __init__(self, options: LogOptions) -> None:
+        # What is dropped is for the log inside to say.
+        super().__init__(debug=True, trace=True)
+        self._inner = open_log(options)
+
+    def replace(self, options: LogOptions) -> None:
+        """Go on by other options. Raises `OSError`, and goes on as before, when the new file cannot be opened."""
+        before, self._inner = self._inner, open_log(options)
+        before.close()
+
+    def reopen(self) -> bool:
+        return self._inner.reopen()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _write(self, level: Level, text: str) -> None:
+        self._inner.write(level, text)
 
 
 def open_log(options: LogOptions) -> Log:

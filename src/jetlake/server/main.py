@@ -13,7 +13,12 @@ import sys
 from jetlake.config import NATS_VERSION
 from jetlake.errors import ConfigurationError, JetlakeError
 from jetlake.server import flags, signals
-from jetlake.server.options import ServerOptions, from_flags
+from jetlake.server.options import from_flags
+
+# A type checker takes this name for true; not importing `typing` keeps the start fast.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jetlake.server.configuration.source import ConfigurationSource
 
 VERSION_LINE = f"nats-server: v{NATS_VERSION}"
 """Exactly nats-server's: test suites read the version out of it. `jetlake version` tells the rest."""
@@ -66,21 +71,36 @@ def _act(parsed: flags.ParsedFlags) -> int:
     if command:
         signals.send(command)
         return 0
-    options = _read_options(parsed)
+    program = os.path.basename(sys.argv[0])
+    path = parsed.text("config")
+    if path:
+        # Most servers of tests have no file, and do not wait for what reads one.
+        from jetlake.server.configuration.source import ConfigurationSource
+
+        return _act_by_file(ConfigurationSource(path, parsed, program), only_check=parsed.switch("t"))
+    if parsed.switch("t"):
+        raise ConfigurationError("must specify [-c, --config] option to check configuration file syntax")
     # Only a server needs the engine; help and version must not wait for it.
     from jetlake.server.process import run
 
-    return run(options)
+    return run(from_flags(parsed, program))
 
 
-def _read_options(parsed: flags.ParsedFlags) -> ServerOptions:
-    if parsed.text("config"):
-        raise ConfigurationError(
-            "configuration files are not supported yet; give the same settings as flags, see --help"
-        )
-    if parsed.switch("t"):
-        raise ConfigurationError("must specify [-c, --config] option to check configuration file syntax")
-    return from_flags(parsed, program=os.path.basename(sys.argv[0]))
+def _act_by_file(source: "ConfigurationSource", *, only_check: bool) -> int:
+    configuration = source.load()
+    if only_check and configuration.warnings:
+        # As in nats-server, a check finds no excuse.
+        raise ConfigurationError("\n".join(configuration.warnings))
+    for warning in configuration.warnings:
+        print(warning, file=sys.stderr)
+    if only_check:
+        # Certificates, too, are read: a file that could not start a server is not valid.
+        configuration.options.engine_options(git_commit="")
+        print(f"nats-server: configuration file {source.path} is valid ({configuration.digest})", file=sys.stderr)
+        return 0
+    from jetlake.server.process import run
+
+    return run(configuration.options, source, configuration.digest)
 
 
 if __name__ == "__main__":

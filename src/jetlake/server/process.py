@@ -6,7 +6,7 @@
 | SIGTERM            | the same; ignored while the server is leaving in lame duck mode    |
 | SIGUSR1            | the log file is opened anew                                        |
 | SIGUSR2            | lame duck mode, then exit code 0                                   |
-| SIGHUP             | refused with an error line: there is no configuration file         |
+| SIGHUP             | the configuration file is read again; without one, an error line   |
 
 The exit code is 0 exactly when the end was wanted: a failed start and a failed engine are 1.
 """
@@ -14,30 +14,37 @@ The exit code is 0 exactly when the end was wanted: a failed start and a failed 
 import signal
 import sys
 import time
-from threading import Event, Thread
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING
 
-from jetlake.errors import ConfigurationError, EngineFailedError, StartError, reason_of
-from jetlake.server.log import Log, open_log
+from jetlake.errors import ConfigurationError, EngineFailedError, JetlakeError, StartError, reason_of
+from jetlake.server.log import ProcessLog
 from jetlake.server.options import ServerOptions
 from jetlake.server.server import Server
 from jetlake.server.signals import SPOKEN_NAMES, WAKE, SignalPipe
 
+if TYPE_CHECKING:
+    from jetlake.server.configuration.source import ConfigurationSource
 
-def run(options: ServerOptions) -> int:
-    """Serve until a signal or a failure ends it, and return the exit code."""
+RELOAD_FAILED = "Failed to reload server configuration"
+
+
+def run(options: ServerOptions, source: "ConfigurationSource | None" = None, digest: str = "") -> int:
+    """Serve until a signal or a failure ends it, and return the exit code. `source` is where the options came from."""
     try:
-        log = open_log(options.log)
+        log = ProcessLog(options.log)
     except OSError as error:
         now = time.strftime("%Y/%m/%d %H:%M:%S")
         sys.stderr.write(f"{now} error opening file: open {options.log.file}: {reason_of(error)}\n")
         return 1
     with SignalPipe() as signals:
         try:
-            server = Server.from_options(options, log, on_stopped=signals.wake).start()
+            notice = f"Using configuration file: {source.path} ({digest})" if source else ""
+            server = Server.from_options(options, log, signals.wake, notice, digest).start()
         except (ConfigurationError, StartError) as error:
             log.fatal(str(error))
             return 1
-        Process(server, log, signals).serve()
+        Process(server, log, signals, source).serve()
         try:
             server.stop()
         except EngineFailedError as error:
@@ -50,12 +57,17 @@ def run(options: ServerOptions) -> int:
 class Process:
     """What the main thread does while the engine serves."""
 
-    def __init__(self, server: Server, log: Log, signals: SignalPipe) -> None:
+    def __init__(
+        self, server: Server, log: ProcessLog, signals: SignalPipe, source: "ConfigurationSource | None"
+    ) -> None:
         self._server = server
+        self._source = source
         self._log = log
         self._signals = signals
         self._hurry = Event()
         self._departure: Thread | None = None
+        self._reloading = Lock()
+        server.reload_by(self._reload)
 
     def serve(self) -> None:
         """Obey signals until it is time to stop."""
@@ -81,13 +93,35 @@ class Process:
             case signal.SIGUSR2:
                 self._depart()
             case signal.SIGHUP:
-                self._log.error(
-                    "Failed to reload server configuration: "
-                    "can only reload config when a file is provided using -c or --config"
-                )
+                self._reload()
             case _:
                 raise AssertionError(f"signal {number} is not one that SignalPipe delivers")
         return True
+
+    def _reload(self) -> str:
+        """Read the configuration again, and return why that failed, nothing when it did not.
+
+        A signal and a request of the system account may come together: the last to read the file is the last to apply.
+        """
+        with self._reloading:
+            return self._reload_alone()
+
+    def _reload_alone(self) -> str:
+        try:
+            if self._source is None:
+                raise ConfigurationError("can only reload config when a file is provided using -c or --config")
+            configuration = self._source.load()
+            lines = self._server.reload(configuration.options, self._log.replace, configuration.digest)
+        except (JetlakeError, OSError) as error:
+            # Everything goes on as it was; each mistake has a line of its own.
+            reason = f"open {error.filename}: {reason_of(error)}" if isinstance(error, OSError) else str(error)
+            for line in reason.splitlines():
+                self._log.error(f"{RELOAD_FAILED}: {line}")
+            return reason
+        for line in lines:
+            self._log.info(line)
+        self._log.info(f"Reloaded server configuration ({configuration.digest})")
+        return ""
 
     def _reopen_log(self) -> None:
         try:

@@ -22,18 +22,31 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from jetlake._engine import Engine, EngineError, __version__
 from jetlake.config import NATS_VERSION, Limits
-from jetlake.errors import EngineFailedError, ServerError, StartError, reason_of
+from jetlake.errors import ConfigurationError, EngineFailedError, ServerError, StartError, reason_of
 from jetlake.server import banner, files, unserved
-from jetlake.server.authentication import Authenticator
+from jetlake.server.authentication.authenticator import Authenticator
+from jetlake.server.authentication.gate import Gate
 from jetlake.server.events import EventThread
-from jetlake.server.options import Credentials, LogOptions, ServerOptions, default_store_directory
+from jetlake.server.options import (
+    AccessOptions,
+    Credentials,
+    JetStreamOptions,
+    LogOptions,
+    ServerOptions,
+    default_store_directory,
+)
 from jetlake.server.signals import signals_blocked
+from jetlake.server.system.account import SystemAccount
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
+    from jetlake.monitoring.facts import ServerFacts
+    from jetlake.monitoring.monitor import Monitor
     from jetlake.server.log import Log
 
 LOOPBACK = "127.0.0.1"
@@ -53,7 +66,11 @@ class Server:
     | `Server(jetstream=True)`                       | stores in a temporary folder, removed at `stop`    |
     | `Server(jetstream=True, store_directory=path)` | stores there, and it stays                         |
     | `Server(limits=Limits(max_payload_bytes=1024))`| refuses larger messages                            |
+    | `Server(monitor_port=0)`                       | pages such as /varz at `monitor_url`               |
+    | `Server(config="server.conf")`                 | what a nats-server's file says, or its text        |
 
+    A configuration decides everything but the address, which stays this machine's and random unless `host` and `port`
+    say otherwise; it cannot be mixed with the arguments it decides about.
     The log goes to the logger `jetlake.server` of `logging`; `debug` and `trace` make it say more.
     """
 
@@ -70,45 +87,72 @@ class Server:
         store_directory: str | os.PathLike[str] = "",
         limits: Limits | None = None,
         worker_threads: int = 0,
+        monitor_port: int | None = None,
         debug: bool = False,
         trace: bool = False,
+        config: str | os.PathLike[str] = "",
     ) -> None:
         # A process has its own log and must not pay for importing `logging`.
         from jetlake.server.python_log import PythonLog
 
+        digest = ""
         options = ServerOptions(
-            host=host,
-            port=port,
             server_name=name,
-            credentials=Credentials(user=user, password=password, token=token),
-            jetstream=jetstream,
-            store_directory=os.fspath(store_directory),
+            access=AccessOptions(credentials=Credentials(user=user, password=password, token=token)),
+            jetstream=JetStreamOptions(enabled=jetstream, store_directory=os.fspath(store_directory)),
             limits=limits or Limits(),
-            worker_threads=worker_threads,
             log=LogOptions(debug=debug, trace=trace),
         )
-        self._prepare(options, PythonLog(debug=debug, trace=trace), on_stopped=_do_nothing, temporary_store=True)
+        if config:
+            if options != ServerOptions():
+                raise ConfigurationError("config decides about users, limits, JetStream and log: put them there")
+            options, digest = _read_configuration(config)
+        options = msgspec.structs.replace(options, host=host, port=port, worker_threads=worker_threads)
+        if monitor_port is not None:
+            monitoring = msgspec.structs.replace(options.monitoring, http_port=monitor_port)
+            options = msgspec.structs.replace(options, monitoring=monitoring)
+        log = PythonLog(debug=options.log.debug, trace=options.log.trace)
+        self._prepare(options, log, on_stopped=_do_nothing, temporary_store=True)
+        self._config_digest = digest
 
     @classmethod
-    def from_options(cls, options: ServerOptions, log: "Log", on_stopped: Callable[[], None]) -> Self:
-        """Make the server of a process. `on_stopped` is called from another thread when the engine has stopped."""
+    def from_options(
+        cls, options: ServerOptions, log: "Log", on_stopped: Callable[[], None], notice: str = "", digest: str = ""
+    ) -> Self:
+        """Make the server of a process. `on_stopped` is called from another thread when the engine has stopped.
+
+        `notice` is a line for the log that says where the options came from, `digest` that of the file they came from.
+        """
         server = cls.__new__(cls)
         server._prepare(options, log, on_stopped, temporary_store=False)  # noqa: SLF001 - a second constructor
+        server._notice = notice  # noqa: SLF001
+        server._config_digest = digest  # noqa: SLF001
         return server
 
     def _prepare(
         self, options: ServerOptions, log: "Log", on_stopped: Callable[[], None], *, temporary_store: bool
     ) -> None:
+        self._notice = ""
         self._options = options
         self._log = log
         self._on_stopped = on_stopped
         # Made here, so that options which cannot work are refused before anything starts.
         self._engine_options = options.engine_options(GIT_COMMIT).to_json()
+        self._authenticator = Authenticator(options.access)
         self._engine: Engine | None = None
         self._events: EventThread | None = None
+        self._gate: Gate | None = None
+        self._system: SystemAccount | None = None
+        self._reload_again: Callable[[], str] = _refuse_reload
+        self._monitor: Monitor | None = None
+        self._config_loaded_unix_ns = time.time_ns()
+        self._config_digest = ""
+        self._leaving = False
         self._temporary_store_wanted = temporary_store
         self._temporary_store: TemporaryDirectory[str] | None = None
         self._store_directory = ""
+        self._memory_bytes_max = 0
+        self._storage_bytes_max = 0
         self._ports_file = ""
         self._failure = ""
         # Two threads may stop the same server; one does it, the other finds it done.
@@ -130,6 +174,12 @@ class Server:
         """Where a client on this machine connects to. Credentials are not part of it."""
         host = LOOPBACK if self.host in files.WILDCARD_HOSTS else self.host
         return f"nats://{banner.join_address(host, self.port)}"
+
+    @property
+    def monitor_url(self) -> str:
+        """Where the pages are, without a slash at the end; empty when none are served."""
+        self._started_engine()
+        return self._monitor.url if self._monitor else ""
 
     @property
     def server_id(self) -> str:
@@ -156,6 +206,7 @@ class Server:
                 self._start()
             except StartError:
                 self._state = "stopped"
+                self._stop_monitor()
                 self._remove_files()
                 raise
             self._state = "running"
@@ -170,22 +221,92 @@ class Server:
                 return
             assert self._engine is not None
             assert self._events is not None
+            assert self._system is not None
             self._state = "stopped"
             self._log.info("Initiating Shutdown...")
+            self._stop_monitor()
+            self._system.announce("SHUTDOWN")
+            self._system.desk.close()
             self._engine.shutdown()
             self._events.join()
             self._remove_files()
             self._log.info("Server Exiting..")
+        # Without the lock: it may be waiting for it, with a request to reload.
+        self._system.desk.join()
         atexit.unregister(self.stop)
         if self._failure:
             raise EngineFailedError(f"the engine stopped by itself: {self._failure}")
+
+    def reload(self, options: ServerOptions, replace_log: Callable[[LogOptions], None], digest: str = "") -> list[str]:
+        """Serve by other options from now on, and return one line for each change.
+
+        Raises `ConfigurationError` when something changed that cannot change while a server runs, or the new options
+        cannot work, and `OSError` when `replace_log` does; then nothing has changed at all.
+        """
+        # Most servers are never told anything new.
+        from jetlake.server.reload import plan_reload
+
+        with self._lock:
+            engine, gate, system = self._started_engine(), self._gate, self._system
+            assert gate is not None
+            assert system is not None
+            if self._state != "running":
+                raise ServerError("a server that has stopped cannot be reloaded; make a new Server")
+            before = self._options
+            lines = plan_reload(before, options)
+            engine_options = options.engine_options(GIT_COMMIT).to_json()
+            if options.log != before.log:
+                replace_log(options.log)
+            try:
+                engine.reload(engine_options)
+            except EngineError as error:
+                if options.log != before.log:
+                    replace_log(before.log)
+                raise ConfigurationError(_message_of(error)) from error
+            self._authenticator = Authenticator(options.access, gate.authenticator.passwords)
+            gate.replace_authenticator(self._authenticator)
+            if options.access != before.access:
+                engine.reauthenticate()
+            self._options = options
+            system.update()
+            self._config_loaded_unix_ns = time.time_ns()
+            self._config_digest = digest
+            self._rewrite_files(before)
+            self._renew_certificate()
+        return lines
 
     def leave(self, wait: Callable[[float], bool]) -> None:
         """Go through lame duck mode: return when no client is left, or when `wait` returns True. Then call `stop`."""
         # Most servers never leave this way; `random` need not be loaded for them.
         from jetlake.server.lame_duck import LameDuck
 
+        self._leaving = True
+        if self._system is not None:
+            self._system.announce("LAMEDUCK")
         LameDuck(self._started_engine(), self._options.lame_duck, self._log, wait).run()
+
+    def reload_by(self, reload: Callable[[], str]) -> None:
+        """Let the system account ask for a reload. `reload` returns why it failed, and nothing when it did not."""
+        self._reload_again = reload
+
+    def facts(self) -> "ServerFacts":
+        """Return what may be shown of this server: for monitoring, and for the system account."""
+        from jetlake.monitoring.from_options import Running, facts_of
+
+        engine = self._started_engine()
+        running = Running(
+            server_id=engine.server_id,
+            git_commit=GIT_COMMIT,
+            port=engine.address[1],
+            config_loaded_unix_ns=self._config_loaded_unix_ns,
+            config_digest=self._config_digest,
+            monitor_port=self._monitor.port if self._monitor else 0,
+            accepts_clients=not (self._leaving or self._failure),
+            store_directory=self._store_directory,
+            memory_bytes_max=self._memory_bytes_max,
+            storage_bytes_max=self._storage_bytes_max,
+        )
+        return facts_of(self._options, running)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -225,18 +346,41 @@ class Server:
         self._log_all(banner.identity_lines(server_name=options.server_name, server_id=engine.server_id))
         for warning in self._warnings():
             self._log.warning(warning)
-        if options.jetstream:
+        if self._notice:
+            self._log.info(self._notice)
+        if options.jetstream.enabled:
             self._prepare_store()
-        events = EventThread(engine, self._log, Authenticator(options.credentials), self._note_stopped)
+        self._open_monitor(engine)
+        gate = Gate(engine, self._authenticator, self._note_broken)
+        system = SystemAccount(
+            engine,
+            access=lambda: self._options.access,
+            facts=self.facts,
+            # Who reloads is said later.
+            reload=lambda: self._reload_again(),  # noqa: PLW0108
+            warn=self._log.warning,
+        )
+        system.update()
+        events = EventThread(engine, self._log, gate, system.desk, self._note_stopped)
+        # Before the first client can ask anything.
+        self._engine, self._events, self._gate, self._system = engine, events, gate, system
         try:
             with signals_blocked():
                 engine.start()
                 events.start()
         except EngineError as error:
+            self._engine = None
             raise StartError(f"The engine did not start: {_message_of(error)}") from error
-        self._engine, self._events = engine, events
+        if self._monitor is not None:
+            with signals_blocked():
+                self._monitor.start()
         port = engine.address[1]
         self._log_all(banner.listening_lines(host=options.host, port=port, server_id=engine.server_id))
+        if options.tls is not None:
+            always_first = options.tls.handshake_first_ms == 0
+            self._log.info(banner.tls_line(plain_allowed=options.tls.allow_plain and not always_first))
+            if always_first:
+                self._log.warning(banner.HANDSHAKE_FIRST_WARNING)
         self._write_ports_file(port)
         self._log.info(banner.READY_LINE)
 
@@ -250,9 +394,31 @@ class Server:
             address = banner.join_address(self._options.host, self._options.port)
             raise StartError(f'Error listening on port: {address}, "{_as_go_says(message)}"') from error
 
+    def _open_monitor(self, engine: Engine) -> None:
+        monitoring = self._options.monitoring
+        if monitoring.http_port is None and monitoring.https_port is None:
+            return
+        # Only servers with pages pay for loading them.
+        from jetlake.monitoring.monitor import open_monitor
+
+        self._monitor = open_monitor(self._options, engine, self.facts, self._log.warning)
+        self._log.info(f"Starting {self._monitor.scheme} monitor on {self._monitor.address}")
+
+    def _stop_monitor(self) -> None:
+        if self._monitor is not None:
+            self._monitor.stop()
+
+    def _renew_certificate(self) -> None:
+        tls = self._options.tls
+        if self._monitor is not None and tls is not None:
+            try:
+                self._monitor.renew_certificate(tls.certificate_file, tls.key_file)
+            except OSError as error:
+                self._log.error(f"The monitoring pages keep their certificate: {error}")
+
     def _warnings(self) -> list[str]:
         lines = unserved.warnings(self._options)
-        if self._options.credentials.password:
+        if self._authenticator.has_plain_passwords:
             lines.append("Plaintext passwords detected, use nkeys or bcrypt")
         return lines
 
@@ -267,18 +433,22 @@ class Server:
                 f'Can not create the store directory "{path}": {reason_of(error)}; choose another with -sd'
             ) from error
         self._store_directory = path
+        self._memory_bytes_max = _given(self._options.jetstream.max_memory_bytes, banner.memory_bytes_max)
+        self._storage_bytes_max = _given(
+            self._options.jetstream.max_storage_bytes, lambda: banner.storage_bytes_max(path)
+        )
         self._log_all(
             banner.jetstream_lines(
                 store_path=path,
-                memory_bytes_max=banner.memory_bytes_max(),
-                storage_bytes_max=banner.storage_bytes_max(path),
+                memory_bytes_max=self._memory_bytes_max,
+                storage_bytes_max=self._storage_bytes_max,
             )
         )
         self._log.info(f"Took {(time.monotonic() - begun_at) * 1000:.3f}ms to start JetStream")
 
     def _choose_store(self) -> str:
-        if self._options.store_directory:
-            return self._options.store_directory
+        if self._options.jetstream.store_directory:
+            return self._options.jetstream.store_directory
         if self._temporary_store_wanted:
             from tempfile import TemporaryDirectory
 
@@ -301,25 +471,49 @@ class Server:
         if not directory:
             return
         path = files.ports_file_path(directory, self._options.program, os.getpid())
+        ports = files.Ports(
+            nats=files.urls_of_listener("nats", self.host, port),
+            monitoring=self._monitor.urls() if self._monitor else [],
+        )
         try:
-            files.write_ports_file(path, files.Ports(nats=files.urls_of_listener("nats", self.host, port)))
+            files.write_ports_file(path, ports)
         except OSError as error:
             # As in nats-server: whoever waits for the file will notice, clients need not suffer.
             self._log.error(f"Error writing ports file ({path}): {reason_of(error)}")
             return
         self._ports_file = path
 
-    def _remove_files(self) -> None:
+    def _rewrite_files(self, before: ServerOptions) -> None:
+        """Write the files whose names have changed, and remove the ports file of before."""
+        if self._options.pid_file != before.pid_file:
+            try:
+                self._write_pid_file()
+            except StartError as error:
+                self._log.error(str(error))
+        if self._options.ports_file_directory != before.ports_file_directory:
+            self._remove_ports_file()
+            self._write_ports_file(self._started_engine().address[1])
+
+    def _remove_ports_file(self) -> None:
         if self._ports_file:
             try:
                 os.remove(self._ports_file)
             except OSError as error:
                 self._log.error(f"Error cleaning up ports file {self._ports_file}: {reason_of(error)}")
+            self._ports_file = ""
+
+    def _remove_files(self) -> None:
+        self._remove_ports_file()
         if self._temporary_store is not None:
             self._temporary_store.cleanup()
 
+    def _note_broken(self, failure: str) -> None:
+        """A thread other than the one that hears the engine has a bug: nobody would hear clients that log in."""
+        self._failure = f"a login thread broke; this is a bug, please report it: {failure}"
+        self._started_engine().shutdown()
+
     def _note_stopped(self, failure: str) -> None:
-        self._failure = failure
+        self._failure = self._failure or failure
         self._on_stopped()
 
     def _log_all(self, lines: list[str]) -> None:
@@ -330,6 +524,20 @@ class Server:
         if self._engine is None:
             raise ServerError("this server has not started: use it in a `with` statement, or call start() first")
         return self._engine
+
+
+def _given(value: int | None, otherwise: Callable[[], int]) -> int:
+    return otherwise() if value is None else value
+
+
+def _read_configuration(config: str | os.PathLike[str]) -> tuple[ServerOptions, str]:
+    """Return what a file says, and its digest, or a text: what no file is called and no file name looks like."""
+    from jetlake.server.configuration.load import load_file, load_text
+
+    name = os.fspath(config)
+    is_text = isinstance(config, str) and any(mark in name for mark in "\n{:=") and not os.path.isfile(name)
+    configuration = load_text(name) if is_text else load_file(name)
+    return configuration.options, configuration.digest
 
 
 def _message_of(error: EngineError) -> str:
@@ -345,6 +553,10 @@ def _as_go_says(message: str) -> str:
         return message
     place, colon, reason = sentence.rpartition(": ")
     return f"{place}{colon}bind: {reason[:1].lower()}{reason[1:]}"
+
+
+def _refuse_reload() -> str:
+    return "can only reload config when a file is provided using -c or --config"
 
 
 def _do_nothing() -> None:

@@ -14,11 +14,14 @@ pub enum ClosedReason {
     ProtocolViolation,
     BadClientProtocolVersion,
     MaximumConnectionsExceeded,
+    MaximumAccountConnectionsExceeded,
     MaximumPayloadExceeded,
     MaximumControlLineExceeded,
     ServerShutdown,
     MessageHeaderViolation,
     NoRespondersRequiresHeaders,
+    Kicked,
+    TlsHandshakeFailure,
 }
 
 impl ClosedReason {
@@ -36,11 +39,14 @@ impl ClosedReason {
             Self::ProtocolViolation => "Protocol Violation",
             Self::BadClientProtocolVersion => "Bad Client Protocol Version",
             Self::MaximumConnectionsExceeded => "Maximum Connections Exceeded",
+            Self::MaximumAccountConnectionsExceeded => "Maximum Account Connections Exceeded",
             Self::MaximumPayloadExceeded => "Maximum Message Payload Exceeded",
             Self::MaximumControlLineExceeded => "Maximum Control Line Exceeded",
             Self::ServerShutdown => "Server Shutdown",
             Self::MessageHeaderViolation => "Message Header Violation",
+            Self::Kicked => "Kicked",
             Self::NoRespondersRequiresHeaders => "No Responders Requires Headers",
+            Self::TlsHandshakeFailure => "TLS Handshake Failure",
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 
 use super::outbox::Outbox;
+use crate::closed::LastSubscriptions;
 
 /// Who the client says it is, and as whom it was let in. For people to read.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +17,9 @@ pub struct Identity {
     pub version: String,
     pub account: String,
     pub user: String,
+    /// Empty without TLS, as is the next.
+    pub tls_version: &'static str,
+    pub tls_cipher: String,
 }
 
 pub struct Connection {
@@ -30,9 +34,15 @@ pub struct Connection {
     pub identity: Mutex<Identity>,
     pub traffic: Traffic,
     pub subscription_count: AtomicUsize,
+    /// What it was subscribed to when it ended; until then, nothing.
+    pub last_subscriptions: Mutex<LastSubscriptions>,
     pub round_trip_micros: AtomicU64,
+    /// How often it was not read for a moment because a receiver of its messages was far behind.
+    pub stalls: AtomicU64,
     /// Milliseconds of the engine's clock at which the client last said something that counts as activity.
     pub last_activity_ms: AtomicU64,
+    /// The same for the last message it was given, which proves nothing about the client.
+    last_delivery_ms: AtomicU64,
     takes_headers: AtomicBool,
     /// Set once it asked for asynchronous INFO lines: CONNECT with protocol 1, and the first PONG is out.
     takes_information: AtomicBool,
@@ -79,8 +89,11 @@ impl Connection {
             identity: Mutex::default(),
             traffic: Traffic::default(),
             subscription_count: AtomicUsize::new(0),
+            last_subscriptions: Mutex::default(),
             round_trip_micros: AtomicU64::new(0),
+            stalls: AtomicU64::new(0),
             last_activity_ms: AtomicU64::new(0),
+            last_delivery_ms: AtomicU64::new(0),
             takes_headers: AtomicBool::new(false),
             takes_information: AtomicBool::new(false),
         }
@@ -102,6 +115,32 @@ impl Connection {
     pub fn set_takes_information(&self, takes_information: bool) {
         self.takes_information
             .store(takes_information, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn note_delivery(&self, now_ms: u64) {
+        self.last_delivery_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// When something last went either way, in milliseconds of the engine's clock; 0 when nothing did.
+    pub fn last_traffic_ms(&self) -> u64 {
+        let said_ms = self.last_activity_ms.load(Ordering::Relaxed);
+        said_ms.max(self.last_delivery_ms.load(Ordering::Relaxed))
+    }
+
+    /// Until a PING has measured the round trip, the time a client took from INFO to CONNECT is the best there is.
+    pub fn guess_round_trip(&self) {
+        let micros = self
+            .started
+            .elapsed()
+            .map_or(1, |elapsed| elapsed.as_micros());
+        // It fails when a PING was faster, and then that is the better value.
+        let _ = self.round_trip_micros.compare_exchange(
+            0,
+            (micros as u64).max(1),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 
     /// How log lines name it.

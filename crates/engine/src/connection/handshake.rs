@@ -18,6 +18,12 @@ pub struct Information {
     pub headers: bool,
     #[serde(skip_serializing_if = "is_false")]
     pub auth_required: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub tls_required: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub tls_verify: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub tls_available: bool,
     pub max_payload: usize,
     #[serde(skip_serializing_if = "is_false")]
     pub jetstream: bool,
@@ -33,6 +39,8 @@ pub struct Information {
     pub connect_info: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub remote_account: String,
+    #[serde(skip_serializing_if = "is_false")]
+    pub acc_is_sys: bool,
     pub api_lvl: u8,
     pub xkey: String,
 }

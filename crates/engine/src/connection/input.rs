@@ -15,6 +15,11 @@ impl Input {
         &mut self.bytes[self.filled..]
     }
 
+    /// Memory that is held.
+    pub fn bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     pub fn has_missing(&self) -> bool {
         self.filled < self.bytes.len()
     }

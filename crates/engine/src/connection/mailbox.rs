@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::closed_reason::ClosedReason;
 use super::Connection;
+use crate::routing::permissions::PermissionLists;
 
 pub enum Letter {
     /// A socket that was accepted, with the connection made for it.
@@ -44,6 +45,10 @@ pub enum Letter {
     },
     /// Take no more connections.
     StopAccepting,
+    /// Other options are in force.
+    OptionsChanged,
+    /// Ask about every client again.
+    Reauthenticate,
     /// Tell clients that take it that this server will go.
     LameDuck,
     Shutdown,
@@ -51,7 +56,7 @@ pub enum Letter {
 
 /// What Python says about a CONNECT.
 pub enum Verdict {
-    Admit(Admission),
+    Admit(Box<Admission>),
     Refuse,
 }
 
@@ -61,11 +66,20 @@ pub enum Verdict {
 pub struct Admission {
     pub account: String,
     pub user: String,
+    #[serde(default)]
+    pub permissions: Option<PermissionLists>,
+    /// Where it is less than the server's own.
+    #[serde(default)]
+    pub max_payload_bytes: Option<usize>,
+    #[serde(default)]
+    pub max_subscriptions: Option<usize>,
+    #[serde(default)]
+    pub max_account_connections: Option<usize>,
 }
 
 impl Verdict {
     pub fn from_json(json: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(json).map(Self::Admit)
+        serde_json::from_slice(json).map(|admission| Self::Admit(Box::new(admission)))
     }
 }
 

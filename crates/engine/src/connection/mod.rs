@@ -11,8 +11,10 @@ pub mod listener;
 pub mod mailbox;
 pub mod outbox;
 mod session;
+mod socket;
 pub mod staging;
 mod timers;
+pub mod tls;
 pub mod trace;
 pub mod worker;
 

@@ -6,18 +6,21 @@
 //!
 //! Invariants: `writing` is true exactly while one thread is between taking and returning the write role; `blocked` means the socket took
 //! no more, and the owner's poll will report when it does again (edge-triggered: the owner calls `writable` once per edge).
+//!
+//! On an encrypted connection the queue holds plaintext, and the writer encrypts it as it writes. Encrypted bytes that the socket did not
+//! take are `unsent` and go before everything else: `blocked` means the same for them.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Write};
+use std::io::IoSlice;
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use mio::net::TcpStream;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Buffers given to one vectored write. Linux takes up to 1024; gains end well before.
-const SLICES_PER_WRITE_MAX: usize = 256;
+use super::socket::{concatenate, write_pieces, Outcome, SLICES_PER_WRITE_MAX};
+use super::tls::{self, Channel};
 
 /// Small deliveries are added to the last waiting buffer as long as it stays below this, so that a blocked socket does not collect crumbs.
 const COALESCE_BYTES_MAX: usize = 64 * 1024;
@@ -46,10 +49,16 @@ pub struct Outbox {
     pending_bytes_max: usize,
     /// Clock milliseconds (at least 1) since which the socket takes nothing; 0 while it does.
     blocked_since_ms: AtomicU64,
+    /// The client was too far behind. Set before the socket is shut, so that whoever sees the end can tell why.
+    cut_off: AtomicBool,
 }
 
 struct State {
     socket: Option<Arc<TcpStream>>,
+    /// Set for good when the connection begins to be encrypted.
+    channel: Option<Arc<Channel>>,
+    /// Bytes ready for the wire. Empty while a thread writes, and always without encryption.
+    unsent: Vec<u8>,
     queue: VecDeque<Vec<u8>>,
     /// Bytes of the first buffer that are written already.
     head_written: usize,
@@ -59,6 +68,8 @@ struct State {
     writable_again: bool,
     /// Shut the writing side as soon as nothing waits.
     ending: bool,
+    /// It is shut.
+    ended: bool,
 }
 
 impl Outbox {
@@ -66,16 +77,20 @@ impl Outbox {
         Self {
             state: Mutex::new(State {
                 socket: Some(socket),
+                channel: None,
+                unsent: Vec::new(),
                 queue: VecDeque::new(),
                 head_written: 0,
                 writing: false,
                 blocked: false,
                 writable_again: false,
                 ending: false,
+                ended: false,
             }),
             pending_bytes: AtomicUsize::new(0),
             pending_bytes_max,
             blocked_since_ms: AtomicU64::new(0),
+            cut_off: AtomicBool::new(false),
         }
     }
 
@@ -93,6 +108,11 @@ impl Outbox {
         self.blocked_since_ms.load(Ordering::Relaxed)
     }
 
+    /// Whether the client was cut off for being too far behind.
+    pub fn was_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Acquire)
+    }
+
     /// Hands over one delivery made of several pieces, writing it straight from where the pieces are if the outbox is idle.
     pub fn deliver(&self, pieces: &[IoSlice<'_>], now_ms: u64) -> Flushed {
         let total: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -105,14 +125,18 @@ impl Outbox {
             return self.queue(concatenate(pieces, 0), now_ms);
         }
         state.writing = true;
+        let channel = state.channel.clone();
         drop(state);
 
-        let outcome = write_pieces(&socket, pieces);
+        let outcome = match &channel {
+            None => write_pieces(&socket, pieces),
+            Some(channel) => tls::writing::write(channel, &socket, Vec::new(), pieces, false),
+        };
 
         let written = outcome.written;
         let mut state = self.state.lock();
         state.writing = false;
-        if let Some(failed) = self.after_write(&mut state, &outcome, now_ms) {
+        if let Some(failed) = self.after_write(&mut state, outcome, now_ms) {
             return failed;
         }
         if written < total {
@@ -153,6 +177,19 @@ impl Outbox {
         self.drain(state, now_ms)
     }
 
+    /// From here on everything is encrypted. What waits goes out as it is, first.
+    pub fn encrypt(&self, channel: Arc<Channel>) {
+        let mut state = self.state.lock();
+        let queue = std::mem::take(&mut state.queue);
+        let head_written = std::mem::take(&mut state.head_written);
+        debug_assert!(!state.writing, "only the owner writes before TLS");
+        for buffer in &queue {
+            state.unsent.extend_from_slice(buffer);
+        }
+        state.unsent.drain(..head_written);
+        state.channel = Some(channel);
+    }
+
     /// Shuts the writing side as soon as everything that waits is written.
     pub fn end_when_drained(&self, now_ms: u64) {
         let mut state = self.state.lock();
@@ -186,6 +223,7 @@ impl Outbox {
     fn reserve(&self, state: &mut State, bytes: usize) -> Result<(), ()> {
         let pending = self.pending_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if pending > self.pending_bytes_max {
+            self.cut_off.store(true, Ordering::Release);
             self.discard(state);
             return Err(());
         }
@@ -200,8 +238,10 @@ impl Outbox {
             if state.writing || state.blocked {
                 return Flushed::Settled;
             }
-            if state.queue.is_empty() {
-                if state.ending {
+            if !state.has_work() {
+                if state.ending && !state.ended {
+                    // Once only: each time, the poll would report the socket as writable again.
+                    state.ended = true;
                     // An error means the peer is gone already, which is what is wanted.
                     let _ = socket.shutdown(Shutdown::Write);
                 }
@@ -210,6 +250,10 @@ impl Outbox {
             state.writing = true;
             let mut batch = std::mem::take(&mut state.queue);
             let mut head_written = std::mem::take(&mut state.head_written);
+            let unsent = std::mem::take(&mut state.unsent);
+            let unsent_before = unsent.len();
+            let channel = state.channel.clone();
+            let goodbye = state.ending && batch.len() <= SLICES_PER_WRITE_MAX;
             drop(state);
 
             let outcome = {
@@ -218,7 +262,12 @@ impl Outbox {
                     let start = if index == 0 { head_written } else { 0 };
                     pieces.push(IoSlice::new(&buffer[start..]));
                 }
-                write_pieces(&socket, &pieces)
+                match &channel {
+                    None => write_pieces(&socket, &pieces),
+                    Some(channel) => {
+                        tls::writing::write(channel, &socket, unsent, &pieces, goodbye)
+                    }
+                }
             };
             let mut left = outcome.written;
             while let Some(first) = batch.front() {
@@ -234,18 +283,20 @@ impl Outbox {
 
             state = self.state.lock();
             state.writing = false;
-            self.pending_bytes
-                .fetch_sub(outcome.written, Ordering::Relaxed);
+            if state.socket.is_some() {
+                let done = outcome.written + unsent_before;
+                self.pending_bytes.fetch_sub(done, Ordering::Relaxed);
+            }
             if !batch.is_empty() {
                 batch.append(&mut state.queue);
                 state.queue = batch;
                 state.head_written = head_written;
             }
-            if let Some(failed) = self.after_write(&mut state, &outcome, now_ms) {
+            if let Some(failed) = self.after_write(&mut state, outcome, now_ms) {
                 return failed;
             }
         }
-        if state.blocked || state.queue.is_empty() {
+        if state.blocked || !state.has_work() {
             Flushed::Settled
         } else {
             Flushed::HandOver
@@ -253,7 +304,7 @@ impl Outbox {
     }
 
     /// Notes whether the socket is full, and what a failure means. Called with the write role just returned.
-    fn after_write(&self, state: &mut State, outcome: &Outcome, now_ms: u64) -> Option<Flushed> {
+    fn after_write(&self, state: &mut State, outcome: Outcome, now_ms: u64) -> Option<Flushed> {
         if state.socket.is_none() {
             return Some(Flushed::Gone);
         }
@@ -261,11 +312,16 @@ impl Outbox {
             self.discard(state);
             return Some(Flushed::WriteFailed);
         }
+        if !outcome.unsent.is_empty() {
+            self.pending_bytes
+                .fetch_add(outcome.unsent.len(), Ordering::Relaxed);
+            state.unsent = outcome.unsent;
+        }
         let writable_again = std::mem::take(&mut state.writable_again);
         state.blocked = outcome.full && !writable_again;
         if !state.blocked {
             self.blocked_since_ms.store(0, Ordering::Relaxed);
-        } else if outcome.written > 0 || self.blocked_since_ms() == 0 {
+        } else if outcome.sent > 0 || self.blocked_since_ms() == 0 {
             self.blocked_since_ms
                 .store(now_ms.max(1), Ordering::Relaxed);
         }
@@ -278,99 +334,39 @@ impl Outbox {
             let _ = socket.shutdown(Shutdown::Both);
         }
         state.queue = VecDeque::new();
+        state.unsent = Vec::new();
         self.pending_bytes.store(0, Ordering::Relaxed);
     }
 }
 
 impl State {
+    /// Whether a delivery can be written straight away.
     fn is_idle(&self) -> bool {
-        !self.writing && !self.blocked && self.queue.is_empty() && !self.ending
-    }
-}
-
-struct Outcome {
-    written: usize,
-    /// The socket took less than was offered.
-    full: bool,
-    failed: bool,
-}
-
-/// Writes as much as the socket takes.
-fn write_pieces(socket: &TcpStream, pieces: &[IoSlice<'_>]) -> Outcome {
-    let mut written = 0;
-    for chunk in pieces.chunks(SLICES_PER_WRITE_MAX) {
-        let offered: usize = chunk.iter().map(|piece| piece.len()).sum();
-        match write_chunk(socket, chunk, offered) {
-            Ok(taken) => {
-                written += taken;
-                if taken < offered {
-                    return Outcome {
-                        written,
-                        full: true,
-                        failed: false,
-                    };
-                }
-            }
-            Err(_) => {
-                return Outcome {
-                    written,
-                    full: false,
-                    failed: true,
-                }
-            }
-        }
-    }
-    Outcome {
-        written,
-        full: false,
-        failed: false,
-    }
-}
-
-fn write_chunk(mut socket: &TcpStream, chunk: &[IoSlice<'_>], offered: usize) -> io::Result<usize> {
-    let mut written = 0;
-    while written < offered {
-        let result = if written == 0 {
-            match chunk {
-                [one] => socket.write(one),
-                many => socket.write_vectored(many),
-            }
-        } else {
-            // A short write is rare: finish it from a copy of the slices that skips what was taken.
-            socket.write_vectored(&skip(chunk, written))
+        let can_go_out = match &self.channel {
+            None => true,
+            Some(channel) => channel.is_open() && self.unsent.is_empty(),
         };
-        match result {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(taken) => written += taken,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        can_go_out && !self.writing && !self.blocked && self.queue.is_empty() && !self.ending
+    }
+
+    /// Whether there is something to write that could be written now. Nothing can be encrypted before the handshake is over.
+    fn has_work(&self) -> bool {
+        match &self.channel {
+            None => !self.queue.is_empty(),
+            Some(channel) => {
+                let goodbye_due = self.ending && !channel.said_goodbye();
+                !self.unsent.is_empty()
+                    || channel.has_outgoing()
+                    || (channel.is_open() && (goodbye_due || !self.queue.is_empty()))
+            }
         }
     }
-    Ok(written)
-}
-
-fn skip<'a>(pieces: &'a [IoSlice<'_>], mut bytes: usize) -> Vec<IoSlice<'a>> {
-    let mut rest = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        let start = bytes.min(piece.len());
-        bytes -= start;
-        if start < piece.len() {
-            rest.push(IoSlice::new(&piece[start..]));
-        }
-    }
-    rest
-}
-
-fn concatenate(pieces: &[IoSlice<'_>], start: usize) -> Vec<u8> {
-    let rest = skip(pieces, start);
-    let mut bytes = Vec::with_capacity(rest.iter().map(|piece| piece.len()).sum());
-    for piece in &rest {
-        bytes.extend_from_slice(piece);
-    }
-    bytes
 }
 
 #[cfg(test)]
 #[path = "outbox_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "outbox_tls_tests.rs"]
+mod tls_tests;

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use super::outbox::Flushed;
 use super::Connection;
 use crate::config::STALL_SOFT_PART;
+use crate::events::Request;
+use crate::routing::router::Publisher;
 use crate::wire::{encoder, Publish};
 
 /// Bodies from this size on are sent from the read buffer. Below, a copy costs less than a slice more in the vectored write.
@@ -26,14 +28,17 @@ const HAND_OVER_BYTES: usize = 32 * 1024;
 
 const NOT_STAGED: u32 = u32::MAX;
 
-#[derive(Default)]
 pub struct Staging {
+    /// Whose staging this is; a number that no worker has for one outside of them.
+    worker: usize,
     /// Where each connection's entry is, by slot.
     entry_of_slot: Vec<u32>,
     entries: Vec<Entry>,
     used: usize,
     /// Some body is only noted as a range of the read buffer.
     references: bool,
+    /// Messages for handlers in Python.
+    requests: Vec<Request>,
 }
 
 #[derive(Default)]
@@ -65,8 +70,8 @@ impl Entry {
 
     /// Adds the body of a message: `range` of `buffer`, with the CR LF that stands behind it there. True when it was not copied.
     #[inline]
-    fn body(&mut self, publisher: usize, buffer: &[u8], range: Range<usize>) -> bool {
-        self.publisher = Some(publisher);
+    fn body(&mut self, publisher: Option<usize>, buffer: &[u8], range: Range<usize>) -> bool {
+        self.publisher = publisher;
         self.messages += 1;
         self.message_bytes += range.len() as u64;
         let with_end = range.start..range.end + 2;
@@ -103,6 +108,17 @@ pub struct Followup {
 }
 
 impl Staging {
+    pub fn new(worker: usize) -> Self {
+        Self {
+            worker,
+            entry_of_slot: Vec::new(),
+            entries: Vec::new(),
+            used: 0,
+            references: false,
+            requests: Vec::new(),
+        }
+    }
+
     /// The entry of a connection in the present read.
     #[inline]
     pub fn entry(&mut self, connection: &Arc<Connection>) -> &mut Entry {
@@ -134,7 +150,7 @@ impl Staging {
     pub fn deliver(
         &mut self,
         receiver: &Arc<Connection>,
-        publisher: &Connection,
+        publisher: Option<usize>,
         publish: &Publish<'_>,
         sid: &[u8],
         buffer: &[u8],
@@ -144,12 +160,29 @@ impl Staging {
         let entry = self.entry(receiver);
         let skipped = encoder::delivery_line(entry.line(), publish, sid, takes_headers);
         let range = body_offset + skipped..body_offset + publish.body.len();
-        let by_reference = entry.body(publisher.slot, buffer, range);
+        let by_reference = entry.body(publisher, buffer, range);
         self.references |= by_reference;
     }
 
+    /// Stages one message for a handler in Python, as a copy: it leaves the data plane here.
+    pub fn request(&mut self, service: u64, publisher: &Publisher<'_>, publish: &Publish<'_>) {
+        self.requests.push(Request {
+            service,
+            connection_id: publisher.connection_id,
+            account: publisher.account.name.clone(),
+            subject: publish.subject.to_vec(),
+            reply: publish.reply.unwrap_or_default().to_vec(),
+            header: publish.header().to_vec(),
+            payload: publish.payload().to_vec(),
+        });
+    }
+
+    pub fn take_requests(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.requests)
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.used == 0
+        self.used == 0 && self.requests.is_empty()
     }
 
     /// Whether what is staged must be handed over before the next read: it points into the read buffer, or it is much already.
@@ -162,18 +195,37 @@ impl Staging {
     }
 
     /// Hands everything over. `buffer` is the read buffer the entries point into. What needs the owner's care goes to `followups`.
+    ///
+    /// Receivers of other workers come first: a client that sees its PONG may rely on everybody's outbox holding what it published
+    /// before. Receivers of this worker cannot get ahead of that, since their next words are read after this.
     pub fn flush(&mut self, buffer: &[u8], now_ms: u64, followups: &mut Vec<Followup>) {
+        self.flush_entries(buffer, now_ms, followups, |owner, worker| owner != worker);
+        self.flush_entries(buffer, now_ms, followups, |owner, worker| owner == worker);
+        self.used = 0;
+        self.references = false;
+    }
+
+    fn flush_entries(
+        &mut self,
+        buffer: &[u8],
+        now_ms: u64,
+        followups: &mut Vec<Followup>,
+        wanted: impl Fn(usize, usize) -> bool,
+    ) {
         let direct = self.used <= DIRECT_WRITES_MAX;
         for entry in &mut self.entries[..self.used] {
-            let connection = entry
+            let Some(connection) = entry
                 .connection
-                .take()
-                .expect("a used entry has a connection");
+                .take_if(|connection| wanted(connection.worker, self.worker))
+            else {
+                continue;
+            };
             self.entry_of_slot[connection.slot] = NOT_STAGED;
             if entry.messages > 0 {
                 connection
                     .traffic
                     .add_out(entry.messages, entry.message_bytes);
+                connection.note_delivery(now_ms);
             }
             let flushed = if direct {
                 deliver(entry, &connection, buffer, now_ms)
@@ -196,8 +248,6 @@ impl Staging {
                 });
             }
         }
-        self.used = 0;
-        self.references = false;
     }
 }
 

@@ -7,6 +7,10 @@ use std::collections::BinaryHeap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
+    /// A client that could have begun with TLS is told INFO.
+    Greet,
+    /// The handshake of TLS must be over.
+    Secure,
     /// The client must have said CONNECT (and, where nothing is required, at least something).
     Handshake,
     /// Time for a PING, or to find that the last ones were not answered.
@@ -24,6 +28,18 @@ impl Timers {
     pub fn add(&mut self, due_ms: u64, slot: usize, connection_id: u64, timer: Timer) {
         self.heap
             .push(Reverse((due_ms, slot, connection_id, timer)));
+    }
+
+    /// How many deadlines there are, those of connections that are gone included.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Forgets the deadlines of connections that are gone.
+    pub fn retain(&mut self, is_alive: impl Fn(usize, u64) -> bool) {
+        self.heap
+            .retain(|Reverse((_, slot, connection_id, _))| is_alive(*slot, *connection_id));
+        self.heap.shrink_to(2 * self.heap.len());
     }
 
     /// Milliseconds until the next deadline.

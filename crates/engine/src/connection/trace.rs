@@ -4,7 +4,6 @@ use super::handshake::redacted;
 use super::Connection;
 use crate::engine::Shared;
 use crate::events::Level;
-use crate::routing::subscription::Subscription;
 use crate::wire::{Operation, Publish};
 
 /// One operation that a client sent.
@@ -51,15 +50,15 @@ pub fn operation(shared: &Shared, connection: &Connection, operation: &Operation
 }
 
 /// One delivery.
-pub fn delivery(shared: &Shared, subscription: &Subscription, publish: &Publish<'_>) {
+pub fn delivery(shared: &Shared, connection: &Connection, sid: &[u8], publish: &Publish<'_>) {
     let line = format!(
         "MSG {} {}{} {}",
         text(publish.subject),
-        text(&subscription.sid),
+        text(sid),
         optional(publish.reply),
         publish.body.len()
     );
-    log(shared, &subscription.connection, &format!("->> [{line}]"));
+    log(shared, connection, &format!("->> [{line}]"));
 }
 
 fn log(shared: &Shared, connection: &Connection, line: &str) {

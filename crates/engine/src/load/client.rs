@@ -1,10 +1,11 @@
 //! One connection of the load generator: a blocking socket and a read buffer.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
 use super::plan::Plan;
+use super::stream::Stream;
 use crate::error::EngineError;
 use crate::wire::reply::{parse_reply, Reply};
 
@@ -14,7 +15,7 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 pub struct Client {
-    socket: TcpStream,
+    stream: Stream,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -33,8 +34,14 @@ impl Client {
             .and_then(|()| socket.set_read_timeout(Some(SILENCE_MAX)))
             .and_then(|()| socket.set_write_timeout(Some(SILENCE_MAX)))
             .map_err(|error| failed("socket options", &error))?;
+        let stream = match &plan.tls_ca_pem {
+            None => Stream::Plain(socket),
+            Some(ca_pem) => {
+                Stream::secure(socket, &plan.url, ca_pem).map_err(|error| failed("TLS", &error))?
+            }
+        };
         let mut client = Self {
-            socket,
+            stream,
             buffer: vec![0; READ_BUFFER_BYTES + plan.payload_bytes],
             start: 0,
             end: 0,
@@ -58,7 +65,7 @@ impl Client {
     }
 
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
-        self.socket
+        self.stream
             .write_all(bytes)
             .map_err(|error| failed("the server stopped reading", &error))
     }
@@ -84,7 +91,7 @@ impl Client {
             self.end -= self.start;
             self.start = 0;
         }
-        let count = match self.socket.read(&mut self.buffer[self.end..]) {
+        let count = match self.stream.read(&mut self.buffer[self.end..]) {
             Ok(0) => {
                 return Err(EngineError::Load(
                     "the server closed the connection".to_owned(),

@@ -1,11 +1,12 @@
 //! The load generator behind `jetlake bench`: plain blocking clients on threads, written over the engine's own wire code.
 //!
 //! It speaks to any NATS server, so that both sides of a comparison see the same load. `plan` is what is asked for and what was measured,
-//! `client` one connection, `workload` what the connections do, `latency` how long messages took.
+//! `client` one connection and `stream` its socket, `workload` what the connections do, `latency` how long messages took.
 
 mod client;
 mod latency;
 mod plan;
+mod stream;
 mod workload;
 
 pub use plan::{Figures, Plan};

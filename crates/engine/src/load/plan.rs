@@ -34,6 +34,9 @@ pub struct Plan {
     pub user: Option<String>,
     pub password: Option<String>,
     pub token: Option<String>,
+    /// Speak TLS, and trust these authorities.
+    #[serde(default)]
+    pub tls_ca_pem: Option<String>,
     /// Messages per second and publisher; 0 is as fast as it goes.
     #[serde(default)]
     pub rate: u64,

@@ -2,6 +2,8 @@
 
 pub mod account;
 pub mod cache;
+pub mod permissions;
+pub mod responses;
 pub mod router;
 pub mod subject;
 pub mod subscription;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use super::account::Account;
 use super::cache::RouteCache;
-use super::subscription::{Admission, Subscription};
+use super::subscription::{Admission, Receiver, Subscription};
 use super::tree::QueueGroup;
 use crate::connection::mailbox::Letter;
 use crate::connection::staging::Staging;
 use crate::connection::trace;
-use crate::connection::Connection;
 use crate::engine::Shared;
 use crate::random::Random;
 use crate::wire::{encoder, Publish};
@@ -26,10 +25,14 @@ pub struct Router {
 
 /// Who publishes, as far as routing cares.
 pub struct Publisher<'a> {
-    pub connection: &'a Arc<Connection>,
+    /// 0 for the server itself.
+    pub connection_id: u64,
+    /// Where the worker finds the connection, to slow it down if a receiver is behind.
+    pub slot: Option<usize>,
     pub account: &'a Arc<Account>,
     pub echo: bool,
     pub no_responders: bool,
+    pub now_ms: u64,
 }
 
 impl Router {
@@ -45,7 +48,7 @@ impl Router {
         &mut self.random
     }
 
-    /// Delivers one message. `buffer` is the read buffer that `publish` borrows from.
+    /// Delivers one message and says to how many. `buffer` is the read buffer that `publish` borrows from.
     #[inline]
     pub fn publish(
         &mut self,
@@ -53,7 +56,7 @@ impl Router {
         publish: &Publish<'_>,
         buffer: &[u8],
         staging: &mut Staging,
-    ) {
+    ) -> u32 {
         if publisher.account.index >= self.caches.len() {
             self.caches
                 .resize_with(publisher.account.index + 1, RouteCache::default);
@@ -87,6 +90,7 @@ impl Router {
                 answer_no_responders(publisher, reply, publish.subject, staging);
             }
         }
+        deliveries
     }
 
     /// Lets go of routes that no longer hold.
@@ -123,23 +127,26 @@ fn deliver(
     buffer: &[u8],
     staging: &mut Staging,
 ) -> bool {
-    let receiver = &subscription.connection;
-    if !publisher.echo && receiver.id == publisher.connection.id {
+    let receiver = match &subscription.receiver {
+        Receiver::Connection(receiver) => receiver,
+        Receiver::Service(service) => {
+            staging.request(*service, publisher, publish);
+            return true;
+        }
+    };
+    if !publisher.echo && receiver.id == publisher.connection_id {
         return false;
     }
     let admission = subscription.admit();
     if admission == Admission::Ended {
         return false;
     }
-    staging.deliver(
-        receiver,
-        publisher.connection,
-        publish,
-        &subscription.sid,
-        buffer,
-    );
+    staging.deliver(receiver, publisher.slot, publish, &subscription.sid, buffer);
+    if let (Some(responses), Some(reply)) = (&subscription.restrictions.responses, publish.reply) {
+        responses.grant(reply, publisher.now_ms);
+    }
     if shared.events.is_tracing() {
-        trace::delivery(shared, subscription, publish);
+        trace::delivery(shared, receiver, &subscription.sid, publish);
     }
     if admission == Admission::DeliverLast {
         publisher.account.unsubscribe(subscription);
@@ -162,13 +169,17 @@ fn answer_no_responders(
     staging: &mut Staging,
 ) {
     let (routes, _) = publisher.account.find(reply);
-    let own = routes.plain.iter().find(|subscription| {
-        subscription.connection.id == publisher.connection.id && !subscription.has_ended()
+    let own = routes.plain.iter().find_map(|subscription| {
+        let Receiver::Connection(connection) = &subscription.receiver else {
+            return None;
+        };
+        let own = connection.id == publisher.connection_id && !subscription.has_ended();
+        own.then_some((connection, subscription))
     });
     // It does not count as a delivery: nobody published it.
-    if let Some(subscription) = own {
+    if let Some((connection, subscription)) = own {
         encoder::no_responders(
-            staging.entry(publisher.connection).line(),
+            staging.entry(connection).line(),
             reply,
             &subscription.sid,
             subject,

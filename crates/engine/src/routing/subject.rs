@@ -31,6 +31,58 @@ pub fn has_empty_token(subject: &[u8]) -> bool {
     tokens(subject).any(<[u8]>::is_empty)
 }
 
+/// Whether a pattern matches one concrete subject, whose tokens are all taken as they are.
+pub fn matches(pattern: &[u8], subject: &[u8]) -> bool {
+    let mut subject_tokens = tokens(subject);
+    for wanted in tokens(pattern) {
+        let Some(token) = subject_tokens.next() else {
+            return false;
+        };
+        match wanted {
+            b">" => return true,
+            b"*" => {}
+            literal if literal == token => {}
+            _ => return false,
+        }
+    }
+    subject_tokens.next().is_none()
+}
+
+/// Whether everything that `inner` can match is matched by `outer` too.
+pub fn covers(outer: &[u8], inner: &[u8]) -> bool {
+    let mut inner_tokens = tokens(inner);
+    for wanted in tokens(outer) {
+        let Some(token) = inner_tokens.next() else {
+            return false;
+        };
+        match (wanted, token) {
+            (b">", _) => return true,
+            (_, b">") => return false,
+            (b"*", _) => {}
+            (literal, other) if literal == other => {}
+            _ => return false,
+        }
+    }
+    inner_tokens.next().is_none()
+}
+
+/// Whether some concrete subject is matched by both patterns.
+pub fn overlaps(one: &[u8], other: &[u8]) -> bool {
+    let mut other_tokens = tokens(other);
+    for token in tokens(one) {
+        let Some(other_token) = other_tokens.next() else {
+            return false;
+        };
+        match (token, other_token) {
+            (b">", _) | (_, b">") => return true,
+            (b"*", _) | (_, b"*") => {}
+            (literal, other) if literal == other => {}
+            _ => return false,
+        }
+    }
+    other_tokens.next().is_none()
+}
+
 pub fn token_count(subject: &[u8]) -> usize {
     tokens(subject).count()
 }
@@ -86,6 +138,38 @@ mod tests {
             assert!(!is_valid_subscription(subject), "{subject:?}");
             assert!(!is_literal(subject), "{subject:?}");
             assert!(has_empty_token(subject), "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn covering_is_for_every_subject_and_overlapping_for_some() {
+        for (outer, inner) in [
+            (">", "a.>"),
+            ("a.*", "a.b"),
+            ("a.*", "a.*"),
+            ("a.>", "a.*.c"),
+        ] {
+            assert!(
+                covers(outer.as_bytes(), inner.as_bytes()),
+                "{outer} {inner}"
+            );
+        }
+        for (outer, inner) in [("a.*", "a.>"), ("a.b", "a.*"), ("a.>", "a"), ("*", ">")] {
+            assert!(
+                !covers(outer.as_bytes(), inner.as_bytes()),
+                "{outer} {inner}"
+            );
+        }
+        for (one, other) in [
+            ("a.*", "*.b"),
+            ("a.>", "a.b.*"),
+            (">", "x"),
+            ("a.*.c", "a.>"),
+        ] {
+            assert!(overlaps(one.as_bytes(), other.as_bytes()), "{one} {other}");
+        }
+        for (one, other) in [("a.*", "b.*"), ("a", "a.>"), ("a.*", "a.b.c")] {
+            assert!(!overlaps(one.as_bytes(), other.as_bytes()), "{one} {other}");
         }
     }
 

@@ -6,10 +6,29 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use super::responses::Responses;
+use super::subject;
 use crate::connection::Connection;
 
+/// Where messages of a subscription go.
+pub enum Receiver {
+    Connection(Arc<Connection>),
+    /// A handler in Python, by the number it got when it was registered.
+    Service(u64),
+}
+
+/// What permissions add to a subscription.
+#[derive(Default)]
+pub struct Restrictions {
+    /// Messages on these patterns are kept back.
+    pub kept_back: Vec<Box<[u8]>>,
+    /// Reply subjects of delivered messages may be answered, if the client has that permission.
+    pub responses: Option<Arc<Responses>>,
+}
+
 pub struct Subscription {
-    pub connection: Arc<Connection>,
+    pub receiver: Receiver,
+    pub restrictions: Restrictions,
     pub subject: Box<[u8]>,
     pub queue: Option<Box<[u8]>>,
     pub sid: Box<[u8]>,
@@ -30,13 +49,15 @@ pub enum Admission {
 
 impl Subscription {
     pub fn new(
-        connection: Arc<Connection>,
+        receiver: Receiver,
         subject: &[u8],
         queue: Option<&[u8]>,
         sid: &[u8],
+        restrictions: Restrictions,
     ) -> Self {
         Self {
-            connection,
+            receiver,
+            restrictions,
             subject: subject.into(),
             queue: queue.map(Into::into),
             sid: sid.into(),
@@ -44,6 +65,40 @@ impl Subscription {
             delivered_max: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// The same subscription under other restrictions, with its count of deliveries.
+    pub fn renewed(&self, restrictions: Restrictions) -> Self {
+        let receiver = match &self.receiver {
+            Receiver::Connection(connection) => Receiver::Connection(Arc::clone(connection)),
+            Receiver::Service(service) => Receiver::Service(*service),
+        };
+        let renewed = Self::new(
+            receiver,
+            &self.subject,
+            self.queue.as_deref(),
+            &self.sid,
+            restrictions,
+        );
+        renewed.delivered.store(self.delivered(), Ordering::Relaxed);
+        renewed
+            .delivered_max
+            .store(self.delivered_max(), Ordering::Relaxed);
+        renewed
+    }
+
+    /// Whether this is a subscription of that connection.
+    pub fn belongs_to(&self, connection_id: u64) -> bool {
+        matches!(&self.receiver, Receiver::Connection(connection) if connection.id == connection_id)
+    }
+
+    /// Whether its client may see a message on this concrete subject.
+    pub fn may_see(&self, subject: &[u8]) -> bool {
+        !self
+            .restrictions
+            .kept_back
+            .iter()
+            .any(|pattern| subject::matches(pattern, subject))
     }
 
     /// Counts one delivery, if the subscription still takes one.

@@ -21,10 +21,25 @@ pub struct QueueGroup {
     pub members: Vec<Arc<Subscription>>,
 }
 
+impl Routes {
+    fn drop_unseen(&mut self, subject: &[u8]) {
+        self.plain
+            .retain(|subscription| subscription.may_see(subject));
+        for group in &mut self.groups {
+            group
+                .members
+                .retain(|subscription| subscription.may_see(subject));
+        }
+        self.groups.retain(|group| !group.members.is_empty());
+    }
+}
+
 #[derive(Default)]
 pub struct SubscriptionTree {
     root: Node,
     count: usize,
+    /// How many were ever inserted.
+    inserted: u64,
 }
 
 #[derive(Default)]
@@ -49,8 +64,20 @@ impl SubscriptionTree {
         self.count
     }
 
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Every subscription, in no order.
+    pub fn all(&self) -> Vec<Arc<Subscription>> {
+        let mut all = Vec::with_capacity(self.count);
+        self.root.list(&mut all);
+        all
+    }
+
     /// Adds a subscription whose subject was found valid.
     pub fn insert(&mut self, subscription: Arc<Subscription>) {
+        self.inserted += 1;
         let path = Arc::clone(&subscription);
         let mut node = &mut self.root;
         for token in subject::tokens(&path.subject) {
@@ -82,12 +109,14 @@ impl SubscriptionTree {
         removed
     }
 
-    /// Everybody who gets a message on this literal subject. Wildcards in it are taken as the characters they are.
+    /// Everybody who gets a message on this concrete subject: who asked for it and may see it. Wildcards in it are taken as the
+    /// characters they are.
     pub fn find(&self, subject: &[u8]) -> Routes {
         let mut routes = Routes::default();
         if !subject::has_empty_token(subject) {
             let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
             self.root.collect(&tokens, &mut routes);
+            routes.drop_unseen(subject);
         }
         routes
     }
@@ -148,6 +177,19 @@ impl Node {
         }
     }
 
+    fn list(&self, all: &mut Vec<Arc<Subscription>>) {
+        self.leaf.list(all);
+        if let Some(rest) = &self.rest {
+            rest.list(all);
+        }
+        if let Some(star) = &self.star {
+            star.list(all);
+        }
+        for node in self.literal.values() {
+            node.list(all);
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.literal.is_empty()
             && self.star.is_none()
@@ -188,6 +230,13 @@ impl Leaf {
                 &group.name,
                 group.members.iter().cloned(),
             );
+        }
+    }
+
+    fn list(&self, all: &mut Vec<Arc<Subscription>>) {
+        all.extend(self.plain.iter().cloned());
+        for group in &self.groups {
+            all.extend(group.members.iter().cloned());
         }
     }
 

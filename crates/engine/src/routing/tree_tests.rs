@@ -3,6 +3,7 @@
 use super::*;
 use crate::connection::outbox::Outbox;
 use crate::connection::Connection;
+use crate::routing::subscription::{Receiver, Restrictions};
 use proptest::prelude::*;
 
 fn connection() -> Arc<Connection> {
@@ -24,10 +25,11 @@ fn subscription(
     queue: Option<&str>,
 ) -> Arc<Subscription> {
     Arc::new(Subscription::new(
-        Arc::clone(connection),
+        Receiver::Connection(Arc::clone(connection)),
         subject.as_bytes(),
         queue.map(str::as_bytes),
         b"1",
+        Restrictions::default(),
     ))
 }
 
@@ -40,6 +42,22 @@ fn matches(pattern: &[&str], tokens: &[&str]) -> bool {
         }
         _ => false,
     }
+}
+
+#[test]
+fn members_of_queue_groups_are_listed_too() {
+    let connection = connection();
+    let mut tree = SubscriptionTree::default();
+    for (subject, queue) in [
+        ("a", Some("q")),
+        ("a", Some("q")),
+        ("b.>", Some("r")),
+        ("*", None),
+    ] {
+        tree.insert(subscription(&connection, subject, queue));
+    }
+
+    assert_eq!(tree.all().len(), 4);
 }
 
 #[test]
@@ -90,10 +108,15 @@ proptest! {
         }).count();
         prop_assert_eq!(tree.find(subject.as_bytes()).plain.len(), expected);
 
+        let listed = tree.all();
+        prop_assert_eq!(listed.len(), all.len());
+        prop_assert!(all.iter().all(|one| listed.iter().any(|other| Arc::ptr_eq(one, other))));
+
         for one in &all {
             prop_assert!(tree.remove(one));
         }
         prop_assert!(tree.root.is_empty());
         prop_assert_eq!(tree.count(), 0);
+        prop_assert_eq!(tree.inserted(), patterns.len() as u64);
     }
 }

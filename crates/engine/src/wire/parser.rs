@@ -67,13 +67,13 @@ fn parse_operation<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
     };
     match first {
         b'P' | b'p' => match buffer.get(1) {
-            Some(b'U' | b'u') => parse_publish(buffer, limits),
+            Some(b'U' | b'u') => parse_publish(buffer, false, limits),
             Some(b'I' | b'i') => parse_bare(buffer, b"PING", Operation::Ping, limits),
             Some(b'O' | b'o') => parse_bare(buffer, b"PONG", Operation::Pong, limits),
             Some(_) => Err(Refusal::UnknownOperation),
             None => Ok(Step::Incomplete { bytes_needed: 2 }),
         },
-        b'H' | b'h' => parse_header_publish(buffer, limits),
+        b'H' | b'h' => parse_publish(buffer, true, limits),
         b'S' | b's' => parse_subscribe(buffer, limits),
         b'U' | b'u' => parse_unsubscribe(buffer, limits),
         b'C' | b'c' => parse_text(buffer, b"CONNECT", limits, Operation::Connect),
@@ -84,68 +84,85 @@ fn parse_operation<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
     }
 }
 
-fn parse_publish<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
-    let line = match read_line(buffer, b"PUB", CarriageReturn::IsText, limits)? {
-        Line::Complete(line) => line,
-        Line::Incomplete(step) => return Ok(step),
-    };
-    let (subject, reply, size_text) = match line.arguments() {
-        [subject, size] => (*subject, None, *size),
-        [subject, reply, size] => (*subject, Some(*reply), *size),
-        _ => return Err(Refusal::BadArguments),
-    };
-    let total_len = parse_size(size_text).ok_or(Refusal::BadArguments)?;
-    let body = match read_body(buffer, line.end, total_len, limits)? {
-        Body::Complete(body) => body,
-        Body::Incomplete(step) => return Ok(step),
-    };
-    let publish = Publish {
-        subject,
-        reply,
-        header_size_text: b"",
-        total_size_text: size_text,
-        header_len: 0,
-        body,
-    };
-    Ok(Step::Operation {
-        operation: Operation::Publish(publish),
-        consumed: line.end + total_len + 2,
-    })
+/// What the line of a `PUB` or `HPUB` says, checked as far as the line goes.
+struct Announced<'a> {
+    subject: &'a [u8],
+    reply: Option<&'a [u8]>,
+    header_size_text: &'a [u8],
+    total_size_text: &'a [u8],
+    header_len: usize,
+    total_len: usize,
+    /// Where the body begins.
+    body_start: usize,
 }
 
-fn parse_header_publish<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
-    let line = match read_line(buffer, b"HPUB", CarriageReturn::IsText, limits)? {
+/// Reads and checks the line of a publish. Sizes over the limit are refused here, so that no room is made for the body.
+#[inline]
+fn read_announced<'a>(
+    buffer: &'a [u8],
+    with_headers: bool,
+    limits: &ParserLimits,
+) -> Result<Result<Announced<'a>, Step<'a>>, Refusal> {
+    let name: &[u8] = if with_headers { b"HPUB" } else { b"PUB" };
+    let line = match read_line(buffer, name, CarriageReturn::IsText, limits)? {
         Line::Complete(line) => line,
-        Line::Incomplete(step) => return Ok(step),
+        Line::Incomplete(step) => return Ok(Err(step)),
     };
-    if !limits.headers {
+    if with_headers && !limits.headers {
         return Err(Refusal::HeadersNotAnnounced);
     }
-    let (subject, reply, header_size_text, total_size_text) = match line.arguments() {
-        [subject, header, total] => (*subject, None, *header, *total),
-        [subject, reply, header, total] => (*subject, Some(*reply), *header, *total),
+    let (subject, reply, header_size_text, total_size_text) = match (with_headers, line.arguments())
+    {
+        (false, [subject, total]) => (*subject, None, &b""[..], *total),
+        (false, [subject, reply, total]) => (*subject, Some(*reply), &b""[..], *total),
+        (true, [subject, header, total]) => (*subject, None, *header, *total),
+        (true, [subject, reply, header, total]) => (*subject, Some(*reply), *header, *total),
         _ => return Err(Refusal::BadArguments),
     };
-    let header_len = parse_size(header_size_text).ok_or(Refusal::BadArguments)?;
+    let header_len = if with_headers {
+        parse_size(header_size_text).ok_or(Refusal::BadArguments)?
+    } else {
+        0
+    };
     let total_len = parse_size(total_size_text).ok_or(Refusal::BadArguments)?;
     if header_len > total_len {
         return Err(Refusal::BadArguments);
     }
-    let body = match read_body(buffer, line.end, total_len, limits)? {
-        Body::Complete(body) => body,
-        Body::Incomplete(step) => return Ok(step),
-    };
-    let publish = Publish {
+    if total_len > limits.payload_bytes_max {
+        return Err(Refusal::PayloadTooLarge);
+    }
+    Ok(Ok(Announced {
         subject,
         reply,
         header_size_text,
         total_size_text,
         header_len,
+        total_len,
+        body_start: line.end,
+    }))
+}
+
+#[inline]
+fn parse_publish<'a>(buffer: &'a [u8], with_headers: bool, limits: &ParserLimits) -> Parsed<'a> {
+    let announced = match read_announced(buffer, with_headers, limits)? {
+        Ok(announced) => announced,
+        Err(step) => return Ok(step),
+    };
+    let body = match read_body(buffer, announced.body_start, announced.total_len)? {
+        Body::Complete(body) => body,
+        Body::Incomplete(step) => return Ok(step),
+    };
+    let publish = Publish {
+        subject: announced.subject,
+        reply: announced.reply,
+        header_size_text: announced.header_size_text,
+        total_size_text: announced.total_size_text,
+        header_len: announced.header_len,
         body,
     };
     Ok(Step::Operation {
         operation: Operation::Publish(publish),
-        consumed: line.end + total_len + 2,
+        consumed: announced.body_start + announced.total_len + 2,
     })
 }
 
@@ -252,14 +269,11 @@ fn parse_bare<'a>(
     }
 }
 
-/// The subject of a publish whose line is complete while its body is not (or is wrong): some refusals do not wait for the body.
+/// The subject of a publish whose line is complete and right while its body is not there (or is wrong): some answers do not wait for it.
 pub fn announced_subject<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Option<&'a [u8]> {
-    let name: &[u8] = match buffer.first()? {
-        b'P' | b'p' => b"PUB",
-        _ => b"HPUB",
-    };
-    match read_line(buffer, name, CarriageReturn::IsText, limits) {
-        Ok(Line::Complete(line)) => line.arguments().first().copied(),
+    let with_headers = matches!(buffer.first(), Some(b'H' | b'h'));
+    match read_announced(buffer, with_headers, limits) {
+        Ok(Ok(announced)) => Some(announced.subject),
         _ => None,
     }
 }
@@ -362,17 +376,8 @@ enum Body<'a> {
     Incomplete(Step<'a>),
 }
 
-/// The size limit is checked as soon as the line is there, so that no room is made for a body that is refused anyway.
 #[inline]
-fn read_body<'a>(
-    buffer: &'a [u8],
-    start: usize,
-    length: usize,
-    limits: &ParserLimits,
-) -> Result<Body<'a>, Refusal> {
-    if length > limits.payload_bytes_max {
-        return Err(Refusal::PayloadTooLarge);
-    }
+fn read_body<'a>(buffer: &'a [u8], start: usize, length: usize) -> Result<Body<'a>, Refusal> {
     let end = start + length;
     // A wrong byte behind the payload is an error as soon as it is there, even when the second one is still missing.
     if buffer.get(end).is_some_and(|byte| *byte != b'\r') {

@@ -1,30 +1,39 @@
 //! The handshake as the session sees it: CONNECT, the verdict, and the time a client has for it.
 
+use super::access::Access;
 use super::{Context, Next, Phase, Session};
 use crate::connection::closed_reason::ClosedReason;
-use crate::connection::mailbox::Verdict;
+use crate::connection::mailbox::{Admission, Verdict};
 use crate::events::{AuthenticationRequest, Event};
+use crate::system_events;
+
+/// What a verdict led to.
+pub enum Decision {
+    /// Nobody had asked.
+    Unasked,
+    /// The client is in: go on with what it sent meanwhile.
+    Opened,
+    /// It was in and stays in.
+    Reviewed,
+    Ended(Next),
+}
 
 impl Session {
     pub(super) fn connect(&mut self, json: &[u8], context: &mut Context<'_>) -> Result<(), Next> {
         let Some(options) = self.options.decode(json) else {
             return Err(Next::Close(ClosedReason::ParseError));
         };
-        if self.connected {
+        self.connection.guess_round_trip();
+        let auth_required = context.shared.options().auth_required;
+        // Whatever was subscribed as somebody else must not outlive that somebody.
+        if self.connected || auth_required {
             self.drop_subscriptions();
         }
         self.options = options;
-        if context.shared.options.auth_required {
+        self.said_connect = true;
+        if auth_required {
             self.phase = Phase::AwaitingVerdict;
-            context
-                .shared
-                .events
-                .push(Event::Authenticate(AuthenticationRequest {
-                    connection_id: self.connection.id,
-                    connect: json.to_vec(),
-                    nonce: self.nonce.clone(),
-                    remote_address: self.connection.remote_address.to_string(),
-                }));
+            self.ask(json, false, context);
             return Ok(());
         }
         match self.open(context) {
@@ -33,15 +42,81 @@ impl Session {
         }
     }
 
-    /// Python has decided.
-    pub fn decide(&mut self, verdict: Verdict, context: &mut Context<'_>) -> Option<Next> {
-        match verdict {
-            Verdict::Refuse => Some(self.violate_authorization(context)),
-            Verdict::Admit(admission) => {
-                self.account = context.shared.account(&admission.account);
-                self.connection.identity.lock().user = admission.user;
-                self.open(context)
-            }
+    /// Asks Python who this is.
+    pub(super) fn ask(&mut self, json: &[u8], again: bool, context: &Context<'_>) {
+        self.credentials = json.into();
+        let request = AuthenticationRequest {
+            connection_id: self.connection.id,
+            connect: json.to_vec(),
+            nonce: self.nonce.clone(),
+            remote_address: self.connection.remote_address.to_string(),
+            tls: self.tls.clone(),
+            again,
+        };
+        context.shared.events.push(Event::Authenticate(request));
+    }
+
+    /// Users or permissions have changed: asks about a client that is in.
+    pub fn ask_again(&mut self, context: &Context<'_>) {
+        if self.phase == Phase::Open && context.shared.options().auth_required {
+            self.review_pending = true;
+            let credentials = std::mem::take(&mut self.credentials);
+            self.ask(&credentials, true, context);
+        }
+    }
+
+    /// Python has decided. Does nothing when no verdict is awaited.
+    pub fn decide(&mut self, verdict: Verdict, context: &mut Context<'_>) -> Decision {
+        if self.phase != Phase::AwaitingVerdict && !std::mem::take(&mut self.review_pending) {
+            return Decision::Unasked;
+        }
+        let admission = match verdict {
+            Verdict::Refuse => return Decision::Ended(self.violate_authorization(context)),
+            Verdict::Admit(admission) => admission,
+        };
+        if self.phase == Phase::Open {
+            return match self.review(&admission, context) {
+                Some(next) => Decision::Ended(next),
+                None => Decision::Reviewed,
+            };
+        }
+        let account = context.shared.account(&admission.account);
+        if self.in_account {
+            self.account.leave();
+        }
+        self.in_account = account.enter(admission.max_account_connections);
+        self.account = account;
+        if !self.in_account {
+            return Decision::Ended(self.close_with_error(
+                context,
+                "maximum account active connections exceeded",
+                ClosedReason::MaximumAccountConnectionsExceeded,
+            ));
+        }
+        self.access = Access::new(&admission);
+        self.connection.identity.lock().user = admission.user;
+        match self.open(context) {
+            Some(next) => Decision::Ended(next),
+            None => Decision::Opened,
+        }
+    }
+
+    /// The client stays who it is, but may be allowed other things than before.
+    fn review(&mut self, admission: &Admission, context: &mut Context<'_>) -> Option<Next> {
+        if admission.account != self.account.name {
+            return Some(Next::Close(ClosedReason::AuthenticationFailure));
+        }
+        self.access = Access::new(admission);
+        self.apply_options(context.shared);
+        self.review_subscriptions(context);
+        None
+    }
+
+    /// The end of the session: its account has one client less.
+    pub fn leave(&mut self) {
+        self.end_subscriptions();
+        if std::mem::take(&mut self.in_account) {
+            self.account.leave();
         }
     }
 
@@ -57,7 +132,7 @@ impl Session {
                 ClosedReason::BadClientProtocolVersion,
             ));
         }
-        let headers = self.options.headers && context.shared.options.headers;
+        let headers = self.options.headers && context.shared.options().headers;
         if self.options.no_responders && !headers {
             return Some(self.close_with_error(
                 context,
@@ -66,9 +141,9 @@ impl Session {
             ));
         }
         self.phase = Phase::Open;
-        self.connected = true;
+        self.connected = self.said_connect;
         self.limits.headers = headers;
-        self.limits.payload_bytes_max = context.shared.options.max_payload_bytes;
+        self.apply_options(context.shared);
         self.connection.set_takes_headers(headers);
         let mut identity = self.connection.identity.lock();
         identity.name.clone_from(&self.options.name);
@@ -76,14 +151,17 @@ impl Session {
         identity.version.clone_from(&self.options.version);
         identity.account.clone_from(&self.account.name);
         drop(identity);
-        self.acknowledge(context);
+        if self.said_connect {
+            self.acknowledge(context);
+        }
+        system_events::connected(context.shared, &self.connection);
         None
     }
 
     /// The handshake timer has come: a client that said nothing useful by now is sent away.
     pub fn handshake_due(&self, context: &mut Context<'_>) -> Option<ClosedReason> {
-        let done = if context.shared.options.auth_required {
-            self.connected
+        let done = if context.shared.options().auth_required {
+            self.phase == Phase::Open
         } else {
             self.spoke
         };

@@ -17,12 +17,14 @@ impl Session {
     pub(super) fn answer_ping(&mut self, context: &mut Context<'_>) {
         let line = context.staging.entry(&self.connection).line();
         line.extend_from_slice(encoder::PONG);
-        if self.connected && !self.information_sent && self.options.protocol >= 1 {
-            self.information_sent = true;
+        let first = self.connected && !std::mem::replace(&mut self.answered_ping, self.connected);
+        if first && self.options.protocol >= 1 {
             let mut information = context.shared.information(&self.connection);
             information.nonce.clone_from(&self.nonce);
             information.connect_info = true;
             information.remote_account.clone_from(&self.account.name);
+            information.acc_is_sys = context.shared.options().system_account == self.account.name;
+            information.max_payload = self.limits.payload_bytes_max;
             information.write(line);
             self.connection.set_takes_information(true);
         }
@@ -41,7 +43,7 @@ impl Session {
 
     /// Plans the first PING and says when: soon after CONNECT, with a jitter so that a thousand clients are not asked at once.
     pub fn plan_first_ping(&mut self, context: &mut Context<'_>) -> u64 {
-        let interval_ms = context.shared.options.ping_interval_ms;
+        let interval_ms = context.shared.options().ping_interval_ms;
         let in_ms = if self.connected {
             let base_ms = interval_ms.min(FIRST_PING_MS);
             base_ms + context.router.random().below((base_ms / 5) as usize + 1) as u64
@@ -67,7 +69,7 @@ impl Session {
 
     /// The ping timer has come.
     pub fn tick(&mut self, context: &mut Context<'_>) -> Tick {
-        let options = &context.shared.options;
+        let options = context.shared.options();
         let again = Tick::Again {
             due_ms: self.plan_ping(context.now_ms + options.ping_interval_ms),
         };

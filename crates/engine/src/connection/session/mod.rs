@@ -3,17 +3,21 @@
 //! A session belongs to one worker thread. It reads operations from a buffer and writes answers into the worker's staging; it never
 //! touches a socket. Invariant: nothing is routed before `phase` is `Open`.
 
+mod access;
 mod connect;
 mod keepalive;
 mod refusals;
 mod subscriptions;
 
+pub use connect::Decision;
 pub use keepalive::Tick;
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use ahash::AHashMap;
+
+use access::Access;
 
 use super::closed_reason::ClosedReason;
 use super::handshake::ConnectOptions;
@@ -34,11 +38,15 @@ pub struct Session {
     pub input: Input,
     phase: Phase,
     account: Arc<Account>,
+    access: Access,
     options: ConnectOptions,
+    /// Let in after CONNECT.
     connected: bool,
+    said_connect: bool,
     /// Whether anything but noise was said: such a client is not cut off for never saying CONNECT.
     spoke: bool,
-    information_sent: bool,
+    /// The first PING after CONNECT was answered: only that answer carries a second INFO.
+    answered_ping: bool,
     /// The subject of the publish that is arriving was refused already.
     subject_refused: bool,
     limits: ParserLimits,
@@ -48,6 +56,13 @@ pub struct Session {
     ping_sent_micros: u64,
     round_trip_measured_ms: Option<u64>,
     nonce: String,
+    /// What CONNECT carried, kept to ask again after a reload. Only where authentication is required.
+    credentials: Box<[u8]>,
+    /// What the handshake of TLS showed, as JSON; empty without TLS.
+    pub tls: Vec<u8>,
+    review_pending: bool,
+    /// Counted among the clients of `account`.
+    in_account: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +101,7 @@ pub struct Context<'a> {
 
 impl Session {
     pub fn new(connection: Arc<Connection>, shared: &Shared, nonce: String) -> Self {
-        let options = &shared.options;
+        let options = shared.options();
         connection.identity.lock().account = shared.global_account().name.clone();
         Self {
             connection,
@@ -97,10 +112,12 @@ impl Session {
                 Phase::Open
             },
             account: Arc::clone(shared.global_account()),
+            access: Access::default(),
             options: ConnectOptions::default(),
             connected: false,
+            said_connect: false,
             spoke: false,
-            information_sent: false,
+            answered_ping: false,
             subject_refused: false,
             limits: ParserLimits {
                 control_line_bytes_max: options.max_control_line_bytes,
@@ -113,6 +130,24 @@ impl Session {
             ping_sent_micros: 0,
             round_trip_measured_ms: None,
             nonce,
+            credentials: Box::default(),
+            tls: Vec::new(),
+            review_pending: false,
+            in_account: !options.auth_required && shared.global_account().enter(None),
+        }
+    }
+
+    /// Whether the client has been let in or, where nobody asks who it is, has said something that makes sense.
+    pub fn is_known(&self) -> bool {
+        self.phase == Phase::Open && (self.connected || self.spoke)
+    }
+
+    /// Other options are in force.
+    pub fn apply_options(&mut self, shared: &Shared) {
+        if self.connected {
+            self.limits.payload_bytes_max = self
+                .access
+                .payload_bytes_max(shared.options().max_payload_bytes);
         }
     }
 
@@ -181,10 +216,15 @@ impl Session {
     }
 
     /// The one gate before any operation: until a client is let in, only CONNECT passes.
-    fn gate(&self, rest: &[u8], context: &mut Context<'_>) -> Option<Next> {
+    fn gate(&mut self, rest: &[u8], context: &mut Context<'_>) -> Option<Next> {
         match (self.phase, rest.first()) {
             (Phase::AwaitingVerdict, _) => Some(Next::Wait),
             (_, None | Some(b'C' | b'c')) => None,
+            (_, Some(_)) if context.shared.options().admits_without_connect => {
+                self.ask(b"{}", false, context);
+                self.phase = Phase::AwaitingVerdict;
+                Some(Next::Wait)
+            }
             (_, Some(_)) => Some(self.violate_authorization(context)),
         }
     }
@@ -208,7 +248,8 @@ impl Session {
             Operation::Pong => self.take_pong(context),
             Operation::Acknowledged | Operation::Publish(_) => {}
             Operation::Information(json) => {
-                let object: Result<Option<serde_json::Map<_, _>>, _> = serde_json::from_slice(json);
+                let text = String::from_utf8_lossy(json);
+                let object: Result<Option<serde_json::Map<_, _>>, _> = serde_json::from_str(&text);
                 if object.is_err() {
                     return Err(Next::Close(ClosedReason::ParseError));
                 }
@@ -252,14 +293,19 @@ impl Session {
             self.say_error(context, &text);
             return;
         }
+        if !self.access.allows_publish(publish.subject, context.now_ms) {
+            return self.refuse_publish(publish.subject, context);
+        }
         if self.options.verbose {
             self.acknowledge(context);
         }
         let publisher = Publisher {
-            connection: &self.connection,
+            connection_id: self.connection.id,
+            slot: Some(self.connection.slot),
             account: &self.account,
             echo: self.options.echo,
             no_responders: self.options.no_responders,
+            now_ms: context.now_ms,
         };
         context
             .router

@@ -3,6 +3,7 @@
 use super::{Context, Next, Session};
 use crate::connection::closed_reason::ClosedReason;
 use crate::events::Level;
+use crate::routing::subject;
 use crate::wire::Refusal;
 
 impl Session {
@@ -56,6 +57,28 @@ impl Session {
                 Next::Close(ClosedReason::MessageHeaderViolation)
             }
         }
+    }
+
+    /// A publish that is not allowed: the message goes nowhere, the connection stays.
+    pub(super) fn refuse_publish(&self, subject: &[u8], context: &mut Context<'_>) {
+        self.log_violation("Publish", subject, context);
+        let text = format!(
+            "Permissions Violation for Publish to {}",
+            subject::quoted(subject)
+        );
+        self.say_error(context, &text);
+    }
+
+    pub(super) fn log_violation(&self, what: &str, subject: &[u8], context: &Context<'_>) {
+        let user = self.connection.identity.lock().user.clone();
+        context.shared.events.log(
+            Level::Error,
+            format!(
+                "{} - {what} Violation - User {user:?}, Subject {}",
+                self.connection.label(),
+                subject::quoted(subject)
+            ),
+        );
     }
 
     pub(super) fn violate_authorization(&self, context: &mut Context<'_>) -> Next {

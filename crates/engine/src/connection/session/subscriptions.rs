@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::{Context, Session};
+use crate::closed::{LastSubscriptions, SUBSCRIPTIONS_MAX};
+use crate::reports::{by_number, SubscriptionReport};
 use crate::routing::subject;
-use crate::routing::subscription::Subscription;
+use crate::routing::subscription::{Receiver, Subscription};
 
 /// A queue group name that servers keep for themselves.
 const RESERVED_QUEUE: &[u8] = b"_sys_";
@@ -18,14 +20,15 @@ impl Session {
         sid: &[u8],
         context: &mut Context<'_>,
     ) {
-        let options = &context.shared.options;
-        if queue == Some(RESERVED_QUEUE) {
-            let text = format!(
-                "Permissions Violation for Subscription to {} using queue \"_sys_\"",
-                subject::quoted(subject)
-            );
-            return self.say_error(context, &text);
-        }
+        let options = context.shared.options();
+        let restrictions = match self.access.subscribe(subject, queue) {
+            Some(restrictions) if queue != Some(RESERVED_QUEUE) => restrictions,
+            _ => {
+                let text = violation(subject, queue);
+                self.log_violation("Subscription", subject, context);
+                return self.say_error(context, &text);
+            }
+        };
         if options.max_subscription_tokens > 0
             && subject::token_count(subject) > options.max_subscription_tokens
         {
@@ -35,7 +38,8 @@ impl Session {
             );
             return self.say_error(context, &text);
         }
-        if options.max_subscriptions > 0 && self.subscriptions.len() >= options.max_subscriptions {
+        let subscriptions_max = self.access.subscriptions_max(options.max_subscriptions);
+        if subscriptions_max > 0 && self.subscriptions.len() >= subscriptions_max {
             return self.say_error(context, "maximum subscriptions exceeded");
         }
         let taken = self
@@ -47,10 +51,11 @@ impl Session {
                 return self.say_error(context, "Invalid Subject");
             }
             let subscription = Arc::new(Subscription::new(
-                Arc::clone(&self.connection),
+                Receiver::Connection(Arc::clone(&self.connection)),
                 subject,
                 queue,
                 sid,
+                restrictions,
             ));
             self.subscriptions
                 .insert(sid.into(), Arc::clone(&subscription));
@@ -72,6 +77,31 @@ impl Session {
         self.count_subscriptions();
     }
 
+    /// Permissions have changed: what is no longer allowed ends, with a word to the client; the rest gets its new restrictions.
+    pub(super) fn review_subscriptions(&mut self, context: &mut Context<'_>) {
+        let subscriptions = std::mem::take(&mut self.subscriptions);
+        for (sid, old) in subscriptions {
+            self.account.unsubscribe(&old);
+            let queue = old.queue.as_deref();
+            match self.access.subscribe(&old.subject, queue) {
+                Some(restrictions) => {
+                    let renewed = Arc::new(old.renewed(restrictions));
+                    self.account.subscribe(Arc::clone(&renewed));
+                    self.subscriptions.insert(sid, renewed);
+                }
+                None => {
+                    let text = format!(
+                        "{} (sid {})",
+                        violation(&old.subject, queue),
+                        subject::quoted(&sid)
+                    );
+                    self.say_error(context, &text);
+                }
+            }
+        }
+        self.count_subscriptions();
+    }
+
     /// Forgets the sids of subscriptions that ended by themselves.
     pub fn forget_ended(&mut self) {
         self.subscriptions
@@ -79,7 +109,25 @@ impl Session {
         self.count_subscriptions();
     }
 
-    /// Ends every subscription; for a second CONNECT and for the end of the session.
+    /// Ends every subscription at the end of the session, and notes for monitoring which they were.
+    pub fn end_subscriptions(&mut self) {
+        if self.subscriptions.is_empty() {
+            return;
+        }
+        let mut ending: Vec<_> = self.subscriptions.values().collect();
+        ending.sort_by(|one, other| by_number(&one.sid, &other.sid));
+        *self.connection.last_subscriptions.lock() = LastSubscriptions {
+            count: ending.len(),
+            first: ending
+                .iter()
+                .take(SUBSCRIPTIONS_MAX)
+                .map(|subscription| SubscriptionReport::new(&self.account.name, subscription))
+                .collect(),
+        };
+        self.drop_subscriptions();
+    }
+
+    /// Ends every subscription.
     pub fn drop_subscriptions(&mut self) {
         for (_, subscription) in self.subscriptions.drain() {
             self.account.unsubscribe(&subscription);
@@ -92,4 +140,15 @@ impl Session {
             .subscription_count
             .store(self.subscriptions.len(), Ordering::Relaxed);
     }
+}
+
+/// What a client hears whose subscription is not allowed.
+fn violation(subject: &[u8], queue: Option<&[u8]>) -> String {
+    let queue = queue.map_or(String::new(), |queue| {
+        format!(" using queue {}", subject::quoted(queue))
+    });
+    format!(
+        "Permissions Violation for Subscription to {}{queue}",
+        subject::quoted(subject)
+    )
 }

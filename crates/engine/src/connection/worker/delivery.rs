@@ -1,12 +1,10 @@
 //! Handing over what sessions staged, and seeing to receivers that are behind, cut off or gone.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::{Stall, Worker};
 use crate::config::{STALL_HARD_MS, STALL_SOFT_MS, STALL_SOFT_PART};
-use crate::connection::closed_reason::ClosedReason;
-use crate::connection::mailbox::Letter;
-use crate::connection::outbox::Flushed;
 use crate::connection::staging::Followup;
 use crate::connection::Connection;
 
@@ -17,6 +15,10 @@ impl Worker {
             return;
         }
         let now_ms = self.core.now_ms;
+        self.core
+            .shared
+            .events
+            .push_requests(self.core.staging.take_requests());
         self.core
             .staging
             .flush(buffer, now_ms, &mut self.core.followups);
@@ -30,45 +32,17 @@ impl Worker {
             publisher,
         }) = self.core.followups.pop()
         {
-            let (slot, connection_id) = (connection.slot, connection.id);
-            let lost = match flushed {
-                Flushed::Settled => None,
-                Flushed::HandOver => {
-                    self.core.shared.send(
-                        connection.worker,
-                        Letter::Flush {
-                            slot,
-                            connection_id,
-                        },
-                    );
-                    None
+            if self.core.shared.settle(&connection, flushed) {
+                if let Some(publisher) = publisher.filter(|slot| *slot != connection.slot) {
+                    self.stall(publisher, connection);
                 }
-                Flushed::SlowConsumer => {
-                    self.core.shared.report_slow_consumer(&connection);
-                    Some(ClosedReason::SlowConsumerPendingBytes)
-                }
-                Flushed::WriteFailed => Some(ClosedReason::WriteError),
-                Flushed::Gone => None,
-            };
-            if let Some(reason) = lost {
-                // By letter even to itself: the session may be in the middle of its own turn.
-                self.core.shared.send(
-                    connection.worker,
-                    Letter::Lost {
-                        slot,
-                        connection_id,
-                        reason,
-                    },
-                );
-            } else if let Some(publisher) = publisher.filter(|publisher| *publisher != slot) {
-                self.stall(publisher, connection);
             }
         }
     }
 
     /// Stops reading a publisher for a moment when its receiver is far behind.
     fn stall(&mut self, publisher: usize, receiver: Arc<Connection>) {
-        if !self.core.shared.options.fast_producer_stall {
+        if !self.core.shared.options().fast_producer_stall {
             return;
         }
         let pending = receiver.outbox.pending_bytes();
@@ -83,6 +57,13 @@ impl Worker {
         };
         if let Some(member) = self.members.get_mut(&publisher) {
             if member.stall.is_none() {
+                let connection = &member.session.connection;
+                connection.stalls.fetch_add(1, Ordering::Relaxed);
+                self.core
+                    .shared
+                    .totals
+                    .stalls
+                    .fetch_add(1, Ordering::Relaxed);
                 self.stalled.push(publisher);
             }
             member.stall = Some(Stall {

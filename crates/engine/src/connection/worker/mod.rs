@@ -5,6 +5,9 @@
 
 mod delivery;
 mod reading;
+mod securing;
+mod strangers;
+mod transport;
 mod upkeep;
 
 use std::collections::VecDeque;
@@ -18,11 +21,13 @@ use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
+use strangers::Strangers;
+
 use super::closed_reason::ClosedReason;
 use super::listener::{Listener, LISTENER_TOKEN};
 use super::mailbox::Letter;
 use super::outbox::Flushed;
-use super::session::{Context, Next, Session};
+use super::session::{Context, Decision, Next, Session};
 use super::staging::{Followup, Staging};
 use super::timers::{Timer, Timers};
 use super::Connection;
@@ -31,6 +36,9 @@ use crate::engine::Shared;
 use crate::identity;
 use crate::random::Random;
 use crate::routing::router::Router;
+
+use securing::Handshakes;
+use transport::Transport;
 
 pub const WAKER_TOKEN: Token = Token(usize::MAX - 1);
 
@@ -47,6 +55,8 @@ pub struct Worker {
     members: AHashMap<usize, Member>,
     core: Core,
     read_buffer: Vec<u8>,
+    handshakes: Handshakes,
+    strangers: Strangers,
     timers: Timers,
     /// Connections with bytes to read.
     ready: VecDeque<usize>,
@@ -68,8 +78,13 @@ struct Core {
 struct Member {
     session: Session,
     socket: Arc<TcpStream>,
+    transport: Transport,
+    /// What it is counted for among those whom nobody knows; 0 when it is known.
+    stranger_bytes: usize,
     /// In `ready` already.
     queued: bool,
+    /// The poll has reported that the peer ended its side.
+    read_closed: bool,
     stall: Option<Stall>,
     /// Set when it is being closed: what comes in is read and dropped.
     closing: Option<ClosedReason>,
@@ -92,12 +107,14 @@ impl Worker {
             members: AHashMap::new(),
             core: Core {
                 router: Router::new(Arc::clone(&shared), Random::seeded(seed)),
-                staging: Staging::default(),
+                staging: Staging::new(index),
                 followups: Vec::new(),
                 now_ms: shared.clock.now_ms(),
                 shared,
             },
             read_buffer: vec![0; READ_BUFFER_BYTES],
+            handshakes: Handshakes::default(),
+            strangers: Strangers::default(),
             timers: Timers::default(),
             ready: VecDeque::new(),
             stalled: Vec::new(),
@@ -173,6 +190,9 @@ impl Worker {
             }
         }
         if event.is_readable() || event.is_read_closed() || event.is_error() {
+            if let Some(member) = self.members.get_mut(&slot) {
+                member.read_closed |= event.is_read_closed() || event.is_error();
+            }
             self.make_ready(slot);
         }
     }
@@ -196,15 +216,8 @@ impl Worker {
                     slot,
                     connection_id,
                 } => {
-                    if let Some(member) = self.member(slot, connection_id) {
-                        let connection = Arc::clone(&member.session.connection);
-                        let flushed = connection.outbox.flush(self.core.now_ms);
-                        self.core.followups.push(Followup {
-                            connection,
-                            flushed,
-                            publisher: None,
-                        });
-                        self.follow_up();
+                    if self.member(slot, connection_id).is_some() {
+                        self.flush(slot);
                     }
                 }
                 Letter::Lost {
@@ -221,9 +234,17 @@ impl Worker {
                     connection_id,
                     reason,
                 } => {
-                    if self.member(slot, connection_id).is_some() {
-                        self.begin_close(slot, reason);
+                    let Some(member) = self.members.get_mut(&slot) else {
+                        continue;
+                    };
+                    if member.session.connection.id != connection_id {
+                        continue;
                     }
+                    if reason == ClosedReason::MaximumConnectionsExceeded {
+                        member.session.refuse_connection(&mut self.core.context());
+                        self.hand_over(&[]);
+                    }
+                    self.begin_close(slot, reason);
                 }
                 Letter::Ended {
                     slot,
@@ -241,15 +262,25 @@ impl Worker {
                     let Some(member) = self.members.get_mut(&slot) else {
                         continue;
                     };
-                    if member.session.connection.id != connection_id || !member.session.is_waiting()
-                    {
+                    if member.session.connection.id != connection_id || member.closing.is_some() {
                         continue;
                     }
-                    let next = member.session.decide(verdict, &mut self.core.context());
+                    let decision = member.session.decide(verdict, &mut self.core.context());
                     self.hand_over(&[]);
-                    match next {
-                        Some(Next::Close(reason)) => self.begin_close(slot, reason),
-                        _ => self.resume(slot),
+                    match decision {
+                        Decision::Ended(Next::Close(reason)) => self.begin_close(slot, reason),
+                        Decision::Opened => self.resume(slot),
+                        Decision::Ended(_) | Decision::Reviewed | Decision::Unasked => {}
+                    }
+                }
+                Letter::OptionsChanged => {
+                    for member in self.members.values_mut() {
+                        member.session.apply_options(&shared);
+                    }
+                }
+                Letter::Reauthenticate => {
+                    for member in self.members.values_mut() {
+                        member.session.ask_again(&self.core.context());
                     }
                 }
                 Letter::StopAccepting => self.listener = None,
@@ -280,8 +311,8 @@ impl Worker {
     fn admit(&mut self, connection: Arc<Connection>, socket: Arc<TcpStream>) {
         let slot = connection.slot;
         let shared = &self.core.shared;
-        let over_limit = shared.connection_count() > shared.options.max_connections;
-        let nonce = if shared.options.nonce {
+        let over_limit = shared.connection_count() > shared.options().max_connections;
+        let nonce = if shared.options().nonce {
             identity::nonce().unwrap_or_default()
         } else {
             String::new()
@@ -295,17 +326,16 @@ impl Worker {
         shared
             .events
             .debug(|| format!("{} - Client connection created", connection.label()));
-        let timeout_ms = if shared.options.auth_required {
-            shared.options.auth_timeout_ms
-        } else {
-            shared.options.handshake_timeout_ms
-        };
+        let transport = Transport::new(shared.tls());
         self.members.insert(
             slot,
             Member {
                 session,
                 socket,
+                transport,
+                stranger_bytes: 0,
                 queued: false,
+                read_closed: false,
                 stall: None,
                 closing: None,
             },
@@ -314,16 +344,38 @@ impl Worker {
             return self.end(slot, ClosedReason::ReadError);
         }
         let member = self.members.get_mut(&slot).expect("just inserted");
-        member.session.greet(&mut self.core.context());
+        if member.transport.greets_at_once() {
+            member.session.greet(&mut self.core.context());
+        }
         if over_limit {
             member.session.refuse_connection(&mut self.core.context());
             self.hand_over(&[]);
             return self.begin_close(slot, ClosedReason::MaximumConnectionsExceeded);
         }
+        let carries_messages = member.transport.carries_messages();
         self.hand_over(&[]);
-        let now_ms = self.core.now_ms;
-        self.timers
-            .add(now_ms + timeout_ms, slot, connection.id, Timer::Handshake);
+        if carries_messages {
+            self.start_clocks(slot);
+        } else {
+            self.await_handshake(slot);
+        }
+        self.expect_stranger(slot, connection.id);
+    }
+
+    /// A connection carries messages from now on: its client has so long to say CONNECT, and is asked now and then if it is there.
+    fn start_clocks(&mut self, slot: usize) {
+        let Some(member) = self.members.get(&slot) else {
+            return;
+        };
+        let options = self.core.shared.options();
+        let timeout_ms = if options.auth_required {
+            options.auth_timeout_ms
+        } else {
+            options.handshake_timeout_ms
+        };
+        let due_ms = self.core.now_ms + timeout_ms;
+        let id = member.session.connection.id;
+        self.timers.add(due_ms, slot, id, Timer::Handshake);
         self.start_pings(slot);
     }
 
@@ -357,7 +409,7 @@ impl Worker {
         }
         member.closing = Some(reason);
         member.stall = None;
-        member.session.drop_subscriptions();
+        member.session.end_subscriptions();
         member.session.input.clear();
         let connection = &member.session.connection;
         connection.outbox.end_when_drained(self.core.now_ms);
@@ -371,8 +423,18 @@ impl Worker {
         let Some(mut member) = self.members.remove(&slot) else {
             return;
         };
-        let reason = member.closing.unwrap_or(reason);
-        member.session.drop_subscriptions();
+        if member.transport.shakes_hands() {
+            self.handshakes.end_one();
+        }
+        self.forget_stranger(member.stranger_bytes);
+        let was_cut_off = member.session.connection.outbox.was_cut_off();
+        let reason = match member.closing {
+            Some(closing) => closing,
+            // The end of the socket is often seen before the letter that says why.
+            None if was_cut_off => ClosedReason::SlowConsumerPendingBytes,
+            None => reason,
+        };
+        member.session.leave();
         let connection = &member.session.connection;
         connection.outbox.abort();
         // It fails only if it was never registered.

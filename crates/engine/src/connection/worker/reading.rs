@@ -1,21 +1,54 @@
 //! Reading: one connection's bytes into its session.
 //!
 //! A short read means that the socket is empty for now: the poll reports the next bytes, so the read that would find nothing is saved.
+//! Not so when the poll has said that the peer ended its side: then it is read until the end is seen, which is not reported twice.
 
 use std::io::{self, Read};
 
 use mio::net::TcpStream;
 
-use super::Worker;
+use super::transport::Transport;
+use super::{Member, Worker};
 use crate::config::{READS_PER_TURN_MAX, READ_BUFFER_BYTES};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::session::Next;
 
-/// What a read found.
-enum Turn {
+/// What becomes of a connection after a read.
+pub(super) enum Turn {
     Drained,
     More,
     Ended(ClosedReason),
+}
+
+/// What a read brought for the session. `drained` means that the next read would find nothing.
+pub(super) enum Received {
+    Bytes { count: usize, drained: bool },
+    Nothing { drained: bool },
+    Ended(ClosedReason),
+}
+
+impl Member {
+    /// Reads once: to `apart`, or to `buffer`, which is the worker's, behind what is kept there.
+    fn receive(&mut self, buffer: &mut Vec<u8>, kept: usize, apart: Option<&mut [u8]>) -> Received {
+        if let Transport::Secure(secure) = &mut self.transport {
+            return secure.receive(&self.socket, self.read_closed, buffer, kept, apart);
+        }
+        let target = match apart {
+            Some(apart) => apart,
+            None => &mut buffer[kept..READ_BUFFER_BYTES],
+        };
+        match read(&self.socket, target) {
+            Ok(0) => Received::Ended(ClosedReason::ClientClosed),
+            Ok(count) => Received::Bytes {
+                count,
+                drained: count < target.len() && !self.read_closed,
+            },
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Received::Nothing { drained: true }
+            }
+            Err(_) => Received::Ended(ClosedReason::ReadError),
+        }
+    }
 }
 
 impl Worker {
@@ -32,10 +65,26 @@ impl Worker {
             match self.read_once(slot) {
                 Turn::Drained => return,
                 Turn::More => {}
-                Turn::Ended(reason) => return self.end(slot, reason),
+                Turn::Ended(reason) => {
+                    // A client that only ended its own side still gets the answers to its last words.
+                    self.hand_over(&[]);
+                    return self.end_after_answers(slot, reason);
+                }
             }
         }
         self.make_ready(slot);
+    }
+
+    /// Ends a connection, but not before another thread that is writing to it has taken its last answers along.
+    fn end_after_answers(&mut self, slot: usize, reason: ClosedReason) {
+        let owed = self.members.get(&slot).is_some_and(|member| {
+            member.closing.is_none() && member.session.connection.outbox.pending_bytes() > 0
+        });
+        if owed && reason == ClosedReason::ClientClosed {
+            self.begin_close(slot, reason);
+        } else {
+            self.end(slot, reason);
+        }
     }
 
     fn read_once(&mut self, slot: usize) -> Turn {
@@ -43,62 +92,67 @@ impl Worker {
             return Turn::Drained;
         };
         if member.closing.is_some() {
-            return discard(&member.socket, &mut self.read_buffer);
+            return discard(member, &mut self.read_buffer);
         }
         if member.session.is_waiting() || member.stall.is_some() {
             return Turn::Drained;
         }
+        if !member.transport.carries_messages() {
+            return self.shake_hands(slot);
+        }
+        let encrypted = matches!(member.transport, Transport::Secure(_));
         let mut buffer = std::mem::take(&mut self.read_buffer);
         let turn = if member.session.input.has_missing() {
-            self.read_large(slot)
+            self.read_large(slot, &mut buffer)
         } else {
             self.read_small(slot, &mut buffer)
         };
         self.read_buffer = buffer;
+        if encrypted {
+            self.answer_records(slot);
+        }
         turn
     }
 
     /// Reads behind what was kept, in the worker's buffer.
-    fn read_small(&mut self, slot: usize, buffer: &mut [u8]) -> Turn {
+    fn read_small(&mut self, slot: usize, buffer: &mut Vec<u8>) -> Turn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let kept = member.session.input.move_to(buffer);
-        let room = buffer.len() - kept;
-        let count = match read(&member.socket, &mut buffer[kept..]) {
-            Ok(0) => return Turn::Ended(ClosedReason::ClientClosed),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                member
-                    .session
-                    .input
-                    .keep(&buffer[..kept], kept + 1, buffer.len());
-                return Turn::Drained;
+        let (count, drained) = match member.receive(buffer, kept, None) {
+            Received::Bytes { count, drained } => (count, drained),
+            Received::Nothing { drained } => {
+                let input = &mut member.session.input;
+                input.keep(&buffer[..kept], kept + 1, READ_BUFFER_BYTES);
+                return if drained { Turn::Drained } else { Turn::More };
             }
-            Err(_) => return Turn::Ended(ClosedReason::ReadError),
+            Received::Ended(reason) => return Turn::Ended(reason),
         };
-        let drained = count < room;
-        match self.process(slot, &buffer[..kept + count], buffer.len()) {
+        match self.process(slot, &buffer[..kept + count]) {
             Turn::More if drained => Turn::Drained,
             other => other,
         }
     }
 
     /// Reads the rest of an operation that is larger than the worker's buffer.
-    fn read_large(&mut self, slot: usize) -> Turn {
+    fn read_large(&mut self, slot: usize, buffer: &mut Vec<u8>) -> Turn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
-        match read(&member.socket, member.session.input.missing()) {
-            Ok(0) => return Turn::Ended(ClosedReason::ClientClosed),
-            Ok(count) => member.session.input.add(count),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Drained,
-            Err(_) => return Turn::Ended(ClosedReason::ReadError),
+        let mut input = std::mem::take(&mut member.session.input);
+        let received = member.receive(buffer, 0, Some(input.missing()));
+        member.session.input = input;
+        match received {
+            Received::Bytes { count, .. } => member.session.input.add(count),
+            Received::Nothing { drained: true } => return Turn::Drained,
+            Received::Nothing { drained: false } => return Turn::More,
+            Received::Ended(reason) => return Turn::Ended(reason),
         }
         if member.session.input.has_missing() {
             return Turn::More;
         }
         let bytes = member.session.input.take();
-        self.process(slot, &bytes, READ_BUFFER_BYTES)
+        self.process(slot, &bytes)
     }
 
-    fn process(&mut self, slot: usize, bytes: &[u8], read_buffer_bytes: usize) -> Turn {
+    pub(super) fn process(&mut self, slot: usize, bytes: &[u8]) -> Turn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let was_connected = member.session.is_connected();
         let progress = member.session.process(bytes, &mut self.core.context());
@@ -115,9 +169,13 @@ impl Worker {
                 member
                     .session
                     .input
-                    .keep(rest, bytes_needed, read_buffer_bytes);
+                    .keep(rest, bytes_needed, READ_BUFFER_BYTES);
+                let counted = member.stranger_bytes > 0;
                 if !was_connected && member.session.is_connected() {
                     self.start_pings(slot);
+                }
+                if counted {
+                    self.weigh_stranger(slot);
                 }
                 Turn::More
             }
@@ -125,7 +183,8 @@ impl Worker {
                 member
                     .session
                     .input
-                    .keep(rest, rest.len() + 1, read_buffer_bytes);
+                    .keep(rest, rest.len() + 1, READ_BUFFER_BYTES);
+                self.weigh_stranger(slot);
                 Turn::Drained
             }
             Next::Close(reason) => {
@@ -138,17 +197,18 @@ impl Worker {
     /// The client was let in: run what it sent meanwhile, then read on.
     pub(super) fn resume(&mut self, slot: usize) {
         self.start_pings(slot);
+        self.weigh_stranger(slot);
         if let Some(member) = self.members.get_mut(&slot) {
             let bytes = member.session.input.take();
             if !bytes.is_empty() {
-                self.process(slot, &bytes, READ_BUFFER_BYTES);
+                self.process(slot, &bytes);
             }
         }
         self.make_ready(slot);
     }
 }
 
-fn read(mut socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read(mut socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match socket.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -158,10 +218,10 @@ fn read(mut socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Reads and drops what a connection that is being closed still sends.
-fn discard(socket: &TcpStream, buffer: &mut [u8]) -> Turn {
-    match read(socket, buffer) {
+fn discard(member: &Member, buffer: &mut [u8]) -> Turn {
+    match read(&member.socket, buffer) {
         Ok(0) => Turn::Ended(ClosedReason::ClientClosed),
-        Ok(count) if count == buffer.len() => Turn::More,
+        Ok(count) if count == buffer.len() || member.read_closed => Turn::More,
         Ok(_) => Turn::Drained,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Turn::Drained,
         Err(_) => Turn::Ended(ClosedReason::ReadError),

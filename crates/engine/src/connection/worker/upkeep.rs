@@ -5,6 +5,10 @@ use crate::connection::closed_reason::ClosedReason;
 use crate::connection::session::Tick;
 use crate::connection::timers::Timer;
 
+/// Deadlines are not taken back when a connection ends; when there are this many for each living one, the dead ones' are cleared away.
+const TIMERS_PER_CONNECTION_MAX: usize = 6;
+const TIMERS_SPARE: usize = 1024;
+
 impl Worker {
     pub(super) fn run_timers(&mut self) {
         while let Some((slot, connection_id, timer)) = self.timers.pop_due(self.core.now_ms) {
@@ -21,6 +25,8 @@ impl Worker {
                     }
                 }
                 _ if member.closing.is_some() => {}
+                Timer::Greet => self.greet_late(slot),
+                Timer::Secure => self.handshake_overdue(slot),
                 Timer::Handshake => {
                     let due = member.session.handshake_due(&mut self.core.context());
                     self.hand_over(&[]);
@@ -52,10 +58,19 @@ impl Worker {
         }
         self.next_sweep_ms = self.core.now_ms + SWEEP_MS;
         self.core.router.forget_outdated();
+        self.forget_known();
+        if self.timers.len() > TIMERS_PER_CONNECTION_MAX * (self.members.len() + TIMERS_SPARE) {
+            let members = &self.members;
+            self.timers.retain(|slot, connection_id| {
+                members
+                    .get(&slot)
+                    .is_some_and(|member| member.session.connection.id == connection_id)
+            });
+        }
         if let Some(listener) = &mut self.listener {
             listener.accept_all(&self.core.shared, self.core.now_ms);
         }
-        let deadline_ms = self.core.shared.options.write_deadline_ms;
+        let deadline_ms = self.core.shared.options().write_deadline_ms;
         let late: Vec<usize> = self
             .members
             .values()

@@ -18,7 +18,7 @@ def test_without_flags_the_defaults_of_nats_server_hold():
 
     assert (options.host, options.port) == ("0.0.0.0", 4222)
     assert options.log.timestamps
-    assert not options.credentials.required
+    assert not options.access.required
     assert unserved.warnings(options) == []
 
 
@@ -51,10 +51,10 @@ def test_verbosity_flags_combine_debug_and_trace(flag, debug, trace):
 def test_credentials_come_from_user_pass_and_auth():
     options = options_of("--user", "ada", "--pass", "secret")
 
-    assert options.credentials == Credentials(user="ada", password="secret")
+    assert options.access.credentials == Credentials(user="ada", password="secret")
     assert options.engine_options("commit").auth_required
-    assert options_of("--auth", "token").credentials.required
-    assert not options_of("--pass", "alone").credentials.required
+    assert options_of("--auth", "token").access.required
+    assert not options_of("--pass", "alone").access.required
 
 
 def test_secrets_are_not_shown():
@@ -83,10 +83,6 @@ def test_negative_log_size_is_refused():
     ("words", "warning"),
     [
         (["-js"], "JetStream is not served"),
-        (["-m", "8222"], "Monitoring is not served"),
-        (["-ms", "-1"], "Monitoring is not served"),
-        (["--tls"], "TLS is not served"),
-        (["--tlsverify", "--tlscert", "a"], "TLS is not served"),
         (["--routes", "nats://a:1", "--cluster", "nats://b:2"], "Clustering is out of scope"),
         (["-s"], "Syslog is not supported"),
         (["-r", "udp://localhost:514"], "Syslog is not supported"),

@@ -1,0 +1,308 @@
+//! From the first byte of a client to a connection that carries messages.
+//!
+//! What a client may hold before its handshake is over is small: its first record as far as it came, then what rustls needs, and never
+//! more than `TLS_UNFINISHED_BYTES_MAX` of input. Where many clients are in the middle of a handshake, they must hurry.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::reading::{read, Turn};
+use super::transport::{make_room, Handshake, Secure, Transport};
+use super::Worker;
+use crate::config::{TLS_HANDSHAKES_MAX, TLS_HURRIED_MS};
+use crate::connection::closed_reason::ClosedReason;
+use crate::connection::staging::Followup;
+use crate::connection::timers::Timer;
+use crate::connection::tls::channel::{
+    Channel, End, Plaintext, RECORD_BYTES_MAX, ROOM_BEFORE_BYTES,
+};
+use crate::connection::tls::hello::{self, Hello};
+use crate::connection::tls::peer::Peer;
+use crate::events::Level;
+
+/// The handshakes of a worker that have begun. `under_way` counts those that are not over; `begun` may hold some that are.
+#[derive(Default)]
+pub(super) struct Handshakes {
+    under_way: usize,
+    /// Oldest first: when, and whose.
+    begun: VecDeque<(u64, usize, u64)>,
+}
+
+impl Handshakes {
+    pub(super) fn end_one(&mut self) {
+        debug_assert!(self.under_way > 0);
+        self.under_way -= 1;
+    }
+}
+
+impl Worker {
+    /// A new connection may not speak yet: sets its deadlines.
+    pub(super) fn await_handshake(&mut self, slot: usize) {
+        let Some(member) = self.members.get(&slot) else {
+            return;
+        };
+        let Transport::Awaiting(awaiting) = &member.transport else {
+            return;
+        };
+        let id = member.session.connection.id;
+        let first_ms = awaiting.settings.handshake_first_ms.unwrap_or(0);
+        let due_ms = self.core.now_ms + first_ms;
+        if first_ms > 0 {
+            self.timers.add(due_ms, slot, id, Timer::Greet);
+        }
+        let due_ms = due_ms + awaiting.settings.timeout_ms;
+        self.timers.add(due_ms, slot, id, Timer::Secure);
+    }
+
+    /// A client that could have begun with TLS did not: it waits for INFO.
+    pub(super) fn greet_late(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        if let Transport::Awaiting(awaiting) = &mut member.transport {
+            if awaiting.received.is_empty() && !std::mem::replace(&mut awaiting.greeted, true) {
+                member.session.greet(&mut self.core.context());
+                self.hand_over(&[]);
+            }
+        }
+    }
+
+    /// The time for the handshake is over.
+    pub(super) fn handshake_overdue(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        match &member.transport {
+            transport if transport.carries_messages() => {}
+            // It listens in the clear, and has nothing to say yet.
+            Transport::Awaiting(awaiting)
+                if awaiting.settings.allow_non_tls && awaiting.received.is_empty() =>
+            {
+                member.transport = Transport::Plain;
+                self.start_clocks(slot);
+            }
+            _ => self.fail_handshake(slot, Level::Debug, "timeout"),
+        }
+    }
+
+    /// Reads once for a connection that carries no messages yet.
+    pub(super) fn shake_hands(&mut self, slot: usize) -> Turn {
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        make_room(&mut buffer);
+        let turn = self.shake_hands_once(slot, &mut buffer);
+        self.read_buffer = buffer;
+        turn
+    }
+
+    fn shake_hands_once(&mut self, slot: usize, buffer: &mut [u8]) -> Turn {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let room = &mut buffer[ROOM_BEFORE_BYTES..][..RECORD_BYTES_MAX];
+        let mut count = match read(&member.socket, room) {
+            Ok(0) => return Turn::Ended(ClosedReason::TlsHandshakeFailure),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Drained,
+            Err(_) => return Turn::Ended(ClosedReason::ReadError),
+        };
+        let drained = count < room.len() && !member.read_closed;
+        let pause = if drained { Turn::Drained } else { Turn::More };
+        if let Transport::Awaiting(awaiting) = &mut member.transport {
+            if awaiting.received.is_empty() {
+                let id = member.session.connection.id;
+                self.handshakes.under_way += 1;
+                self.handshakes
+                    .begun
+                    .push_back((self.core.now_ms, slot, id));
+            }
+            awaiting.received.reserve_exact(count);
+            awaiting.received.extend_from_slice(&room[..count]);
+            match hello::recognise(&awaiting.received) {
+                Hello::Incomplete => {
+                    self.hurry_handshakes();
+                    return pause;
+                }
+                Hello::NotTls => return self.take_as_plain(slot, drained),
+                Hello::Complete => {
+                    let received = std::mem::take(&mut awaiting.received);
+                    count = received.len();
+                    buffer[ROOM_BEFORE_BYTES..][..count].copy_from_slice(&received);
+                }
+            }
+            if !self.begin_handshake(slot) {
+                return Turn::More;
+            }
+        }
+        self.advance_handshake(slot, buffer, count);
+        match self.members.get(&slot) {
+            Some(member) if member.transport.carries_messages() => Turn::More,
+            Some(member) if member.closing.is_some() => Turn::More,
+            _ => pause,
+        }
+    }
+
+    /// What came is no TLS: that is all right, or the end.
+    fn take_as_plain(&mut self, slot: usize, drained: bool) -> Turn {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let Transport::Awaiting(awaiting) = &mut member.transport else {
+            return Turn::More;
+        };
+        if !awaiting.settings.allow_non_tls || hello::begins_handshake(&awaiting.received) {
+            let text = "first record does not look like a TLS handshake";
+            self.fail_handshake(slot, Level::Debug, text);
+            return Turn::More;
+        }
+        let bytes = std::mem::take(&mut awaiting.received);
+        member.transport = Transport::Plain;
+        self.handshakes.end_one();
+        self.start_clocks(slot);
+        match self.process(slot, &bytes) {
+            Turn::More if drained => Turn::Drained,
+            other => other,
+        }
+    }
+
+    /// The first record is there: from now on rustls has the say. False when it could not be asked.
+    fn begin_handshake(&mut self, slot: usize) -> bool {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let Transport::Awaiting(awaiting) = &member.transport else {
+            return false;
+        };
+        let connection = &member.session.connection;
+        self.core.shared.events.debug(|| {
+            format!(
+                "{} - Starting TLS client connection handshake",
+                connection.label()
+            )
+        });
+        let channel = match Channel::new(&awaiting.settings.server_config) {
+            Ok(channel) => Arc::new(channel),
+            Err(error) => {
+                self.handshakes.end_one();
+                self.fail_handshake(slot, Level::Error, &error.to_string());
+                return false;
+            }
+        };
+        connection.outbox.encrypt(Arc::clone(&channel));
+        let handshake = Handshake {
+            settings: Arc::clone(&awaiting.settings),
+            greeted: awaiting.greeted,
+        };
+        member.transport = Transport::Secure(Secure::new(channel, handshake));
+        self.hurry_handshakes();
+        true
+    }
+
+    fn advance_handshake(&mut self, slot: usize, buffer: &mut [u8], count: usize) {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let Transport::Secure(secure) = &mut member.transport else {
+            return;
+        };
+        let received = ROOM_BEFORE_BYTES..ROOM_BEFORE_BYTES + count;
+        let plaintext = Plaintext::apart(&mut [], &mut secure.unread);
+        let opened = secure.channel.open(buffer, received, plaintext);
+        self.answer_records(slot);
+        if let Some(peer) = opened.peer {
+            self.finish_handshake(slot, &peer);
+        }
+        match opened.end {
+            Some(End::Failed(text)) => self.fail_handshake(slot, Level::Error, &text),
+            Some(End::ByPeer) => self.fail_handshake(slot, Level::Debug, "EOF"),
+            None => {}
+        }
+    }
+
+    /// The handshake is over: the session may begin.
+    fn finish_handshake(&mut self, slot: usize, peer: &Peer) {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let Transport::Secure(secure) = &mut member.transport else {
+            return;
+        };
+        let Some(handshake) = secure.handshake.take() else {
+            return;
+        };
+        self.handshakes.end_one();
+        if !peer.is_pinned(&handshake.settings.pinned) {
+            return self.fail_handshake(slot, Level::Error, "certificate not pinned");
+        }
+        let connection = &member.session.connection;
+        self.core.shared.events.debug(|| {
+            format!(
+                "{} - TLS handshake complete, version {}, cipher suite {}",
+                connection.label(),
+                peer.version,
+                peer.cipher
+            )
+        });
+        let mut identity = connection.identity.lock();
+        identity.tls_version = peer.version;
+        identity.tls_cipher.clone_from(&peer.cipher);
+        drop(identity);
+        member.session.tls = peer.to_json();
+        if !handshake.greeted {
+            member.session.greet(&mut self.core.context());
+            self.hand_over(&[]);
+        }
+        self.start_clocks(slot);
+    }
+
+    fn fail_handshake(&mut self, slot: usize, level: Level, text: &str) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        if member.transport.shakes_hands() {
+            self.handshakes.end_one();
+        }
+        // What it held goes at once; only the alert may still have to leave.
+        member.transport = Transport::Failed;
+        let label = member.session.connection.label();
+        let events = &self.core.shared.events;
+        match level {
+            Level::Debug => events.debug(|| format!("{label} - TLS handshake error: {text}")),
+            level => events.log(level, format!("{label} - TLS handshake error: {text}")),
+        }
+        self.begin_close(slot, ClosedReason::TlsHandshakeFailure);
+    }
+
+    /// With too many handshakes under way, the oldest have had their time: they are not those of honest clients.
+    fn hurry_handshakes(&mut self) {
+        let max = TLS_HANDSHAKES_MAX / self.core.shared.worker_count();
+        while let Some((begun_ms, slot, id)) = self.handshakes.begun.front().copied() {
+            let lingers = self.members.get(&slot).is_some_and(|member| {
+                member.session.connection.id == id && member.transport.shakes_hands()
+            });
+            if lingers {
+                let age_ms = self.core.now_ms.saturating_sub(begun_ms);
+                if self.handshakes.under_way <= max || age_ms < TLS_HURRIED_MS {
+                    return;
+                }
+                self.fail_handshake(slot, Level::Debug, "too many handshakes at once");
+            }
+            self.handshakes.begun.pop_front();
+        }
+    }
+
+    /// Sends what TLS has to say by itself, such as its side of the handshake.
+    pub(super) fn answer_records(&mut self, slot: usize) {
+        let member = self.members.get(&slot);
+        if let Some(Transport::Secure(secure)) = member.map(|member| &member.transport) {
+            if secure.channel.has_outgoing() {
+                self.flush(slot);
+            }
+        }
+    }
+
+    /// Writes what waits for a connection.
+    pub(super) fn flush(&mut self, slot: usize) {
+        let Some(member) = self.members.get(&slot) else {
+            return;
+        };
+        let connection = Arc::clone(&member.session.connection);
+        let flushed = connection.outbox.flush(self.core.now_ms);
+        self.core.followups.push(Followup {
+            connection,
+            flushed,
+            publisher: None,
+        });
+        self.follow_up();
+    }
+}

@@ -1,0 +1,77 @@
+//! Clients that nobody knows yet, and what they may cost together.
+//!
+//! Each is short-lived by its deadline, but a flood can bring more of them than deadlines remove. So what they hold is counted, and when it is
+//! too much the oldest make room: they had the most time to say who they are. Invariant: `bytes` is the sum of `Member::stranger_bytes`.
+
+use std::collections::VecDeque;
+
+use super::Worker;
+use crate::config::{STRANGERS_BYTES_MAX, STRANGER_BYTES};
+use crate::connection::closed_reason::ClosedReason;
+
+#[derive(Default)]
+pub(super) struct Strangers {
+    /// Slot and id, oldest first; those who became known are still in here until their turn comes.
+    arrivals: VecDeque<(usize, u64)>,
+    bytes: usize,
+}
+
+impl Worker {
+    /// A new client, whom nobody knows.
+    pub(super) fn expect_stranger(&mut self, slot: usize, connection_id: u64) {
+        self.strangers.arrivals.push_back((slot, connection_id));
+        self.weigh_stranger(slot);
+    }
+
+    /// Counts anew what an unknown client holds, or no more if it has become known.
+    pub(super) fn weigh_stranger(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        let known = member.session.is_known() || member.closing.is_some();
+        if known && member.stranger_bytes == 0 {
+            return;
+        }
+        let bytes = if known {
+            0
+        } else {
+            STRANGER_BYTES + member.session.input.bytes()
+        };
+        self.strangers.bytes = self.strangers.bytes + bytes - member.stranger_bytes;
+        member.stranger_bytes = bytes;
+        self.make_room();
+    }
+
+    /// A connection has ended with this many bytes counted for it.
+    pub(super) fn forget_stranger(&mut self, bytes: usize) {
+        self.strangers.bytes -= bytes;
+    }
+
+    fn make_room(&mut self) {
+        let bytes_max = STRANGERS_BYTES_MAX / self.core.shared.worker_count();
+        while self.strangers.bytes > bytes_max {
+            let Some((slot, connection_id)) = self.strangers.arrivals.pop_front() else {
+                return;
+            };
+            let unknown = self
+                .member(slot, connection_id)
+                .is_some_and(|member| member.stranger_bytes > 0);
+            if unknown {
+                self.end(slot, ClosedReason::AuthenticationTimeout);
+            }
+        }
+    }
+
+    /// Lets go of those at the front who are known or gone.
+    pub(super) fn forget_known(&mut self) {
+        while let Some(&(slot, connection_id)) = self.strangers.arrivals.front() {
+            let unknown = self
+                .member(slot, connection_id)
+                .is_some_and(|member| member.stranger_bytes > 0);
+            if unknown {
+                return;
+            }
+            self.strangers.arrivals.pop_front();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! How a connection's bytes travel: in the clear, through TLS, or not yet.
+//!
+//! Invariant: no session hears a byte before `carries_messages`.
+
+use std::io;
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+
+use super::reading::{read, Received};
+use crate::config::READ_BUFFER_BYTES;
+use crate::connection::closed_reason::ClosedReason;
+use crate::connection::tls::channel::{
+    Channel, End, Plaintext, RECORD_BYTES_MAX, ROOM_BEFORE_BYTES,
+};
+use crate::connection::tls::Settings;
+
+/// How a connection's bytes travel.
+pub(super) enum Transport {
+    Plain,
+    /// TLS is expected, or possible, and the first record is not there yet.
+    Awaiting(Awaiting),
+    Secure(Secure),
+    /// The handshake failed, and the connection is being closed.
+    Failed,
+}
+
+pub(super) struct Awaiting {
+    pub(super) settings: Arc<Settings>,
+    pub(super) received: Vec<u8>,
+    pub(super) greeted: bool,
+}
+
+pub(super) struct Secure {
+    pub(super) channel: Arc<Channel>,
+    /// What is still to be seen to when the handshake is over; nothing afterwards.
+    pub(super) handshake: Option<Handshake>,
+    /// Plaintext that did not fit into the reader's buffer.
+    pub(super) unread: Vec<u8>,
+    /// What to end with once everything that came before is read.
+    end: Option<ClosedReason>,
+}
+
+pub(super) struct Handshake {
+    pub(super) settings: Arc<Settings>,
+    pub(super) greeted: bool,
+}
+
+impl Transport {
+    pub(super) fn new(settings: Option<Arc<Settings>>) -> Self {
+        match settings {
+            None => Self::Plain,
+            Some(settings) => Self::Awaiting(Awaiting {
+                greeted: settings.handshake_first_ms.is_none(),
+                settings,
+                received: Vec::new(),
+            }),
+        }
+    }
+
+    /// Whether INFO is the first thing that is said.
+    pub(super) fn greets_at_once(&self) -> bool {
+        match self {
+            Self::Plain => true,
+            Self::Awaiting(awaiting) => awaiting.greeted,
+            Self::Secure(_) | Self::Failed => false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn carries_messages(&self) -> bool {
+        match self {
+            Self::Plain => true,
+            Self::Awaiting(_) | Self::Failed => false,
+            Self::Secure(secure) => secure.handshake.is_none(),
+        }
+    }
+
+    /// Whether a handshake has begun and is not over.
+    pub(super) fn shakes_hands(&self) -> bool {
+        match self {
+            Self::Awaiting(awaiting) => !awaiting.received.is_empty(),
+            Self::Secure(secure) => secure.handshake.is_some(),
+            Self::Plain | Self::Failed => false,
+        }
+    }
+}
+
+impl Secure {
+    pub(super) fn new(channel: Arc<Channel>, handshake: Handshake) -> Self {
+        Self {
+            channel,
+            handshake: Some(handshake),
+            unread: Vec::new(),
+            end: None,
+        }
+    }
+
+    /// Reads once, and decrypts. With `apart`, plaintext goes there; else into `buffer`, from `kept` on. `buffer` is the worker's;
+    /// `read_closed` means that the end of the socket is there to be read.
+    pub(super) fn receive(
+        &mut self,
+        socket: &TcpStream,
+        read_closed: bool,
+        buffer: &mut Vec<u8>,
+        kept: usize,
+        apart: Option<&mut [u8]>,
+    ) -> Received {
+        let room = apart
+            .as_ref()
+            .map_or(READ_BUFFER_BYTES - kept, |apart| apart.len());
+        if !self.unread.is_empty() {
+            let count = self.unread.len().min(room);
+            let target = match apart {
+                Some(apart) => &mut apart[..count],
+                None => &mut buffer[kept..][..count],
+            };
+            target.copy_from_slice(&self.unread[..count]);
+            self.unread.drain(..count);
+            return Received::Bytes {
+                count,
+                drained: false,
+            };
+        }
+        self.unread = Vec::new();
+        if let Some(reason) = self.end {
+            return Received::Ended(reason);
+        }
+        make_room(buffer);
+        // Plaintext is never longer than its records; one record may be there already, as far as it came.
+        let limit = room
+            .saturating_sub(RECORD_BYTES_MAX)
+            .clamp(RECORD_BYTES_MAX, READ_BUFFER_BYTES);
+        let start = kept + ROOM_BEFORE_BYTES;
+        let count = match read(socket, &mut buffer[start..][..limit]) {
+            Ok(0) => return Received::Ended(ClosedReason::ClientClosed),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Received::Nothing { drained: true }
+            }
+            Err(_) => return Received::Ended(ClosedReason::ReadError),
+        };
+        let plaintext = match apart {
+            Some(apart) => Plaintext::apart(apart, &mut self.unread),
+            None => Plaintext::to_front(kept..READ_BUFFER_BYTES, &mut self.unread),
+        };
+        let opened = self.channel.open(buffer, start..start + count, plaintext);
+        self.end = opened.end.map(|end| match end {
+            End::ByPeer => ClosedReason::ClientClosed,
+            End::Failed(_) => ClosedReason::ReadError,
+        });
+        let drained = count < limit && !read_closed && self.unread.is_empty() && self.end.is_none();
+        match opened.count {
+            0 => Received::Nothing { drained },
+            count => Received::Bytes { count, drained },
+        }
+    }
+}
+
+/// Makes room for records behind what is kept of an operation. A worker without TLS does not need it.
+pub(super) fn make_room(buffer: &mut Vec<u8>) {
+    let bytes = READ_BUFFER_BYTES + ROOM_BEFORE_BYTES + READ_BUFFER_BYTES;
+    if buffer.len() < bytes {
+        buffer.resize(bytes, 0);
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading a segment record by record, over damaged places.
+//!
+//! Where bytes are not a record, the scan looks for the next one: records are bound to their positions, so whatever decodes further on
+//! really belongs there. What lies between is a hole. What follows the last record is the tail: blank where nothing was written, otherwise a
+//! write that was torn, or a record that was damaged.
+
+use std::io;
+
+use super::file_system::File;
+use super::record::{decode, Binding, NotARecord, Record, ALIGNMENT, HEAD_BYTES};
+use super::segment_header::RECORDS_START;
+
+/// Read at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// A stretch of a segment that holds no readable record although records follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hole {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// What follows the last record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    Blank,
+    /// Something was written there that cannot be read.
+    Torn,
+}
+
+#[derive(Debug)]
+pub struct Scan {
+    pub holes: Vec<Hole>,
+    /// Where the next record goes.
+    pub end: u64,
+    pub tail: Tail,
+}
+
+/// Calls `found` with every record and its position.
+pub fn scan(
+    file: &dyn File,
+    binding: Binding,
+    until: u64,
+    mut found: impl FnMut(Record<'_>, u64),
+) -> io::Result<Scan> {
+    let mut window = Window::new(file, until);
+    let mut position = RECORDS_START;
+    let mut holes = Vec::new();
+    let mut hole_start = None;
+    let mut end = RECORDS_START;
+    let mut written_behind_end = false;
+    while position < until {
+        let bytes = window.at(position, HEAD_BYTES)?;
+        let mut decoded = decode(bytes, binding, position);
+        if let Err(NotARecord::Short { bytes_needed }) = decoded {
+            // A length beyond the file is damage, not a reason to read it all.
+            let bytes = if position + bytes_needed as u64 <= until {
+                window.at(position, bytes_needed)?
+            } else {
+                &[1][..]
+            };
+            decoded = match decode(bytes, binding, position) {
+                Err(NotARecord::Short { .. }) => Err(NotARecord::Damaged),
+                other => other,
+            };
+        }
+        match decoded {
+            Ok((record, length)) => {
+                if let Some(start) = hole_start.take() {
+                    holes.push(Hole {
+                        start,
+                        end: position,
+                    });
+                }
+                found(record, position);
+                position += length as u64;
+                end = position;
+                written_behind_end = false;
+            }
+            Err(error) => {
+                hole_start.get_or_insert(position);
+                if error == NotARecord::Blank {
+                    position = window.skip_blank(position)?;
+                } else {
+                    written_behind_end = true;
+                    position += ALIGNMENT as u64;
+                }
+            }
+        }
+    }
+    Ok(Scan {
+        holes,
+        end,
+        tail: if written_behind_end {
+            Tail::Torn
+        } else {
+            Tail::Blank
+        },
+    })
+}
+
+/// A part of the file in memory.
+struct Window<'a> {
+    file: &'a dyn File,
+    until: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    fn new(file: &'a dyn File, until: u64) -> Self {
+        Self {
+            file,
+            until,
+            start: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The bytes from `position` on: at least `count`, unless the file ends before.
+    fn at(&mut self, position: u64, count: usize) -> io::Result<&[u8]> {
+        let wanted_end = (position + count as u64).min(self.until);
+        let held_end = self.start + self.bytes.len() as u64;
+        if position < self.start || wanted_end > held_end {
+            let length = (self.until - position).min(CHUNK_BYTES.max(count) as u64) as usize;
+            self.bytes.resize(length, 0);
+            self.file.read_exact_at(&mut self.bytes, position)?;
+            self.start = position;
+        }
+        Ok(&self.bytes[(position - self.start) as usize..])
+    }
+
+    /// The first place from `position` on where something might begin that is not zero.
+    fn skip_blank(&mut self, position: u64) -> io::Result<u64> {
+        let mut position = position;
+        while position < self.until {
+            let bytes = self.at(position, HEAD_BYTES)?;
+            match bytes.iter().position(|byte| *byte != 0) {
+                Some(0) => return Ok(position + ALIGNMENT as u64),
+                Some(zeros) => {
+                    let step = zeros - zeros % ALIGNMENT;
+                    return Ok(position + step.max(ALIGNMENT) as u64);
+                }
+                None => position += bytes.len() as u64,
+            }
+        }
+        Ok(self.until)
+    }
+}

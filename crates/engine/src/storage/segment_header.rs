@@ -1,0 +1,185 @@
+//! The first block of a segment file: what the file is, twice.
+//!
+//! ```text
+//! offset 0     the header, then its checksum
+//! offset 2048  the same again
+//! offset 4096  the first record
+//! ```
+//! Either copy is enough; the good one heals the other. Invariant: a header is never changed after it was written.
+
+use std::io;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::bytes::{Put, Reader};
+use super::file_system::File;
+use super::record::Binding;
+
+/// Where records begin.
+pub const RECORDS_START: u64 = 4096;
+const COPY_OFFSETS: [u64; 2] = [0, 2048];
+const MAGIC: &[u8; 8] = b"JETLAKES";
+
+/// The version of everything in a segment file. A file with a higher one is refused with a clear word; a lower one is read for ever.
+pub const FORMAT_VERSION: u32 = 1;
+
+const BODY_BYTES: usize = 8 + 4 + 4 + 8 + 8 + 8 + 8;
+const HEADER_BYTES: usize = BODY_BYTES + 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    pub binding: Binding,
+    /// No record in the file has a lower sequence.
+    pub base_sequence: u64,
+    pub created_ns: i64,
+}
+
+/// What was found where a header should be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HeaderState {
+    Good(SegmentHeader),
+    /// One copy was damaged; it has been written again.
+    Healed(SegmentHeader),
+    /// Made by a later version of this program.
+    TooNew(u32),
+    Lost,
+}
+
+impl SegmentHeader {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.put_u32(FORMAT_VERSION);
+        bytes.put_u32(0);
+        bytes.put_u64(self.binding.identity);
+        bytes.put_u64(self.binding.number);
+        bytes.put_u64(self.base_sequence);
+        bytes.put_u64(self.created_ns as u64);
+        let checksum = xxh3_64(&bytes);
+        bytes.put_u64(checksum);
+        bytes
+    }
+
+    /// Writes both copies; the caller syncs.
+    pub fn write(&self, file: &dyn File) -> io::Result<()> {
+        let bytes = self.encode();
+        for offset in COPY_OFFSETS {
+            file.write_all_at(&bytes, offset)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the header and heals a damaged copy, if `heal` is set.
+    pub fn read(file: &dyn File, heal: bool) -> io::Result<HeaderState> {
+        let mut copies = [None, None];
+        let mut newer = None;
+        for (copy, offset) in copies.iter_mut().zip(COPY_OFFSETS) {
+            let mut bytes = [0; HEADER_BYTES];
+            match file.read_exact_at(&mut bytes, offset) {
+                Ok(()) => match decode(&bytes) {
+                    Decoded::Header(header) => *copy = Some(header),
+                    Decoded::Version(version) => newer = Some(version),
+                    Decoded::Damaged => {}
+                },
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match copies {
+            [Some(first), Some(second)] if first == second => Ok(HeaderState::Good(first)),
+            [Some(header), _] | [None, Some(header)] => {
+                if heal {
+                    header.write(file)?;
+                    file.sync()?;
+                }
+                Ok(HeaderState::Healed(header))
+            }
+            [None, None] => Ok(newer.map_or(HeaderState::Lost, HeaderState::TooNew)),
+        }
+    }
+}
+
+enum Decoded {
+    Header(SegmentHeader),
+    Version(u32),
+    Damaged,
+}
+
+fn decode(bytes: &[u8; HEADER_BYTES]) -> Decoded {
+    let (body, checksum) = bytes.split_at(BODY_BYTES);
+    if xxh3_64(body).to_le_bytes() != *checksum {
+        return Decoded::Damaged;
+    }
+    let mut reader = Reader::new(body);
+    let header = || -> Option<Decoded> {
+        if reader.bytes(8)? != MAGIC {
+            return None;
+        }
+        let version = reader.u32()?;
+        if version > FORMAT_VERSION {
+            return Some(Decoded::Version(version));
+        }
+        reader.u32()?;
+        Some(Decoded::Header(SegmentHeader {
+            binding: Binding {
+                identity: reader.u64()?,
+                number: reader.u64()?,
+            },
+            base_sequence: reader.u64()?,
+            created_ns: reader.u64()? as i64,
+        }))
+    };
+    let mut header = header;
+    header().unwrap_or(Decoded::Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::storage::file_system::{Access, FileSystem};
+    use crate::storage::simulated::SimulatedDisk;
+
+    #[test]
+    fn a_flipped_bit_in_either_copy_is_healed() {
+        let header = SegmentHeader {
+            binding: Binding {
+                identity: 99,
+                number: 3,
+            },
+            base_sequence: 17,
+            created_ns: -1,
+        };
+        let path = Path::new("/f");
+        for bit in 0..HEADER_BYTES * 8 {
+            for offset in [0, 2048] {
+                let disk = SimulatedDisk::default();
+                let file = disk.open(path, Access::Create).unwrap();
+                header.write(&*file).unwrap();
+                disk.tamper(path, |bytes| bytes[offset + bit / 8] ^= 1 << (bit % 8));
+
+                assert_eq!(
+                    SegmentHeader::read(&*file, true).unwrap(),
+                    HeaderState::Healed(header)
+                );
+                assert_eq!(
+                    SegmentHeader::read(&*file, true).unwrap(),
+                    HeaderState::Good(header)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_are_a_lost_header() {
+        let disk = SimulatedDisk::default();
+        let file = disk.open(Path::new("/f"), Access::Create).unwrap();
+        file.set_len(RECORDS_START).unwrap();
+
+        assert_eq!(
+            SegmentHeader::read(&*file, true).unwrap(),
+            HeaderState::Lost
+        );
+    }
+}

@@ -1,0 +1,560 @@
+//! A disk in memory that does what a real one may do at its worst: it forgets, tears, fills up and fails.
+//!
+//! Writes go into a cache and become durable with `sync`; names become durable with `sync_folder`. A power cut (`after_power_cut`) keeps
+//! everything durable and any chosen part of the rest, torn at sector boundaries. Every call that changes something is counted, so that a
+//! test can cut the power, or let a call fail, at each of them in turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::file_system::{Access, File, FileSystem};
+use crate::random::Random;
+
+/// What a disk writes as a whole, or not at all.
+pub const SECTOR_BYTES: usize = 512;
+
+/// Which part of what was not synced survives a power cut.
+#[derive(Debug, Clone, Copy)]
+pub enum Survival {
+    Nothing,
+    Everything,
+    /// Each sector of each write, and each change of a name, by the toss of a coin.
+    Random {
+        seed: u64,
+    },
+    /// Everything but the write (or change of a name) of this number.
+    AllBut(usize),
+    /// The writes up to this number, and of the next one its first so many bytes, torn at a sector.
+    Torn {
+        whole: usize,
+        bytes: usize,
+    },
+}
+
+/// A fault that calls meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// No call that changes anything succeeds any more: the power is gone.
+    PowerCut,
+    NoSpace,
+    Broken,
+}
+
+/// When a fault strikes: at the changing call of this number, once or from then on.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub at_call: u64,
+    pub fault: Fault,
+    pub lasting: bool,
+}
+
+#[derive(Clone, Default)]
+pub struct SimulatedDisk {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    names: BTreeMap<PathBuf, u64>,
+    durable_names: BTreeMap<PathBuf, u64>,
+    folders: BTreeSet<PathBuf>,
+    contents: BTreeMap<u64, Content>,
+    /// Writes and changes of names that are not durable yet, in order.
+    pending: Vec<Pending>,
+    next_content: u64,
+    calls: u64,
+    plan: Option<Plan>,
+    /// Bytes all files together may have.
+    capacity_bytes: Option<u64>,
+}
+
+#[derive(Default, Clone)]
+struct Content {
+    cached: Vec<u8>,
+    durable: Vec<u8>,
+}
+
+enum Pending {
+    Write {
+        content: u64,
+        offset: usize,
+        bytes: Vec<u8>,
+    },
+    Length {
+        content: u64,
+        length: usize,
+    },
+    Name {
+        path: PathBuf,
+        content: Option<u64>,
+    },
+}
+
+impl SimulatedDisk {
+    /// Lets a fault strike from now on, counting calls from the beginning of the disk.
+    pub fn plan(&self, plan: Option<Plan>) {
+        self.state.lock().plan = plan;
+    }
+
+    pub fn set_capacity(&self, capacity_bytes: Option<u64>) {
+        self.state.lock().capacity_bytes = capacity_bytes;
+    }
+
+    /// Calls so far that changed, or tried to change, something.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().calls
+    }
+
+    /// Writes and changes of names that a power cut could take.
+    pub fn pending_count(&self) -> usize {
+        self.state.lock().pending.len()
+    }
+
+    /// The disk as it is found after a power cut.
+    pub fn after_power_cut(&self, survival: Survival) -> Self {
+        let state = self.state.lock();
+        let mut names = state.durable_names.clone();
+        let mut contents: BTreeMap<u64, Vec<u8>> = state
+            .contents
+            .iter()
+            .map(|(id, content)| (*id, content.durable.clone()))
+            .collect();
+        let mut random = Random::seeded(match survival {
+            Survival::Random { seed } => seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x55,
+            _ => 1,
+        });
+        for (number, pending) in state.pending.iter().enumerate() {
+            let whole = match survival {
+                Survival::Nothing => false,
+                Survival::Everything | Survival::Random { .. } => true,
+                Survival::AllBut(lost) => number != lost,
+                Survival::Torn { whole, .. } => number < whole,
+            };
+            let toss = |random: &mut Random| match survival {
+                Survival::Random { .. } => random.below(2) == 0,
+                _ => whole,
+            };
+            match pending {
+                Pending::Name { path, content } => {
+                    if toss(&mut random) {
+                        match content {
+                            Some(content) => names.insert(path.clone(), *content),
+                            None => names.remove(path),
+                        };
+                    }
+                }
+                Pending::Length { content, length } => {
+                    if toss(&mut random) {
+                        contents.entry(*content).or_default().resize(*length, 0);
+                    }
+                }
+                Pending::Write {
+                    content,
+                    offset,
+                    bytes,
+                } => {
+                    let kept = match survival {
+                        Survival::Torn { whole, bytes: torn } if number == whole => {
+                            torn.min(bytes.len())
+                        }
+                        _ => bytes.len(),
+                    };
+                    let torn_here =
+                        matches!(survival, Survival::Torn { whole, .. } if number == whole);
+                    for (start, sector) in sectors(*offset, &bytes[..kept]) {
+                        if torn_here || toss(&mut random) {
+                            put(contents.entry(*content).or_default(), start, sector);
+                        }
+                    }
+                }
+            }
+        }
+        Self::from_durable(names, state.folders.clone(), contents, state.next_content)
+    }
+
+    fn from_durable(
+        names: BTreeMap<PathBuf, u64>,
+        folders: BTreeSet<PathBuf>,
+        contents: BTreeMap<u64, Vec<u8>>,
+        next_content: u64,
+    ) -> Self {
+        let contents = contents
+            .into_iter()
+            .filter(|(id, _)| names.values().any(|named| named == id))
+            .map(|(id, bytes)| {
+                let content = Content {
+                    cached: bytes.clone(),
+                    durable: bytes,
+                };
+                (id, content)
+            })
+            .collect();
+        Self {
+            state: Arc::new(Mutex::new(State {
+                durable_names: names.clone(),
+                names,
+                folders,
+                contents,
+                next_content,
+                ..State::default()
+            })),
+        }
+    }
+
+    /// The files there are, with their bytes.
+    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let state = self.state.lock();
+        state
+            .names
+            .iter()
+            .map(|(path, id)| (path.clone(), state.contents[id].cached.clone()))
+            .collect()
+    }
+
+    /// Changes a file behind everybody's back, durably.
+    pub fn tamper(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.state.lock();
+        let id = state.names[path];
+        let content = state.contents.get_mut(&id).expect("a name has a content");
+        change(&mut content.cached);
+        content.durable = content.cached.clone();
+    }
+
+    /// Takes a file away behind everybody's back.
+    pub fn lose(&self, path: &Path) {
+        let mut state = self.state.lock();
+        state.names.remove(path);
+        state.durable_names.remove(path);
+    }
+
+    /// A copy that shares nothing.
+    pub fn copy(&self) -> Self {
+        let state = self.state.lock();
+        let contents = state
+            .contents
+            .iter()
+            .map(|(id, content)| (*id, content.cached.clone()))
+            .collect();
+        Self::from_durable(
+            state.names.clone(),
+            state.folders.clone(),
+            contents,
+            state.next_content,
+        )
+    }
+}
+
+/// The parts of a write by the sectors they fall into.
+fn sectors(offset: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == bytes.len() {
+            return None;
+        }
+        let start = offset + done;
+        let room = SECTOR_BYTES - start % SECTOR_BYTES;
+        let count = room.min(bytes.len() - done);
+        let part = &bytes[done..done + count];
+        done += count;
+        Some((start, part))
+    })
+}
+
+fn put(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    if content.len() < offset + bytes.len() {
+        content.resize(offset + bytes.len(), 0);
+    }
+    content[offset..offset + bytes.len()].copy_from_slice(bytes);
+}
+
+fn broken() -> io::Error {
+    io::Error::from_raw_os_error(libc::EIO)
+}
+
+impl State {
+    /// Counts a changing call and lets it fail if its time has come.
+    fn change(&mut self) -> io::Result<()> {
+        let call = self.calls;
+        self.calls += 1;
+        let Some(plan) = self.plan else {
+            return Ok(());
+        };
+        let strikes = call == plan.at_call || (plan.lasting && call > plan.at_call);
+        match plan.fault {
+            Fault::PowerCut if call >= plan.at_call => Err(broken()),
+            Fault::NoSpace if strikes => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            Fault::Broken if strikes => Err(broken()),
+            _ => Ok(()),
+        }
+    }
+
+    fn name(&mut self, path: &Path, content: Option<u64>) {
+        match content {
+            Some(content) => self.names.insert(path.to_owned(), content),
+            None => self.names.remove(path),
+        };
+        self.pending.push(Pending::Name {
+            path: path.to_owned(),
+            content,
+        });
+    }
+
+    fn find(&self, path: &Path) -> io::Result<u64> {
+        self.names
+            .get(path)
+            .copied()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn check_room(&self, more: usize) -> io::Result<()> {
+        let used: usize = self
+            .names
+            .values()
+            .map(|id| self.contents[id].cached.len())
+            .sum();
+        match self.capacity_bytes {
+            Some(capacity) if (used + more) as u64 > capacity => {
+                Err(io::Error::from_raw_os_error(libc::ENOSPC))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FileSystem for SimulatedDisk {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let mut state = self.state.lock();
+        let content = match access {
+            Access::Read | Access::Write => state.find(path)?,
+            Access::Create => {
+                state.change()?;
+                if state.names.contains_key(path) {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                let content = state.next_content;
+                state.next_content += 1;
+                state.contents.insert(content, Content::default());
+                state.name(path, Some(content));
+                content
+            }
+        };
+        Ok(Arc::new(SimulatedFile {
+            state: Arc::clone(&self.state),
+            content,
+        }))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let state = self.state.lock();
+        if !state.folders.contains(folder) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let all = state.names.keys().chain(&state.folders);
+        let mut names: Vec<String> = all
+            .filter(|path| path.parent() == Some(folder))
+            .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+            .collect();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        // Folders are durable at once: what is tested are the names in them.
+        for above in folder.ancestors() {
+            state.folders.insert(above.to_owned());
+        }
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        state.find(path)?;
+        state.name(path, None);
+        Ok(())
+    }
+
+    fn remove_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        if state.names.keys().any(|path| path.parent() == Some(folder)) {
+            return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
+        }
+        state.folders.remove(folder);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        let content = state.find(from)?;
+        state.name(to, Some(content));
+        state.name(from, None);
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        let content = state.find(from)?;
+        state.name(to, Some(content));
+        Ok(())
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        let pending = std::mem::take(&mut state.pending);
+        for one in pending {
+            match one {
+                Pending::Name { path, content } if path.parent() == Some(folder) => {
+                    match content {
+                        Some(content) => state.durable_names.insert(path, content),
+                        None => state.durable_names.remove(&path),
+                    };
+                }
+                other => state.pending.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct SimulatedFile {
+    state: Arc<Mutex<State>>,
+    content: u64,
+}
+
+impl File for SimulatedFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let state = self.state.lock();
+        let cached = &state.contents[&self.content].cached;
+        let start = offset as usize;
+        match cached.get(start..start + buffer.len()) {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        let offset = offset as usize;
+        let length = state.contents[&self.content].cached.len();
+        state.check_room((offset + bytes.len()).saturating_sub(length))?;
+        let content = state
+            .contents
+            .get_mut(&self.content)
+            .expect("an open file has a content");
+        put(&mut content.cached, offset, bytes);
+        state.pending.push(Pending::Write {
+            content: self.content,
+            offset,
+            bytes: bytes.to_vec(),
+        });
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        let content = state
+            .contents
+            .get_mut(&self.content)
+            .expect("an open file has a content");
+        content.durable = content.cached.clone();
+        let own = self.content;
+        state.pending.retain(|pending| match pending {
+            Pending::Write { content, .. } | Pending::Length { content, .. } => *content != own,
+            Pending::Name { .. } => true,
+        });
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state.lock().contents[&self.content].cached.len() as u64)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.change()?;
+        let content = state
+            .contents
+            .get_mut(&self.content)
+            .expect("an open file has a content");
+        content.cached.resize(length as usize, 0);
+        state.pending.push(Pending::Length {
+            content: self.content,
+            length: length as usize,
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk_with_file() -> (SimulatedDisk, Arc<dyn File>, PathBuf) {
+        let disk = SimulatedDisk::default();
+        disk.create_folder(Path::new("/s")).unwrap();
+        let path = PathBuf::from("/s/file");
+        let file = disk.open(&path, Access::Create).unwrap();
+        (disk, file, path)
+    }
+
+    #[test]
+    fn only_what_was_synced_survives_the_worst_power_cut() {
+        let (disk, file, path) = disk_with_file();
+        file.write_all_at(b"kept", 0).unwrap();
+        file.sync().unwrap();
+        assert!(disk.after_power_cut(Survival::Nothing).files().is_empty());
+        disk.sync_folder(Path::new("/s")).unwrap();
+        file.write_all_at(b"lost", 4).unwrap();
+
+        let after = disk.after_power_cut(Survival::Nothing);
+
+        assert_eq!(after.files(), vec![(path.clone(), b"kept".to_vec())]);
+        let lucky = disk.after_power_cut(Survival::Everything);
+        assert_eq!(lucky.files(), vec![(path, b"keptlost".to_vec())]);
+    }
+
+    #[test]
+    fn a_torn_write_leaves_its_first_bytes() {
+        let (disk, file, path) = disk_with_file();
+        disk.sync_folder(Path::new("/s")).unwrap();
+        file.write_all_at(&[7; 2000], 0).unwrap();
+
+        let after = disk.after_power_cut(Survival::Torn {
+            whole: 0,
+            bytes: 700,
+        });
+
+        assert_eq!(after.files(), vec![(path, vec![7; 700])]);
+    }
+
+    #[test]
+    fn a_planned_fault_strikes_at_its_call() {
+        let (disk, file, _) = disk_with_file();
+        disk.plan(Some(Plan {
+            at_call: disk.calls() + 1,
+            fault: Fault::NoSpace,
+            lasting: false,
+        }));
+
+        file.write_all_at(b"a", 0).unwrap();
+        let full = file.write_all_at(b"b", 1).unwrap_err();
+        file.write_all_at(b"c", 1).unwrap();
+
+        assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
+    }
+}

@@ -1,0 +1,253 @@
+"""`/jsz`: what JetStream stores and how it is configured.
+
+`account_usages` is the one function where streams plug in: everything else on this page, in `/varz`, `/healthz` and
+`/metrics` is computed from what it returns.
+
+Invariant: with JetStream off the page has the same keys, `disabled` and zeros.
+"""
+
+from typing import Any
+
+import msgspec
+
+from jetlake.monitoring.facts import JetStreamFacts
+from jetlake.monitoring.go_text import time_text
+from jetlake.monitoring.parameters import Integer, Parameters, RefusedError
+from jetlake.monitoring.readings import Source
+
+API_LEVEL = 5
+"""The level of the JetStream API that is announced in INFO too."""
+
+LIMIT_DEFAULT = 1024
+
+UNLIMITED = 2**64 - 1
+"""What an account without a limit reserves, as nats-server prints it."""
+
+
+class JszOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted; the fields are those of a `$SYS.REQ.SERVER.*.JSZ` request."""
+
+    account: str = ""
+    accounts: bool = False
+    streams: bool = False
+    consumer: bool = False
+    direct_consumer: bool = False
+    config: bool = False
+    leader_only: bool = False
+    offset: Integer = 0
+    limit: Integer = 0
+    raft: bool = False
+    stream_leader_only: bool = False
+
+
+class ApiFigures(msgspec.Struct, kw_only=True):
+    """Requests to the JetStream API."""
+
+    level: int = 0
+    total: int = 0
+    errors: int = 0
+
+
+class JetStreamConfiguration(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What JetStream may use; the fields are the keys of the page."""
+
+    max_memory: int
+    max_storage: int
+    store_dir: str = ""
+    sync_interval: int = 0
+    sync_always: bool = False
+    domain: str = ""
+    unique_tag: str = ""
+    strict: bool = False
+
+
+class JetStreamFigures(msgspec.Struct, kw_only=True):
+    """What JetStream uses, of the server or of one account."""
+
+    memory: int
+    storage: int
+    reserved_memory: int
+    reserved_storage: int
+    accounts: int
+    ha_assets: int
+    api: ApiFigures
+
+
+class AccountUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What one account stores. A stream is shown as the dictionary its own module makes of it."""
+
+    name: str
+    memory_bytes: int = 0
+    storage_bytes: int = 0
+    reserved_memory_bytes: int = UNLIMITED
+    reserved_storage_bytes: int = UNLIMITED
+    api_total: int = 0
+    api_errors: int = 0
+    message_count: int = 0
+    message_bytes: int = 0
+    consumer_count: int = 0
+    streams: tuple[dict[str, Any], ...] = ()
+
+
+class AccountDetail(msgspec.Struct, kw_only=True):
+    """One account; the fields are the keys of the page."""
+
+    name: str
+    id: str
+    memory: int
+    storage: int
+    reserved_memory: int
+    reserved_storage: int
+    accounts: int
+    ha_assets: int
+    api: ApiFigures
+    stream_detail: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Jsz(msgspec.Struct, kw_only=True):
+    """The page."""
+
+    memory: int
+    storage: int
+    reserved_memory: int
+    reserved_storage: int
+    accounts: int
+    ha_assets: int
+    api: ApiFigures
+    server_id: str
+    now: str
+    disabled: bool | msgspec.UnsetType = msgspec.UNSET
+    config: JetStreamConfiguration
+    limits: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    streams: int = 0
+    consumers: int = 0
+    messages: int = 0
+    bytes: int = 0
+    account_details: list[AccountDetail] | msgspec.UnsetType = msgspec.UNSET
+    total: int = 0
+
+
+def account_usages(source: Source) -> list[AccountUsage]:
+    """Return what each account with JetStream stores, by name. Streams plug in here."""
+    jetstream = source.facts.jetstream
+    return [] if jetstream is None else [AccountUsage(name=name) for name in sorted(jetstream.accounts)]
+
+
+def options_of(parameters: Parameters) -> JszOptions:
+    """Return the options that the parameters of the page ask for. Raises `RefusedError`."""
+    return JszOptions(
+        accounts=parameters.boolean("accounts"),
+        streams=parameters.boolean("streams"),
+        consumer=parameters.boolean("consumers"),
+        direct_consumer=parameters.boolean("direct-consumers"),
+        config=parameters.boolean("config"),
+        offset=parameters.integer("offset"),
+        limit=parameters.integer("limit"),
+        leader_only=parameters.boolean("leader-only"),
+        raft=parameters.boolean("raft"),
+        stream_leader_only=parameters.boolean("stream-leader-only"),
+        account=parameters.text("acc"),
+    )
+
+
+def build(source: Source, options: JszOptions) -> Jsz:
+    """Return the page. Raises `RefusedError`."""
+    jetstream = source.facts.jetstream
+    if jetstream is None and options.leader_only:
+        raise RefusedError("filtered response: not leader")
+    usages = account_usages(source)
+    page = Jsz(
+        **msgspec.structs.asdict(figures(source, usages)),
+        server_id=source.facts.server_id,
+        now=time_text(source.now_unix_ns()),
+        config=configuration(jetstream),
+        total=len(usages),
+    )
+    if jetstream is None:
+        page.disabled = True
+        return page
+    page.limits = jetstream.limits
+    page.streams = sum(len(usage.streams) for usage in usages)
+    page.consumers = sum(usage.consumer_count for usage in usages)
+    page.messages = sum(usage.message_count for usage in usages)
+    page.bytes = sum(usage.message_bytes for usage in usages)
+    details = [_detail(usage, options) for usage in _choose(usages, options)]
+    if details:
+        page.account_details = details
+    return page
+
+
+def build_account(source: Source, options: JszOptions) -> AccountDetail:
+    """Return the part of one account, for `$SYS.REQ.ACCOUNT.*.JSZ`. Raises `RefusedError`."""
+    if source.facts.jetstream is None:
+        raise RefusedError("jetstream not enabled")
+    for usage in account_usages(source):
+        if usage.name == options.account:
+            return _detail(usage, options)
+    known = any(account.name == options.account for account in source.statistics().accounts)
+    reason = "not jetstream enabled" if known else "not found"
+    raise RefusedError(f'account "{options.account}" {reason}')
+
+
+def figures(source: Source, usages: list[AccountUsage]) -> JetStreamFigures:
+    """Return what JetStream uses as a whole."""
+    return JetStreamFigures(
+        memory=sum(usage.memory_bytes for usage in usages),
+        storage=sum(usage.storage_bytes for usage in usages),
+        reserved_memory=sum(usage.reserved_memory_bytes for usage in usages if usage.reserved_memory_bytes < UNLIMITED),
+        reserved_storage=sum(
+            usage.reserved_storage_bytes for usage in usages if usage.reserved_storage_bytes < UNLIMITED
+        ),
+        accounts=len(usages),
+        ha_assets=0,
+        api=ApiFigures(
+            level=0 if source.facts.jetstream is None else API_LEVEL,
+            total=sum(usage.api_total for usage in usages),
+            errors=sum(usage.api_errors for usage in usages),
+        ),
+    )
+
+
+def configuration(jetstream: JetStreamFacts | None) -> JetStreamConfiguration:
+    """Return how JetStream is configured; zeros when it is off."""
+    if jetstream is None:
+        return JetStreamConfiguration(max_memory=0, max_storage=0)
+    return JetStreamConfiguration(
+        max_memory=jetstream.max_memory_bytes,
+        max_storage=jetstream.max_storage_bytes,
+        store_dir=jetstream.store_directory,
+        sync_interval=jetstream.sync_interval_ns,
+        sync_always=jetstream.sync_always,
+        domain=jetstream.domain,
+        unique_tag=jetstream.unique_tag,
+        strict=jetstream.strict,
+    )
+
+
+def _choose(usages: list[AccountUsage], options: JszOptions) -> list[AccountUsage]:
+    named = [usage for usage in usages if usage.name == options.account]
+    if named:
+        return named
+    if not (options.accounts or ((options.streams or options.consumer) and not options.account)):
+        return []
+    if options.limit < 0:
+        return usages
+    offset = max(options.offset, 0)
+    return usages[offset : offset + (options.limit or LIMIT_DEFAULT)]
+
+
+def _detail(usage: AccountUsage, options: JszOptions) -> AccountDetail:
+    detail = AccountDetail(
+        name=usage.name,
+        id=usage.name,
+        memory=usage.memory_bytes,
+        storage=usage.storage_bytes,
+        reserved_memory=usage.reserved_memory_bytes,
+        reserved_storage=usage.reserved_storage_bytes,
+        accounts=0,
+        ha_assets=0,
+        api=ApiFigures(total=usage.api_total, errors=usage.api_errors),
+    )
+    if (options.streams or options.consumer) and usage.streams:
+        detail.stream_detail = list(usage.streams)
+    return detail

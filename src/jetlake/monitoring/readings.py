@@ -1,0 +1,179 @@
+"""What the engine reports, as typed values, and `Source`: one server as every page sees it.
+
+The engine hands out JSON (crates/engine/src/statistics.rs); the structs below are its Python side. Times are unix
+nanoseconds. Pages never touch the engine: they get a `Source`, and tests give them one that replays recorded JSON.
+
+Invariant: reading changes nothing in the engine and waits for no client, so a page may be asked for at any time.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from jetlake.monitoring.facts import ServerFacts
+from jetlake.monitoring.usage import ProcessUsage
+
+GLOBAL_ACCOUNT = "$G"
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages and bytes as seen from the server: `in` came from clients."""
+
+    in_messages: int = 0
+    in_bytes: int = 0
+    out_messages: int = 0
+    out_bytes: int = 0
+
+
+class Routing(msgspec.Struct, frozen=True, kw_only=True):
+    """How an account's subjects were looked up."""
+
+    inserts: int = 0
+    removes: int = 0
+    # Lookups that walked the tree, because no cache knew the subject.
+    walks: int = 0
+    fanout_total: int = 0
+    fanout_max: int = 0
+
+
+class AccountStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one account."""
+
+    name: str
+    connections: int = 0
+    total_connections: int = 0
+    subscriptions: int = 0
+    slow_consumers: int = 0
+    traffic: Traffic = Traffic()
+    routing: Routing = Routing()
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of the whole engine."""
+
+    started_unix_ns: int
+    worker_threads: int
+    connections: int = 0
+    total_connections: int = 0
+    subscriptions: int = 0
+    pending_bytes: int = 0
+    slow_consumers: int = 0
+    stale_connections: int = 0
+    # How often a publisher was held back for a receiver that was far behind.
+    stalls: int = 0
+    traffic: Traffic = Traffic()
+    accounts: list[AccountStatistics] = []
+
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+    """One subscription. `connection_id` 0 = the server's own."""
+
+    account: str
+    subject: str
+    queue: str = ""
+    sid: str
+    delivered: int = 0
+    delivered_max: int = 0
+    connection_id: int = 0
+
+
+class SubscriptionList(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of subscriptions, and how many there are in all."""
+
+    total: int
+    subscriptions: list[Subscription]
+
+
+class SubscriptionQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which subscriptions are wanted. Empty and None mean all of them."""
+
+    account: str = ""
+    connection_ids: list[int] | None = None
+    # Only those that would get a message on this subject.
+    subject: str = ""
+    offset: int = 0
+    limit: int | None = None
+
+
+class Connection(msgspec.Struct, frozen=True, kw_only=True):
+    """A connection of now, or of the past: then `stopped_unix_ns` and `reason` are set."""
+
+    id: int
+    ip: str
+    port: int
+    started_unix_ns: int
+    last_activity_unix_ns: int
+    round_trip_ns: int = 0
+    pending_bytes: int = 0
+    subscriptions: int = 0
+    stalls: int = 0
+    traffic: Traffic = Traffic()
+    name: str = ""
+    language: str = ""
+    version: str = ""
+    account: str = GLOBAL_ACCOUNT
+    user: str = ""
+    tls_version: str = ""
+    tls_cipher: str = ""
+    stopped_unix_ns: int | None = None
+    reason: str = ""
+    # Only of a closed connection, and only the first few: the living ones are asked for with a `SubscriptionQuery`.
+    last_subscriptions: list[Subscription] = []
+
+
+class EngineReadings(Protocol):
+    """What of the engine is read; `jetlake._engine.Engine` has it."""
+
+    def statistics(self) -> bytes: ...
+    def connections(self) -> bytes: ...
+    def closed_connections(self) -> bytes: ...
+    def subscriptions(self, query: bytes) -> bytes: ...
+
+
+class Source:
+    """One server: its facts, its engine's figures, and what monitoring itself counts."""
+
+    def __init__(
+        self,
+        engine: EngineReadings,
+        facts: Callable[[], ServerFacts],
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        usage: ProcessUsage | None = None,
+    ) -> None:
+        self._engine = engine
+        self._facts = facts
+        self._clock = clock
+        self.usage = usage or ProcessUsage()
+        # Requests per page. Only the thread of the pages writes it.
+        self.page_requests: dict[str, int] = {}
+
+    @property
+    def facts(self) -> ServerFacts:
+        return self._facts()
+
+    def now_unix_ns(self) -> int:
+        return self._clock()
+
+    def statistics(self) -> Statistics:
+        """Return the figures, with zeros for accounts that nobody has used yet."""
+        statistics = _STATISTICS.decode(self._engine.statistics())
+        used = {account.name for account in statistics.accounts}
+        unused = [AccountStatistics(name=name) for name in self.facts.accounts if name not in used]
+        return msgspec.structs.replace(statistics, accounts=statistics.accounts + unused)
+
+    def connections(self) -> list[Connection]:
+        return _CONNECTIONS.decode(self._engine.connections())
+
+    def closed_connections(self) -> list[Connection]:
+        return _CONNECTIONS.decode(self._engine.closed_connections())
+
+    def subscriptions(self, query: SubscriptionQuery) -> SubscriptionList:
+        return _SUBSCRIPTIONS.decode(self._engine.subscriptions(msgspec.json.encode(query)))
+
+
+_STATISTICS = msgspec.json.Decoder(Statistics)
+_CONNECTIONS = msgspec.json.Decoder(list[Connection])
+_SUBSCRIPTIONS = msgspec.json.Decoder(SubscriptionList)

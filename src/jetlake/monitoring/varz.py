@@ -1,0 +1,226 @@
+"""`/varz`: the server at a glance. Every number on the first level is a gauge for whoever polls it.
+
+Invariant: each key comes from `ServerFacts` or from the engine's counters, never from the options themselves.
+"""
+
+from typing import Any
+
+import msgspec
+
+from jetlake.monitoring import jsz
+from jetlake.monitoring.facts import ServerFacts
+from jetlake.monitoring.go_text import time_text, uptime_text
+from jetlake.monitoring.readings import Source, Statistics
+from jetlake.monitoring.usage import processor_count, resident_bytes
+
+PROTOCOL = 1
+"""The version of the client protocol, as INFO says it."""
+
+
+class VarzOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing can be asked for; the struct lets this page look like the others."""
+
+
+class JetStreamVarz(msgspec.Struct, kw_only=True):
+    """The part about JetStream; an empty object while it is off."""
+
+    config: jsz.JetStreamConfiguration | msgspec.UnsetType = msgspec.UNSET
+    stats: jsz.JetStreamFigures | msgspec.UnsetType = msgspec.UNSET
+    limits: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CountsOfKinds(msgspec.Struct, kw_only=True):
+    """A count for each kind of connection; here all are clients."""
+
+    clients: int = 0
+    routes: int = 0
+    gateways: int = 0
+    leafs: int = 0
+
+
+class DiskWaits(msgspec.Struct, kw_only=True):
+    """Waits for a turn at the disk. There is no such queue here: appends of all streams share their syncs."""
+
+    waiters: int = 0
+    waits: int = 0
+    wait_time: int = 0
+    max_wait_time: int = 0
+
+
+class Varz(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The page; the fields are its keys. Those with a default are left out when they have it."""
+
+    server_id: str
+    server_name: str
+    version: str
+    proto: int
+    git_commit: str = ""
+    go: str
+    host: str
+    port: int
+    auth_required: bool = False
+    tls_required: bool = False
+    tls_verify: bool = False
+    connect_urls: list[str] = []
+    max_connections: int
+    max_subscriptions: int = 0
+    ping_interval: int
+    ping_max: int
+    http_host: str
+    http_port: int
+    http_base_path: str
+    https_port: int
+    auth_timeout: float
+    max_control_line: int
+    max_payload: int
+    max_pending: int
+    cluster: dict[str, Any]
+    gateway: dict[str, Any]
+    leaf: dict[str, Any]
+    mqtt: dict[str, Any]
+    websocket: dict[str, Any]
+    jetstream: JetStreamVarz
+    tls_timeout: float
+    write_deadline: int
+    start: str
+    now: str
+    uptime: str
+    mem: int
+    cores: int
+    gomaxprocs: int
+    cpu: float
+    connections: int
+    total_connections: int
+    routes: int
+    remotes: int
+    leafnodes: int
+    in_msgs: int
+    in_bytes: int
+    in_client_msgs: int
+    in_client_bytes: int
+    out_msgs: int
+    out_bytes: int
+    out_client_msgs: int
+    out_client_bytes: int
+    slow_consumers: int
+    stale_connections: int
+    stalled_clients: int
+    subscriptions: int
+    http_req_stats: dict[str, int]
+    config_load_time: str
+    config_digest: str
+    tags: list[str] = []
+    metadata: dict[str, str] = {}
+    feature_flags: dict[str, bool]
+    system_account: str = ""
+    slow_consumer_stats: CountsOfKinds
+    stale_connection_stats: CountsOfKinds
+    disk_io_wait_stats: DiskWaits
+    tls_cert_not_after: str = ""
+
+
+def build(source: Source, _options: VarzOptions) -> Varz:
+    """Return the page."""
+    facts, statistics = source.facts, source.statistics()
+    return Varz(
+        **_configured(facts),
+        **_counted(statistics),
+        **_running(source, statistics),
+        jetstream=jetstream_part(source),
+    )
+
+
+def jetstream_part(source: Source) -> JetStreamVarz:
+    """Return what the page says about JetStream."""
+    facts = source.facts.jetstream
+    if facts is None:
+        return JetStreamVarz()
+    return JetStreamVarz(
+        config=jsz.configuration(facts),
+        stats=jsz.figures(source, jsz.account_usages(source)),
+        limits=facts.limits,
+    )
+
+
+def _configured(facts: ServerFacts) -> dict[str, Any]:
+    expires_unix_ns = facts.tls.certificate_expires_unix_ns
+    return {
+        "server_id": facts.server_id,
+        "server_name": facts.server_name,
+        "version": facts.version,
+        "proto": PROTOCOL,
+        "git_commit": facts.git_commit,
+        "go": facts.runtime,
+        "host": facts.host,
+        "port": facts.port,
+        "auth_required": facts.auth_required,
+        "tls_required": facts.tls.required,
+        "tls_verify": facts.tls.verify,
+        "connect_urls": list(facts.connect_urls),
+        "max_connections": facts.max_connections,
+        "max_subscriptions": facts.max_subscriptions,
+        "ping_interval": facts.ping_interval_ns,
+        "ping_max": facts.ping_max,
+        "http_host": facts.http_host,
+        "http_port": facts.http_port,
+        "http_base_path": facts.http_base_path,
+        "https_port": facts.https_port,
+        "auth_timeout": facts.auth_timeout_s,
+        "max_control_line": facts.max_control_line_bytes,
+        "max_payload": facts.max_payload_bytes,
+        "max_pending": facts.max_pending_bytes,
+        "cluster": {},
+        "gateway": {},
+        "leaf": {},
+        "mqtt": {},
+        "websocket": {},
+        "tls_timeout": facts.tls.timeout_s,
+        "write_deadline": facts.write_deadline_ns,
+        "config_load_time": time_text(facts.config_loaded_unix_ns),
+        "config_digest": facts.config_digest,
+        "tags": list(facts.tags),
+        "metadata": facts.metadata,
+        "feature_flags": facts.feature_flags,
+        "system_account": facts.system_account,
+        "tls_cert_not_after": "" if expires_unix_ns is None else time_text(expires_unix_ns),
+    }
+
+
+def _counted(statistics: Statistics) -> dict[str, Any]:
+    traffic = statistics.traffic
+    return {
+        "connections": statistics.connections,
+        "total_connections": statistics.total_connections,
+        "routes": 0,
+        "remotes": 0,
+        "leafnodes": 0,
+        "in_msgs": traffic.in_messages,
+        "in_bytes": traffic.in_bytes,
+        "in_client_msgs": traffic.in_messages,
+        "in_client_bytes": traffic.in_bytes,
+        "out_msgs": traffic.out_messages,
+        "out_bytes": traffic.out_bytes,
+        "out_client_msgs": traffic.out_messages,
+        "out_client_bytes": traffic.out_bytes,
+        "slow_consumers": statistics.slow_consumers,
+        "stale_connections": statistics.stale_connections,
+        "stalled_clients": statistics.stalls,
+        "subscriptions": statistics.subscriptions,
+        "slow_consumer_stats": CountsOfKinds(clients=statistics.slow_consumers),
+        "stale_connection_stats": CountsOfKinds(clients=statistics.stale_connections),
+        "disk_io_wait_stats": DiskWaits(),
+    }
+
+
+def _running(source: Source, statistics: Statistics) -> dict[str, Any]:
+    now_unix_ns = source.now_unix_ns()
+    return {
+        "start": time_text(statistics.started_unix_ns),
+        "now": time_text(now_unix_ns),
+        "uptime": uptime_text(now_unix_ns - statistics.started_unix_ns),
+        "mem": resident_bytes(),
+        "cores": processor_count(),
+        "gomaxprocs": statistics.worker_threads,
+        "cpu": source.usage.processor_percent(),
+        "http_req_stats": dict(source.page_requests),
+    }

@@ -1,0 +1,12 @@
+"""Who may come in: one decision per connection, made in Python and enforced in the engine.
+
+The engine holds the connection back, hands over what the client said, and acts on the verdict. All refusals look the
+same on the wire, so a client learns nothing from them.
+
+- `authenticator`  the decision: which user a client is, if any
+- `presented`      what a CONNECT and a handshake show about a client
+- `passwords`      the comparison of passwords, plain and bcrypt
+- `certificates`   the names in a client's certificate
+- `verdict`        the decision in the form the engine takes
+- `gate`           carries decisions to the engine; slow ones from threads of their own
+"""

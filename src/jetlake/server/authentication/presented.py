@@ -1,0 +1,60 @@
+"""What a client shows about itself: the fields of its CONNECT, its certificates, and the nonce it was given."""
+
+import msgspec
+
+
+class Presented(msgspec.Struct, frozen=True, kw_only=True, rename={"password": "pass", "signature": "sig"}):
+    """The part of a CONNECT that says who the client is."""
+
+    user: str = ""
+    password: str = ""
+    auth_token: str = ""
+    nkey: str = ""
+    signature: str = ""
+
+    @property
+    def anonymous(self) -> bool:
+        """Tell whether the client says nothing about who it is; a key alone counts only where keys are looked at."""
+        return not (self.user or self.password or self.auth_token)
+
+    def __repr__(self) -> str:
+        # It may end up in a traceback; secrets must not.
+        return "Presented(…)"
+
+
+class Login(msgspec.Struct, frozen=True, kw_only=True):
+    """One client that asks to come in: the JSON of its CONNECT, its nonce, and what its handshake showed."""
+
+    connect: bytes
+    nonce: str = ""
+    # JSON; empty without TLS.
+    tls: bytes = b""
+
+    def __repr__(self) -> str:
+        return "Login(…)"
+
+
+class Handshake(msgspec.Struct, frozen=True):
+    """What the TLS handshake showed; certificates are base64 of DER, the client's own first."""
+
+    version: str = ""
+    cipher: str = ""
+    certificates: tuple[bytes, ...] = ()
+
+
+def read_presented(connect: bytes) -> Presented | None:
+    """Return what a CONNECT presents, None when it cannot be read. Keys match in any case, as in nats-server."""
+    try:
+        fields = msgspec.json.decode(connect or b"{}", type=dict[str, object])
+        known = {key.lower(): value for key, value in fields.items() if value is not None}
+        return msgspec.convert(known, Presented)
+    except msgspec.MsgspecError:
+        return None
+
+
+def client_certificate(tls: bytes) -> bytes | None:
+    """Return the client's own certificate as DER; None = it showed none."""
+    if not tls:
+        return None
+    certificates = msgspec.json.decode(tls, type=Handshake).certificates
+    return certificates[0] if certificates else None

@@ -1,0 +1,42 @@
+"""The decision over one client, in the form the engine takes."""
+
+import msgspec
+
+from jetlake.server.options.accounts import AccessOptions, Account
+from jetlake.server.options.users import GLOBAL_ACCOUNT, Permissions, User
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An admission: what the engine needs to know about the client from here on. None = no limit but the server's."""
+
+    account: str
+    user: str
+    permissions: Permissions | None = None
+    max_payload_bytes: int | None = None
+    max_subscriptions: int | None = None
+    max_account_connections: int | None = None
+
+    def to_json(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+class Verdicts:
+    """Makes the verdict for each user of a configuration, with the limits of its account."""
+
+    def __init__(self, access: AccessOptions) -> None:
+        self._accounts = {account.name: account for account in access.accounts}
+
+    def for_user(self, user: User) -> Verdict:
+        account = self._accounts.get(user.account, Account(name=user.account))
+        return Verdict(
+            account=user.account,
+            user=user.name,
+            permissions=user.permissions,
+            max_payload_bytes=account.max_payload_bytes,
+            max_subscriptions=account.max_subscriptions,
+            max_account_connections=account.max_connections,
+        )
+
+    def for_anybody(self, name: str = "") -> Verdict:
+        """Return the verdict for a client without a user of its own; `name` is only shown."""
+        return Verdict(account=GLOBAL_ACCOUNT, user=name)

@@ -1,0 +1,22 @@
+"""Configuration files: nats-server's grammar and its keys, turned into `ServerOptions`.
+
+From the characters to the options:
+
+- `lexer`        keys, texts, numbers, comments
+- `parser`       maps, lists, variables, includes
+- `document`     the result: values, each with its place in the file
+- `quantities`   durations, sizes, addresses
+- `section`      typed access to one map; notes every mistake with file, line and column
+- `top_level`    the keys outside all blocks
+- `accounts`     the blocks `authorization` and `accounts`
+- `users`        lists of users
+- `permissions`  what a user may publish and subscribe to
+- `tls`          the block `tls`
+- `jetstream`    the block `jetstream`, of the server and of an account
+- `unsupported`  keys that are refused, and what to do instead
+- `digest`       the digest of a configuration
+- `load`         all of the above, from a file's name to options
+- `source`       a file and the flags over it, to be read more than once
+
+A server without a file imports none of this.
+"""

@@ -1,0 +1,55 @@
+"""What a configuration file says, before anybody asks what it means: values, each with the place it stands at.
+
+A `Node` is one value. The place of a value in a map is that of its key, because that is where a reader looks; the place
+of a value in a list is its own. Lines and columns count from 1.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+Data: TypeAlias = "str | int | float | bool | Moment | list[Node] | dict[str, Node]"
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A place in a file; the text of a program has no file, and is called by what made it."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A date and time, as written: `2026-11-15T18:15:55Z`. No key takes one; a variable may hold one."""
+
+    text: str
+
+
+class Node(msgspec.Struct, eq=False):
+    """One value. `used` is set once a variable refers to it: then nobody minds that its key has no other meaning."""
+
+    data: Data
+    position: Position
+    used: bool = False
+
+
+def kind_of(data: Data) -> str:
+    """Return what a value is, for messages that must not show the value itself: it may be a password."""
+    match data:
+        case bool():
+            return "a boolean"
+        case int():
+            return "an integer"
+        case float():
+            return "a decimal number"
+        case str():
+            return "text"
+        case Moment():
+            return "a date"
+        case list():
+            return "a list"
+        case _:
+            return "a map"

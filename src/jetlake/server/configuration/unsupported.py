@@ -1,0 +1,75 @@
+"""Keys that nats-server knows and this server does not: each is refused with what to do instead.
+
+A file that asks for one of them must not start as if it had not asked: whoever wrote it relies on it. A feature that
+arrives deletes its entry here.
+
+The reasons follow `"key" is not supported`.
+"""
+
+_LATER = "yet: it comes in a later release"
+_OPERATOR = "yet: list users and accounts in the file instead, with nkeys where passwords are not wanted"
+_ALONE = "here: the server runs standalone; for this run nats-server, which the same clients speak to"
+
+TOP_LEVEL = {
+    "cluster": _ALONE,
+    "gateway": _ALONE,
+    "mqtt": "here: bridge MQTT to NATS with a broker's own bridge, or run nats-server",
+    "leafnodes": "yet: point clients at this server directly, or run nats-server",
+    "leaf": "yet: point clients at this server directly, or run nats-server",
+    "websocket": "yet: let clients connect over TCP, or run a proxy that speaks WebSocket in front",
+    "ws": "yet: let clients connect over TCP, or run a proxy that speaks WebSocket in front",
+    "mappings": "yet: publish to the mapped subject instead",
+    "maps": "yet: publish to the mapped subject instead",
+    "operator": _OPERATOR,
+    "operators": _OPERATOR,
+    "roots": _OPERATOR,
+    "root": _OPERATOR,
+    "root_operators": _OPERATOR,
+    "root_operator": _OPERATOR,
+    "resolver": _OPERATOR,
+    "account_resolver": _OPERATOR,
+    "accounts_resolver": _OPERATOR,
+    "resolver_tls": _OPERATOR,
+    "resolver_preload": _OPERATOR,
+    "resolver_pinned_accounts": _OPERATOR,
+    "trusted": _OPERATOR,
+    "trusted_keys": _OPERATOR,
+    "default_sentinel": _OPERATOR,
+    "proxies": "yet: let clients connect directly",
+    "default_js_domain": "yet: it concerns leaf nodes only; remove it",
+}
+
+AUTHORIZATION = {
+    "auth_callout": "yet: list the users in the file instead",
+    "auth_hook": "yet: list the users in the file instead",
+}
+
+ACCOUNT = {
+    "exports": "yet: put users that share subjects into one account, and separate them by permissions",
+    "imports": "yet: put users that share subjects into one account, and separate them by permissions",
+    "mappings": "yet: publish to the mapped subject instead",
+    "maps": "yet: publish to the mapped subject instead",
+    "msg_trace": _LATER,
+    "trace_dest": _LATER,
+}
+
+JETSTREAM = {
+    "key": "yet: keep the store on an encrypted disk instead",
+    "ek": "yet: keep the store on an encrypted disk instead",
+    "encryption_key": "yet: keep the store on an encrypted disk instead",
+    "prev_key": "yet: keep the store on an encrypted disk instead",
+    "prev_ek": "yet: keep the store on an encrypted disk instead",
+    "prev_encryption_key": "yet: keep the store on an encrypted disk instead",
+    "tpm": "yet: keep the store on an encrypted disk instead",
+}
+
+TLS = {
+    "cert_store": "here: it is for Windows; name files with cert_file and key_file",
+    "cert_match_by": "here: it is for Windows; name files with cert_file and key_file",
+    "cert_match": "here: it is for Windows; name files with cert_file and key_file",
+    "cert_match_skip_invalid": "here: it is for Windows; name files with cert_file and key_file",
+    "ca_certs_match": "here: it is for Windows; name a file with ca_file",
+    "curve_preferences": "yet: remove it, all curves on offer are safe ones",
+    "connection_rate_limit": "yet: limit connections in the firewall, or with max_connections",
+    "verify_cert_and_check_known_urls": "in this context: it is for routes and gateways; use verify",
+}

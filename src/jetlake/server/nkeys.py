@@ -1,0 +1,66 @@
+"""NKEYs: ed25519 keys as text, and the check of a signature.
+
+A public key as text is base32, without padding, of a prefix byte, the 32 bytes of the key and a checksum of two bytes;
+the prefix makes the first letter: U for users, A for accounts, N for servers. The seed never leaves the client.
+"""
+
+import base64
+import binascii
+
+USER_PREFIX = 20 << 3
+ACCOUNT_PREFIX = 0
+
+ENCODED_LENGTH = 56
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+
+
+def is_public_user_key(text: str) -> bool:
+    return decode_public_key(text, USER_PREFIX) is not None
+
+
+def is_public_account_key(text: str) -> bool:
+    return decode_public_key(text, ACCOUNT_PREFIX) is not None
+
+
+def decode_public_key(text: str, prefix: int) -> bytes | None:
+    """Return the 32 bytes of a public key; None = this is no key of that kind."""
+    if len(text) != ENCODED_LENGTH or not text.isascii():
+        return None
+    try:
+        # 56 letters are 35 bytes exactly: there is nothing to pad.
+        raw = base64.b32decode(text)
+    except binascii.Error:
+        return None
+    body, checksum = raw[:-2], int.from_bytes(raw[-2:], "little")
+    if body[0] != prefix or len(body) != 1 + KEY_BYTES or binascii.crc_hqx(body, 0) != checksum:
+        return None
+    return body[1:]
+
+
+def verify(public_key: str, nonce: str, signature: str) -> bool:
+    """Tell whether the holder of this user key signed the nonce. The signature is base64, either alphabet."""
+    key = decode_public_key(public_key, USER_PREFIX)
+    raw_signature = _decode_signature(signature)
+    if key is None or raw_signature is None or not nonce:
+        return False
+    # Only servers with keys pay for loading the library.
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(raw_signature, nonce.encode())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _decode_signature(text: str) -> bytes | None:
+    if not text.isascii():
+        return None
+    standard = text.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        raw = base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+    except binascii.Error:
+        return None
+    return raw if len(raw) == SIGNATURE_BYTES else None

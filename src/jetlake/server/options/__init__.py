@@ -1,0 +1,42 @@
+"""Everything a server needs to know, whether it came from flags, a configuration file or a program.
+
+Small frozen values, grouped as the parts of the server use them; nothing behind them looks at flags or files.
+
+- `server`      `ServerOptions`: one server, completely described
+- `accounts`    accounts, and who may come in
+- `users`       users and their permissions
+- `tls`         certificates
+- `jetstream`   what JetStream may use
+- `from_flags`  a command line turned into options, over those of a file
+"""
+
+from jetlake.server.options.accounts import AccessOptions, Account, Credentials, JetStreamAccountLimits
+from jetlake.server.options.from_flags import from_flags
+from jetlake.server.options.jetstream import JetStreamOptions, default_store_directory
+from jetlake.server.options.server import LameDuckOptions, LogOptions, MonitoringOptions, ServerOptions
+from jetlake.server.options.tls import TlsOptions
+from jetlake.server.options.users import (
+    Permissions,
+    ResponsePermissions,
+    SubjectPermissions,
+    User,
+)
+
+__all__ = [
+    "AccessOptions",
+    "Account",
+    "Credentials",
+    "JetStreamAccountLimits",
+    "JetStreamOptions",
+    "LameDuckOptions",
+    "LogOptions",
+    "MonitoringOptions",
+    "Permissions",
+    "ResponsePermissions",
+    "ServerOptions",
+    "SubjectPermissions",
+    "TlsOptions",
+    "User",
+    "default_store_directory",
+    "from_flags",
+]

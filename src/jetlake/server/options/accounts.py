@@ -1,0 +1,98 @@
+"""Accounts and who may come in: the part of the options that decides about a client.
+
+An account is a space of subjects of its own. `$G` is there always and takes everybody who was not put elsewhere; the
+system account, `$SYS` unless another was chosen, hears and asks about the server itself.
+"""
+
+import msgspec
+
+from jetlake.errors import ConfigurationError
+from jetlake.server.options.users import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """What every client must present. With a token, user and password are not looked at, as in nats-server."""
+
+    user: str = ""
+    password: str = ""
+    token: str = ""
+
+    @property
+    def required(self) -> bool:
+        return bool(self.user or self.token)
+
+    def __repr__(self) -> str:
+        # Options end up in logs and tracebacks; secrets must not.
+        shown = [name for name in ("user", "password", "token") if getattr(self, name)]
+        return f"Credentials(given: {', '.join(shown) or 'none'})"
+
+
+class JetStreamAccountLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account may store; None = no limit but the server's."""
+
+    max_memory_bytes: int | None = None
+    max_storage_bytes: int | None = None
+    max_streams: int | None = None
+    max_consumers: int | None = None
+    max_acknowledgements_pending: int | None = None
+    memory_stream_bytes_max: int | None = None
+    storage_stream_bytes_max: int | None = None
+    # Streams without a size limit of their own are refused.
+    stream_bytes_required: bool = False
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """One account. Limits that are None are the server's; `jetstream` None = this account stores nothing."""
+
+    name: str
+    max_connections: int | None = None
+    # Per connection, and so is the next.
+    max_subscriptions: int | None = None
+    max_payload_bytes: int | None = None
+    jetstream: JetStreamAccountLimits | None = None
+
+
+class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that decides about a client. Nothing here = everybody comes in, to `$G`."""
+
+    credentials: Credentials = Credentials()
+    users: tuple[User, ...] = ()
+    accounts: tuple[Account, ...] = ()
+    # The user that clients without credentials become; empty = they are refused.
+    no_auth_user: str = ""
+    # Empty = there is none.
+    system_account: str = SYSTEM_ACCOUNT
+    # Users come from certificates.
+    map_certificates: bool = False
+    # Where only the system account has users, everybody else still comes in without credentials.
+    only_system_users: bool = False
+
+    def __post_init__(self) -> None:
+        if self.no_auth_user and not any(user.name == self.no_auth_user for user in self.users):
+            where = (
+                "not present as user or nkey in authorization block or account configuration"
+                if self.users
+                else "present, but users/nkeys are not defined"
+            )
+            raise ConfigurationError(f'no_auth_user: "{self.no_auth_user}" {where}')
+
+    @property
+    def required(self) -> bool:
+        """Tell whether a client must be asked about at all."""
+        return self.credentials.required or bool(self.users)
+
+    @property
+    def admits_strangers(self) -> bool:
+        """Tell whether a client without credentials comes in although others need some."""
+        return bool(self.no_auth_user) or self.only_system_users
+
+    @property
+    def signs_nonce(self) -> bool:
+        return any(user.nkey for user in self.users)
+
+    def account_names(self) -> list[str]:
+        """Return every account there is, `$G` and the system account included."""
+        names = [GLOBAL_ACCOUNT, *(account.name for account in self.accounts)]
+        if self.system_account and self.system_account not in names:
+            names.append(self.system_account)
+        return names

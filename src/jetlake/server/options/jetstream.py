@@ -1,0 +1,36 @@
+"""What JetStream may use and where it stores."""
+
+import os
+
+import msgspec
+
+DEFAULT_SYNC_INTERVAL_S = 120.0
+
+
+class JetStreamOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """JetStream of a whole server. Limits that are None are chosen by what the machine has."""
+
+    enabled: bool = False
+    # Empty = `default_store_directory()`, whose loss at a reboot is warned about.
+    store_directory: str = ""
+    max_memory_bytes: int | None = None
+    max_storage_bytes: int | None = None
+    domain: str = ""
+    # How long what was acknowledged may wait to reach the disk.
+    sync_interval_s: float = DEFAULT_SYNC_INTERVAL_S
+    # Nothing is acknowledged before it has reached the disk.
+    sync_always: bool = False
+    # Requests with unknown fields are refused.
+    strict: bool = True
+    # What no consumer or stream may exceed, whatever it asks for; None = no such limit.
+    max_acknowledgements_pending: int | None = None
+    max_request_batch: int | None = None
+    duplicate_window_s: float | None = None
+    # What may wait in memory to be stored, per stream.
+    buffered_bytes_max: int | None = None
+    buffered_messages_max: int | None = None
+
+
+def default_store_directory() -> str:
+    """Return the folder JetStream stores in when none is given: the same as nats-server's."""
+    return os.path.join(os.environ.get("TMPDIR") or "/tmp", "nats")  # noqa: S108 - warned about in the log

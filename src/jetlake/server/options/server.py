@@ -1,0 +1,114 @@
+"""`ServerOptions`: one server, completely described, and the part of it that the engine is told.
+
+Invariant: here a port of 0 always means "a random free one" and an empty text always means "not given"; the conventions
+of command line and file (-1 for random, 0 for the default) end where these options are made.
+"""
+
+import msgspec
+
+from jetlake.config import EngineOptions, Limits, check_server_name
+from jetlake.errors import ConfigurationError
+from jetlake.server.options.accounts import AccessOptions
+from jetlake.server.options.jetstream import JetStreamOptions
+from jetlake.server.options.tls import TlsOptions
+
+DEFAULT_HOST = "0.0.0.0"  # noqa: S104 - nats-server's default; `jetlake.Server` listens on the loopback address
+DEFAULT_PORT = 4222
+
+
+class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the log goes and how much of it."""
+
+    file: str = ""
+    # 0 = the file is never rotated, and none is ever removed.
+    size_limit_bytes: int = 0
+    files_max: int = 0
+    timestamps: bool = True
+    utc: bool = False
+    debug: bool = False
+    trace: bool = False
+
+
+class LameDuckOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a leaving server takes: `grace_period_s` of nothing, then clients are closed until `duration_s`."""
+
+    duration_s: float = 120.0
+    grace_period_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.grace_period_s < self.duration_s:
+            raise ConfigurationError(
+                f"lame duck grace period ({self.grace_period_s} s) must be shorter than the duration "
+                f"({self.duration_s} s): clients are closed in the time between; raise the duration"
+            )
+
+
+class MonitoringOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The monitoring pages. A port that is None is not served; an empty host is the one clients connect to."""
+
+    host: str = ""
+    http_port: int | None = None
+    https_port: int | None = None
+    base_path: str = ""
+
+
+class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """One server, completely described."""
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    server_name: str = ""
+    client_advertise: str = ""
+    worker_threads: int = 0
+    headers: bool = True
+    fast_producer_stall: bool = True
+    # Closed connections that monitoring still shows.
+    closed_connections_max: int = 10_000
+    access: AccessOptions = AccessOptions()
+    limits: Limits = Limits()
+    jetstream: JetStreamOptions = JetStreamOptions()
+    log: LogOptions = LogOptions()
+    lame_duck: LameDuckOptions = LameDuckOptions()
+    monitoring: MonitoringOptions = MonitoringOptions()
+    tls: TlsOptions | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+    pid_file: str = ""
+    ports_file_directory: str = ""
+    # The first part of the ports file's name: what the process was called as.
+    program: str = "nats-server"
+    # What was asked for and has no effect in this build, under the name of its flag: `unserved` warns about each.
+    unserved: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_server_name(self.server_name)
+        if self.log.size_limit_bytes < 0:
+            raise ConfigurationError(
+                f"log size limit is {self.log.size_limit_bytes}: give a number of bytes, or 0 to never rotate"
+            )
+
+    def engine_options(self, git_commit: str) -> EngineOptions:
+        """Return the part of these options that the engine needs. Reads certificates; raises `ConfigurationError`."""
+        access = self.access
+        return EngineOptions(
+            **msgspec.structs.asdict(self.limits),
+            host=self.host,
+            port=self.port,
+            server_name=self.server_name,
+            git_commit=git_commit,
+            client_advertise=self.client_advertise or None,
+            auth_required=access.required,
+            info_auth_required=False if access.no_auth_user else None,
+            admits_without_connect=access.admits_strangers,
+            nonce=access.signs_nonce,
+            system_account=access.system_account,
+            max_closed_connections=self.closed_connections_max,
+            headers=self.headers,
+            fast_producer_stall=self.fast_producer_stall,
+            worker_threads=self.worker_threads,
+            jetstream=self.jetstream.enabled,
+            domain=self.jetstream.domain or None,
+            debug=self.log.debug,
+            trace=self.log.trace,
+            tls=None if self.tls is None else self.tls.for_engine(),
+        )

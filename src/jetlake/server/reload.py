@@ -1,0 +1,135 @@
+"""What changes when the configuration is read again while the server runs, and what cannot.
+
+Every option is in one of two lists. `FIXED` cannot change: a different value refuses the whole reload, in
+nats-server's words. `APPLIED` changes at once, with a line in the log. What decides about clients is also compared as a
+whole: the engine then asks about every client again, and closes those that may no longer be in.
+
+Invariant: a reload that is refused has changed nothing.
+"""
+
+from collections.abc import Callable
+
+from jetlake.errors import ConfigurationError
+from jetlake.server.banner import readable_bytes
+from jetlake.server.options import ServerOptions
+from jetlake.server.options.tls import DEFAULT_TIMEOUT_S
+
+Get = Callable[[ServerOptions], object]
+
+FIXED: tuple[tuple[str, Get], ...] = (
+    ("Host", lambda options: options.host),
+    ("Port", lambda options: options.port),
+    ("ServerName", lambda options: options.server_name),
+    ("NoHeaderSupport", lambda options: not options.headers),
+    ("MaxPending", lambda options: options.limits.max_pending_bytes),
+    ("MaxSubs", lambda options: options.limits.max_subscriptions),
+    ("MaxSubTokens", lambda options: options.limits.max_subscription_tokens),
+    ("MaxClosedClients", lambda options: options.closed_connections_max),
+    ("LameDuckDuration", lambda options: spoken(options.lame_duck.duration_s)),
+    ("LameDuckGracePeriod", lambda options: spoken(options.lame_duck.grace_period_s)),
+    ("HTTPHost", lambda options: options.monitoring.host),
+    ("HTTPPort", lambda options: options.monitoring.http_port or 0),
+    ("HTTPSPort", lambda options: options.monitoring.https_port or 0),
+    ("HTTPBasePath", lambda options: options.monitoring.base_path),
+    ("SystemAccount", lambda options: options.access.system_account),
+    ("TLSMap", lambda options: options.access.map_certificates),
+    ("AllowNonTLS", lambda options: options.tls is not None and options.tls.allow_plain),
+    ("LogSizeLimit", lambda options: options.log.size_limit_bytes),
+    ("LogMaxFiles", lambda options: options.log.files_max),
+    ("JetStream", lambda options: options.jetstream.enabled),
+    ("StoreDir", lambda options: options.jetstream.store_directory),
+    ("JetStreamDomain", lambda options: options.jetstream.domain),
+    ("SyncInterval", lambda options: spoken(options.jetstream.sync_interval_s)),
+    ("SyncAlways", lambda options: options.jetstream.sync_always),
+)
+
+APPLIED: tuple[tuple[str, Get], ...] = (
+    ("trace = {}", lambda options: options.log.trace),
+    ("debug = {}", lambda options: options.log.debug),
+    ("logtime = {}", lambda options: options.log.timestamps),
+    ("logtime_utc = {}", lambda options: options.log.utc),
+    ("log_file = {}", lambda options: options.log.file),
+    ("tls = {}", lambda options: "enabled" if options.tls else "disabled"),
+    ("tls timeout = {}", lambda options: options.tls.timeout_s if options.tls else DEFAULT_TIMEOUT_S),
+    ("authorization timeout = {}", lambda options: options.limits.auth_timeout_ms / 1000),
+    ("tags", lambda options: options.tags),
+    ("metadata", lambda options: options.metadata),
+    ("max_connections = {}", lambda options: options.limits.max_connections),
+    ("pid_file = {}", lambda options: options.pid_file),
+    ("ports_file_dir = {}", lambda options: options.ports_file_directory),
+    ("max_control_line = {}", lambda options: options.limits.max_control_line_bytes),
+    ("max_payload = {}", lambda options: options.limits.max_payload_bytes),
+    ("ping_interval = {}", lambda options: spoken(options.limits.ping_interval_ms / 1000)),
+    ("ping_max = {}", lambda options: options.limits.ping_max),
+    ("write_deadline = {}", lambda options: spoken(options.limits.write_deadline_ms / 1000)),
+    ("client_advertise = {}", lambda options: options.client_advertise),
+    ("fast producers will {}be stalled", lambda options: "" if options.fast_producer_stall else "not "),
+    ("authorization username", lambda options: options.access.credentials.user),
+    ("authorization password", lambda options: options.access.credentials.password),
+    ("authorization token", lambda options: options.access.credentials.token),
+    ("authorization users", lambda options: {user for user in options.access.users if not user.nkey}),
+    ("authorization nkey users", lambda options: {user for user in options.access.users if user.nkey}),
+    ("accounts", lambda options: options.access.accounts),
+)
+
+
+def plan_reload(old: ServerOptions, new: ServerOptions) -> list[str]:
+    """Return a line for each change. Raises `ConfigurationError` when something changed that cannot."""
+    for name, get in FIXED:
+        if get(old) != get(new):
+            raise ConfigurationError(
+                f"config reload not supported for {name}: old={_shown(get(old))}, new={_shown(get(new))}; "
+                "restart the server for this change"
+            )
+    _check_stranger(old, new)
+    lines = [f"Reloaded: {line.format(_shown(get(new)))}" for line, get in APPLIED if get(old) != get(new)]
+    if new.tls is not None and old.tls is not None:
+        # Certificates may have changed behind the same names; they are read again in any case.
+        lines.append("Reloaded: tls = enabled")
+    return lines + _grown_limits(old, new)
+
+
+def spoken(seconds: float) -> str:
+    """Return a duration as Go prints it: `2m0s`, `1.5s`, `300ms`."""
+    if seconds < 1:
+        return f"{seconds * 1000:g}ms" if seconds else "0s"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    shown = f"{round(rest, 3):g}s"
+    if hours:
+        return f"{hours}h{minutes}m{shown}"
+    return f"{minutes}m{shown}" if minutes else shown
+
+
+def _check_stranger(old: ServerOptions, new: ServerOptions) -> None:
+    """The user without credentials may go together with its user, and not change: who is in would not know."""
+    before, after = old.access.no_auth_user, new.access.no_auth_user
+    if before == after or (not after and all(user.name != before for user in new.access.users)):
+        return
+    raise ConfigurationError(
+        f"config reload not supported for NoAuthUser: old={before}, new={after}; restart the server"
+    )
+
+
+def _grown_limits(old: ServerOptions, new: ServerOptions) -> list[str]:
+    """What JetStream may use may grow."""
+    lines = []
+    for key, before, after in (
+        ("max_mem_store", old.jetstream.max_memory_bytes, new.jetstream.max_memory_bytes),
+        ("max_file_store", old.jetstream.max_storage_bytes, new.jetstream.max_storage_bytes),
+    ):
+        if before == after:
+            continue
+        if before is None or after is None:
+            raise ConfigurationError("config reload not supported for jetstream dynamic max memory and store")
+        if after < before:
+            raise ConfigurationError("config reload not supported for decreasing jetstream max memory and store")
+        lines.append(f"Reloaded: JetStream {key} = {readable_bytes(after)}")
+    return lines
+
+
+def _shown(value: object) -> str:
+    """Return a value as Go prints it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,66 @@
+"""`SystemAccount`: the system account of one server, from its start to its end.
+
+```python
+system = SystemAccount(engine, access=…, facts=…, reload=…, warn=log.warning)
+system.update()                 # requests are answered; again after every reload
+system.desk.receive(request)    # by the thread that hears the engine
+system.announce("SHUTDOWN")     # to those who listen
+system.desk.close()
+```
+"""
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from jetlake._engine import Engine
+from jetlake.server.options.accounts import AccessOptions
+from jetlake.server.system.desk import Desk
+from jetlake.server.system.registration import Registration
+
+if TYPE_CHECKING:
+    from jetlake.monitoring.facts import ServerFacts
+    from jetlake.server.system.handler import Handler
+
+
+class SystemAccount:
+    """What is answered and told in the system account. `access`, `facts` and `reload` are called by other threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        access: Callable[[], AccessOptions],
+        facts: "Callable[[], ServerFacts]",
+        reload: Callable[[], str],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._engine = engine
+        self._access = access
+        self._facts = facts
+        self._reload = reload
+        self._warn = warn
+        # A reload cannot change it.
+        self._name = access().system_account
+        self._registration = Registration(engine, self._name)
+        self._handler_lock = Lock()
+        self._handler: Handler | None = None
+        self.desk = Desk(engine, self._name, lambda: access().account_names(), self._get_handler, warn)
+
+    def update(self) -> None:
+        """Answer in the accounts there are now."""
+        self._registration.update(self._access().account_names())
+
+    def announce(self, event: str) -> None:
+        """Say `LAMEDUCK` or `SHUTDOWN` to those who listen, before this returns."""
+        if self._name and self._engine.has_interest(self._name, f"$SYS.SERVER.{self._engine.server_id}.{event}"):
+            self._get_handler().announce(event)
+
+    def _get_handler(self) -> "Handler":
+        with self._handler_lock:
+            if self._handler is None:
+                # Most servers are never asked.
+                from jetlake.server.system.handler import Handler
+
+                self._handler = Handler(self._engine, self._facts, self._access, self._reload, self._warn)
+            return self._handler

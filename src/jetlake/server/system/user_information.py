@@ -1,0 +1,73 @@
+"""`$SYS.REQ.USER.INFO`: a client asks who it is and what it may do.
+
+Who asks is said by its connection, never by what it sends. What it may do is what its user may by the configuration in
+force, which is also what the engine enforces.
+"""
+
+import msgspec
+
+from jetlake.server.options.accounts import AccessOptions
+from jetlake.server.options.users import Permissions, SubjectPermissions
+
+NANOSECONDS_PER_MILLISECOND = 1_000_000
+
+REDACTED = "[REDACTED]"
+"""Stands for a client that came in with a token."""
+
+
+class Subjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which subjects are allowed and which are not; nothing = all are."""
+
+    allow: list[str] | None = None
+    deny: list[str] = []
+
+
+class Responses(msgspec.Struct, frozen=True, kw_only=True):
+    """How often and how long (in nanoseconds) a request may be answered."""
+
+    max: int
+    ttl: int
+
+
+class UserPermissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a user may do."""
+
+    publish: Subjects
+    subscribe: Subjects
+    responses: Responses | None = None
+
+
+class UserInformation(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of the reply. Without `permissions` everything is allowed."""
+
+    user: str
+    account: str
+    account_name: str
+    permissions: UserPermissions | msgspec.UnsetType = msgspec.UNSET
+
+
+def user_information(access: AccessOptions, account: str, user: str) -> UserInformation:
+    """Return what a client of this account and user is told."""
+    known = next((each for each in access.users if each.name == user and each.account == account), None)
+    permissions = known.permissions if known else None
+    return UserInformation(
+        user=REDACTED if access.credentials.token and not known else user,
+        account=account,
+        account_name=account,
+        permissions=msgspec.UNSET if permissions is None else _shown(permissions),
+    )
+
+
+def _shown(permissions: Permissions) -> UserPermissions:
+    responses = permissions.responses
+    return UserPermissions(
+        publish=_subjects(permissions.publish),
+        subscribe=_subjects(permissions.subscribe),
+        responses=None
+        if responses is None
+        else Responses(max=responses.count_max, ttl=responses.expires_ms * NANOSECONDS_PER_MILLISECOND),
+    )
+
+
+def _subjects(permissions: SubjectPermissions) -> Subjects:
+    return Subjects(allow=None if permissions.allow is None else list(permissions.allow), deny=list(permissions.deny))

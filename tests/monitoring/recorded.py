@@ -1,0 +1,163 @@
+"""A server that is only a recording: readings as the engine writes them, facts as a server gives them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from jetlake.monitoring.facts import JetStreamFacts, ServerFacts
+from jetlake.monitoring.readings import Source
+from jetlake.monitoring.usage import ProcessUsage
+
+SECOND_NS = 1_000_000_000
+STARTED_NS = 1_700_000_000 * SECOND_NS
+NOW_NS = STARTED_NS + 3_723 * SECOND_NS
+
+FACTS = ServerFacts(
+    server_id="NAID",
+    server_name="here",
+    version="2.15.1",
+    git_commit="jetlake-0",
+    runtime="rust jetlake-0",
+    host="127.0.0.1",
+    port=4222,
+    max_connections=65_536,
+    max_subscriptions=0,
+    max_control_line_bytes=4_096,
+    max_payload_bytes=1_048_576,
+    max_pending_bytes=67_108_864,
+    ping_interval_ns=120 * SECOND_NS,
+    ping_max=2,
+    write_deadline_ns=10 * SECOND_NS,
+    auth_timeout_s=2.0,
+    config_loaded_unix_ns=STARTED_NS,
+    http_host="127.0.0.1",
+    http_port=8222,
+    system_account="$SYS",
+)
+
+JETSTREAM = JetStreamFacts(
+    max_memory_bytes=1_000,
+    max_storage_bytes=2_000,
+    store_directory="store/jetstream",
+    limits={"max_ack_pending": 7},
+    accounts=("B", "A"),
+)
+
+
+def connection(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a connection as the engine reports it."""
+    return {
+        "id": number,
+        "ip": "127.0.0.1",
+        "port": 50_000 + number,
+        "started_unix_ns": STARTED_NS + number * SECOND_NS,
+        "last_activity_unix_ns": STARTED_NS + number * SECOND_NS,
+        "round_trip_ns": 673_000,
+        "pending_bytes": 0,
+        "subscriptions": 0,
+        "stalls": 0,
+        "traffic": traffic(),
+        "name": f"client {number}",
+        "language": "python3",
+        "version": "2.16.0",
+        "account": "$G",
+        "user": "",
+        "tls_version": "",
+        "tls_cipher": "",
+        **fields,
+    }
+
+
+def closed(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a connection that ended, as the engine reports it."""
+    end = {"stopped_unix_ns": STARTED_NS + 100 * SECOND_NS, "reason": "Client Closed", "last_subscriptions": []}
+    return {**connection(number), **end, **fields}
+
+
+def traffic(in_messages: int = 0, in_bytes: int = 0, out_messages: int = 0, out_bytes: int = 0) -> dict[str, int]:
+    return {
+        "in_messages": in_messages,
+        "in_bytes": in_bytes,
+        "out_messages": out_messages,
+        "out_bytes": out_bytes,
+    }
+
+
+def subscription(subject: str, *, sid: str = "1", connection_id: int = 1, **fields: Any) -> dict[str, Any]:
+    """Return a subscription as the engine reports it."""
+    counts = {"delivered": 0, "delivered_max": 0}
+    return {"account": "$G", "subject": subject, "sid": sid, "connection_id": connection_id, **counts, **fields}
+
+
+def account(name: str, **fields: Any) -> dict[str, Any]:
+    """Return an account as the engine reports it."""
+    return {
+        "name": name,
+        "connections": 0,
+        "total_connections": 0,
+        "subscriptions": 0,
+        "slow_consumers": 0,
+        "traffic": traffic(),
+        "routing": {"inserts": 0, "removes": 0, "walks": 0, "fanout_total": 0, "fanout_max": 0},
+        **fields,
+    }
+
+
+class RecordedEngine:
+    """Replays readings; `queries` are the questions it was asked about subscriptions."""
+
+    def __init__(
+        self,
+        *,
+        connections: list[dict[str, Any]] | None = None,
+        closed_connections: list[dict[str, Any]] | None = None,
+        subscription_list: list[dict[str, Any]] | None = None,
+        accounts: list[dict[str, Any]] | None = None,
+        **statistics: Any,
+    ) -> None:
+        self._connections = connections or []
+        self._closed_connections = closed_connections or []
+        self._subscription_list = subscription_list or []
+        self._statistics = {
+            "started_unix_ns": STARTED_NS,
+            "worker_threads": 2,
+            "accounts": accounts or [account("$G"), account("$SYS")],
+            **statistics,
+        }
+        self.queries: list[dict[str, Any]] = []
+
+    def statistics(self) -> bytes:
+        return json.dumps(self._statistics).encode()
+
+    def connections(self) -> bytes:
+        return json.dumps(self._connections).encode()
+
+    def closed_connections(self) -> bytes:
+        return json.dumps(self._closed_connections).encode()
+
+    def subscriptions(self, query: bytes) -> bytes:
+        self.queries.append(json.loads(query))
+        return json.dumps({"total": len(self._subscription_list), "subscriptions": self._subscription_list}).encode()
+
+
+def source_of(engine: RecordedEngine, **facts: Any) -> Source:
+    """Return a source that replays this engine, one hour, two minutes and three seconds after its start."""
+    return Source(
+        engine,
+        lambda: msgspec.structs.replace(FACTS, **facts),
+        clock=lambda: NOW_NS,
+        usage=ProcessUsage(clock=lambda: 0.0, worked=lambda: 0.0),
+    )
+
+
+def recorded(facts: dict[str, Any] | None = None, **readings: Any) -> Source:
+    """Return a source with these readings and facts."""
+    return source_of(RecordedEngine(**readings), **(facts or {}))
+
+
+def as_json(body: object) -> Any:
+    """Return what a reader of the body's JSON sees."""
+    return json.loads(msgspec.json.encode(body))
