@@ -45,12 +45,11 @@ pub const WORKER_THREADS_MAX: usize = 64;
 /// the rest is room for a client's chain of certificates, which must be held as a whole to be read.
 pub const TLS_UNFINISHED_BYTES_MAX: usize = 32 * 1024;
 
-/// Handshakes of TLS that may be under way before they must hurry: each holds some 4 KB. An honest one takes as long as the way to the
-/// client and back.
-pub const TLS_HANDSHAKES_MAX: usize = 1024;
+/// What rustls holds for one connection.
+pub const TLS_STATE_BYTES: usize = 4 * 1024;
 
-/// How long a handshake may take then.
-pub const TLS_HURRIED_MS: u64 = 500;
+/// Encrypted bytes a worker reads at once. Less than in the clear: decrypting moves them twice more, and that is fast only within a cache.
+pub const TLS_READ_BYTES: usize = 128 * 1024;
 
 /// Bytes encrypted under one lock, and written with one call. More than a read brings, so that what came with one read leaves with one
 /// write; a reader of the same connection waits for some tens of microseconds at most.

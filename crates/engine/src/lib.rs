@@ -3,7 +3,7 @@
 //! # Layout
 //! - `engine` starts the workers and holds what they share; `config` its options and limits; `error` everything it can refuse.
 //! - `connection` is sockets and sessions: `listener` accepts, `worker` polls and reads, `session` converses, `staging` gathers the
-//!   deliveries of one read, `outbox` writes them.
+//!   deliveries of one read, `outbox` writes them, `tls` is between them and the socket where that is asked for.
 //! - `wire` is the protocol as bytes: `parser`, `operation`, `encoder`, and `reply` for the client's side.
 //! - `routing` finds receivers: `subject`, `tree`, `cache`, `router`; an `account` is one subject space.
 //! - `services` is the server itself as a subscriber and publisher, for Python; `events` is what Python hears; `load` is the

@@ -37,7 +37,6 @@ use crate::identity;
 use crate::random::Random;
 use crate::routing::router::Router;
 
-use securing::Handshakes;
 use transport::Transport;
 
 pub const WAKER_TOKEN: Token = Token(usize::MAX - 1);
@@ -55,7 +54,6 @@ pub struct Worker {
     members: AHashMap<usize, Member>,
     core: Core,
     read_buffer: Vec<u8>,
-    handshakes: Handshakes,
     strangers: Strangers,
     timers: Timers,
     /// Connections with bytes to read.
@@ -113,7 +111,6 @@ impl Worker {
                 shared,
             },
             read_buffer: vec![0; READ_BUFFER_BYTES],
-            handshakes: Handshakes::default(),
             strangers: Strangers::default(),
             timers: Timers::default(),
             ready: VecDeque::new(),
@@ -423,9 +420,6 @@ impl Worker {
         let Some(mut member) = self.members.remove(&slot) else {
             return;
         };
-        if member.transport.shakes_hands() {
-            self.handshakes.end_one();
-        }
         self.forget_stranger(member.stranger_bytes);
         let was_cut_off = member.session.connection.outbox.was_cut_off();
         let reason = match member.closing {

@@ -1,16 +1,14 @@
 //! From the first byte of a client to a connection that carries messages.
 //!
 //! What a client may hold before its handshake is over is small: its first record as far as it came, then what rustls needs, and never
-//! more than `TLS_UNFINISHED_BYTES_MAX` of input. Where many clients are in the middle of a handshake, they must hurry.
+//! more than `TLS_UNFINISHED_BYTES_MAX` of input. All of it counts as what strangers hold.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 use super::reading::{read, Turn};
 use super::transport::{make_room, Handshake, Secure, Transport};
 use super::Worker;
-use crate::config::{TLS_HANDSHAKES_MAX, TLS_HURRIED_MS};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::staging::Followup;
 use crate::connection::timers::Timer;
@@ -20,21 +18,6 @@ use crate::connection::tls::channel::{
 use crate::connection::tls::hello::{self, Hello};
 use crate::connection::tls::peer::Peer;
 use crate::events::Level;
-
-/// The handshakes of a worker that have begun. `under_way` counts those that are not over; `begun` may hold some that are.
-#[derive(Default)]
-pub(super) struct Handshakes {
-    under_way: usize,
-    /// Oldest first: when, and whose.
-    begun: VecDeque<(u64, usize, u64)>,
-}
-
-impl Handshakes {
-    pub(super) fn end_one(&mut self) {
-        debug_assert!(self.under_way > 0);
-        self.under_way -= 1;
-    }
-}
 
 impl Worker {
     /// A new connection may not speak yet: sets its deadlines.
@@ -92,6 +75,8 @@ impl Worker {
         make_room(&mut buffer);
         let turn = self.shake_hands_once(slot, &mut buffer);
         self.read_buffer = buffer;
+        // Last, because it may be this one that has to go.
+        self.weigh_stranger(slot);
         turn
     }
 
@@ -107,20 +92,10 @@ impl Worker {
         let drained = count < room.len() && !member.read_closed;
         let pause = if drained { Turn::Drained } else { Turn::More };
         if let Transport::Awaiting(awaiting) = &mut member.transport {
-            if awaiting.received.is_empty() {
-                let id = member.session.connection.id;
-                self.handshakes.under_way += 1;
-                self.handshakes
-                    .begun
-                    .push_back((self.core.now_ms, slot, id));
-            }
             awaiting.received.reserve_exact(count);
             awaiting.received.extend_from_slice(&room[..count]);
             match hello::recognise(&awaiting.received) {
-                Hello::Incomplete => {
-                    self.hurry_handshakes();
-                    return pause;
-                }
+                Hello::Incomplete => return pause,
                 Hello::NotTls => return self.take_as_plain(slot, drained),
                 Hello::Complete => {
                     let received = std::mem::take(&mut awaiting.received);
@@ -153,7 +128,6 @@ impl Worker {
         }
         let bytes = std::mem::take(&mut awaiting.received);
         member.transport = Transport::Plain;
-        self.handshakes.end_one();
         self.start_clocks(slot);
         match self.process(slot, &bytes) {
             Turn::More if drained => Turn::Drained,
@@ -177,7 +151,6 @@ impl Worker {
         let channel = match Channel::new(&awaiting.settings.server_config) {
             Ok(channel) => Arc::new(channel),
             Err(error) => {
-                self.handshakes.end_one();
                 self.fail_handshake(slot, Level::Error, &error.to_string());
                 return false;
             }
@@ -188,7 +161,6 @@ impl Worker {
             greeted: awaiting.greeted,
         };
         member.transport = Transport::Secure(Secure::new(channel, handshake));
-        self.hurry_handshakes();
         true
     }
 
@@ -220,7 +192,6 @@ impl Worker {
         let Some(handshake) = secure.handshake.take() else {
             return;
         };
-        self.handshakes.end_one();
         if !peer.is_pinned(&handshake.settings.pinned) {
             return self.fail_handshake(slot, Level::Error, "certificate not pinned");
         }
@@ -249,9 +220,6 @@ impl Worker {
         let Some(member) = self.members.get_mut(&slot) else {
             return;
         };
-        if member.transport.shakes_hands() {
-            self.handshakes.end_one();
-        }
         // What it held goes at once; only the alert may still have to leave.
         member.transport = Transport::Failed;
         let label = member.session.connection.label();
@@ -261,24 +229,6 @@ impl Worker {
             level => events.log(level, format!("{label} - TLS handshake error: {text}")),
         }
         self.begin_close(slot, ClosedReason::TlsHandshakeFailure);
-    }
-
-    /// With too many handshakes under way, the oldest have had their time: they are not those of honest clients.
-    fn hurry_handshakes(&mut self) {
-        let max = TLS_HANDSHAKES_MAX / self.core.shared.worker_count();
-        while let Some((begun_ms, slot, id)) = self.handshakes.begun.front().copied() {
-            let lingers = self.members.get(&slot).is_some_and(|member| {
-                member.session.connection.id == id && member.transport.shakes_hands()
-            });
-            if lingers {
-                let age_ms = self.core.now_ms.saturating_sub(begun_ms);
-                if self.handshakes.under_way <= max || age_ms < TLS_HURRIED_MS {
-                    return;
-                }
-                self.fail_handshake(slot, Level::Debug, "too many handshakes at once");
-            }
-            self.handshakes.begun.pop_front();
-        }
     }
 
     /// Sends what TLS has to say by itself, such as its side of the handshake.

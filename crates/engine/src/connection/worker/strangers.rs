@@ -35,7 +35,7 @@ impl Worker {
         let bytes = if known {
             0
         } else {
-            STRANGER_BYTES + member.session.input.bytes()
+            STRANGER_BYTES + member.session.input.bytes() + member.transport.stranger_bytes()
         };
         self.strangers.bytes = self.strangers.bytes + bytes - member.stranger_bytes;
         member.stranger_bytes = bytes;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mio::net::TcpStream;
 
 use super::reading::{read, Received};
-use crate::config::READ_BUFFER_BYTES;
+use crate::config::{READ_BUFFER_BYTES, TLS_READ_BYTES, TLS_STATE_BYTES};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::tls::channel::{
     Channel, End, Plaintext, RECORD_BYTES_MAX, ROOM_BEFORE_BYTES,
@@ -76,12 +76,12 @@ impl Transport {
         }
     }
 
-    /// Whether a handshake has begun and is not over.
-    pub(super) fn shakes_hands(&self) -> bool {
+    /// What it holds for a client that nobody knows yet.
+    pub(super) fn stranger_bytes(&self) -> usize {
         match self {
-            Self::Awaiting(awaiting) => !awaiting.received.is_empty(),
-            Self::Secure(secure) => secure.handshake.is_some(),
-            Self::Plain | Self::Failed => false,
+            Self::Plain | Self::Failed => 0,
+            Self::Awaiting(awaiting) => awaiting.received.len(),
+            Self::Secure(secure) => TLS_STATE_BYTES + secure.unread.len(),
         }
     }
 }
@@ -130,7 +130,7 @@ impl Secure {
         // Plaintext is never longer than its records; one record may be there already, as far as it came.
         let limit = room
             .saturating_sub(RECORD_BYTES_MAX)
-            .clamp(RECORD_BYTES_MAX, READ_BUFFER_BYTES);
+            .clamp(RECORD_BYTES_MAX, TLS_READ_BYTES);
         let start = kept + ROOM_BEFORE_BYTES;
         let count = match read(socket, &mut buffer[start..][..limit]) {
             Ok(0) => return Received::Ended(ClosedReason::ClientClosed),
@@ -159,7 +159,7 @@ impl Secure {
 
 /// Makes room for records behind what is kept of an operation. A worker without TLS does not need it.
 pub(super) fn make_room(buffer: &mut Vec<u8>) {
-    let bytes = READ_BUFFER_BYTES + ROOM_BEFORE_BYTES + READ_BUFFER_BYTES;
+    let bytes = READ_BUFFER_BYTES + ROOM_BEFORE_BYTES + TLS_READ_BYTES;
     if buffer.len() < bytes {
         buffer.resize(bytes, 0);
     }
