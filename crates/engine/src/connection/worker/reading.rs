@@ -77,10 +77,12 @@ impl Worker {
 
     /// Ends a connection, but not before another thread that is writing to it has taken its last answers along.
     fn end_after_answers(&mut self, slot: usize, reason: ClosedReason) {
-        let owed = self.members.get(&slot).is_some_and(|member| {
-            member.closing.is_none() && member.session.connection.outbox.pending_bytes() > 0
-        });
+        let owed = self
+            .members
+            .get(&slot)
+            .is_some_and(|member| member.session.connection.outbox.pending_bytes() > 0);
         if owed && reason == ClosedReason::ClientClosed {
+            // If it is closing already, its deadline ends it.
             self.begin_close(slot, reason);
         } else {
             self.end(slot, reason);
