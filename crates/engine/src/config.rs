@@ -27,7 +27,7 @@ pub const STRANGER_BYTES: usize = 2 * 1024;
 pub const CLOSE_DEADLINE_MS: u64 = 250;
 
 /// A publisher whose receiver is this far behind (as a part of `max_pending_bytes`) is not read for a moment …
-pub const STALL_SOFT_PART: usize = 8;
+pub const STALL_SOFT_PART: usize = 32;
 pub const STALL_SOFT_MS: u64 = 1;
 /// … and for longer from three quarters on, where the receiver is about to be cut off.
 pub const STALL_HARD_MS: u64 = 10;

@@ -1,11 +1,33 @@
 //! Messages on disk, so that an acknowledgement means durable.
 //!
+//! - `store` is the messages of one stream: append, commit, read, remove, and opening after a crash.
+//! - `record` is one message as bytes, bound to its place; `removal` says which messages are gone. A segment is a file of records:
+//!   `segment_header` in front, `footer` behind when it is sealed, `segment_index` what is known of it in memory.
+//! - `index` is everything committed, `subject_index` its subjects, `lookup` the questions it answers.
+//! - `scan` reads records over damage, `loading` finds out what a file holds, `finding` says what was wrong.
+//! - `twin_file` is a small file kept twice; `anchor` is the one every store has.
 //! - `file_system` is every call to a disk; `simulated` a disk in memory that forgets, tears and fails, for tests.
-//! - `record` is one message as bytes, bound to its place.
 
+pub mod anchor;
+pub mod bits;
 pub mod bytes;
+pub mod encryption;
 pub mod file_system;
+pub mod finding;
+pub mod footer;
+pub mod index;
+pub mod loading;
+pub mod lookup;
+pub mod message;
+pub mod postings;
 pub mod record;
+pub mod removal;
 pub mod scan;
+pub mod sealing;
+pub mod segment_file;
 pub mod segment_header;
+pub mod segment_index;
 pub mod simulated;
+pub mod store;
+pub mod subject_index;
+pub mod twin_file;

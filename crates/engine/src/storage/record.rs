@@ -1,27 +1,37 @@
-//! One stored message as bytes: a fixed head, then subject, headers and payload.
+//! One stored message as bytes: a fixed head, what it has besides, then subject, headers and payload.
 //!
 //! ```text
 //! offset  bytes
-//!  0      4     length of the whole record, head included
+//!  0      4     length of the whole record, head included, padding not
 //!  4      8     checksum over everything else in the record, the length, and the place it was written to
-//! 12      1     kind
-//! 13      3     length of the subject (2) and reserved (1)
-//! 16      4     length of the headers
-//! 20      8     sequence
-//! 28      8     time, nanoseconds since 1970
-//! 36      …     subject, headers, payload
+//! 12      1     kind (low four bits) and what it has besides (high four bits)
+//! 13      1     reserved, zero
+//! 14      2     length of the subject
+//! 16      4     sequence, counted from the base sequence of the segment
+//! 20      8     time, nanoseconds since 1970
+//! 28      4     length of the headers, if it has headers
+//!         8     when it expires, nanoseconds since 1970, if it does
+//!        32     link to the message before it, if it is chained
+//!         …     subject, headers, payload
 //! ```
 //! All numbers are little-endian. Records begin at multiples of 4 bytes; the padding is zero and not covered by `length`.
 //!
-//! The checksum is seeded with the segment's own random identity, its number and the record's position, so that a record which is intact but stands in the wrong
-//! place — a block put back to an older state, copied, swapped, or left over in a recycled file — is not taken for one that belongs there.
+//! The checksum is seeded with the segment's own random identity and the record's position, so that a record which is intact but stands in
+//! the wrong place — a block put back to an older state, copied, swapped, or of another file — is not taken for one that belongs there.
 //! Invariant: `decode` returns a record only if every one of its bits is as it was written, at this place.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-pub const HEAD_BYTES: usize = 36;
+pub const HEAD_BYTES: usize = 28;
 pub const ALIGNMENT: usize = 4;
+pub const LINK_BYTES: usize = 32;
 const CHECKED_FROM: usize = 12;
+
+const KIND_MASK: u8 = 0x0f;
+const HAS_HEADERS: u8 = 0x10;
+const HAS_EXPIRY: u8 = 0x20;
+const HAS_LINK: u8 = 0x40;
+const IS_ENCRYPTED: u8 = 0x80;
 
 /// Longest subject that can be stored; a control line is shorter.
 pub const SUBJECT_BYTES_MAX: usize = u16::MAX as usize;
@@ -30,12 +40,10 @@ pub const SUBJECT_BYTES_MAX: usize = u16::MAX as usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Message,
-    /// Stood for a message that was deleted and erased: the sequence is kept, nothing else.
+    /// Stands where a message was that has been erased: the sequence is kept, nothing else.
     Erased,
-    /// Says that messages were deleted; the payload lists ranges of sequences.
-    Deleted,
-    /// Says that everything below `sequence` is gone.
-    FirstMoved,
+    /// Says that messages were removed; the payload lists them.
+    Removed,
 }
 
 impl Kind {
@@ -43,8 +51,7 @@ impl Kind {
         match byte {
             1 => Some(Self::Message),
             2 => Some(Self::Erased),
-            3 => Some(Self::Deleted),
-            4 => Some(Self::FirstMoved),
+            3 => Some(Self::Removed),
             _ => None,
         }
     }
@@ -53,8 +60,7 @@ impl Kind {
         match self {
             Self::Message => 1,
             Self::Erased => 2,
-            Self::Deleted => 3,
-            Self::FirstMoved => 4,
+            Self::Removed => 3,
         }
     }
 }
@@ -63,24 +69,28 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     pub kind: Kind,
+    /// Subject, headers and payload are one ciphertext, held in `payload`; their lengths are those of the plain text.
+    pub encrypted: bool,
     pub sequence: u64,
     pub time_ns: i64,
+    pub expires_ns: Option<i64>,
+    pub link: Option<&'a [u8; LINK_BYTES]>,
     pub subject: &'a [u8],
     pub headers: &'a [u8],
     pub payload: &'a [u8],
 }
 
-/// The segment a record belongs to: what its checksum is bound to, besides its position.
+/// The segment a record belongs to: what its checksum is bound to, besides its position, and what its sequence counts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
     pub identity: u64,
-    pub number: u64,
+    pub base_sequence: u64,
 }
 
 impl Binding {
     fn seed(self, position: u64) -> u64 {
         // Mixed so that neighbouring positions and segments give unrelated seeds.
-        (self.identity ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        (self.identity ^ self.base_sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .wrapping_add(position.wrapping_mul(0xc2b2_ae3d_27d4_eb4f))
     }
 }
@@ -97,29 +107,85 @@ pub enum NotARecord {
     Damaged,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// A record that says what was removed.
+    pub fn removed(sequence: u64, payload: &'a [u8]) -> Self {
+        Self {
+            kind: Kind::Removed,
+            payload,
+            ..Self::erased(sequence, b"")
+        }
+    }
+
+    /// A record that stands where a message was.
+    pub fn erased(sequence: u64, blank: &'a [u8]) -> Self {
+        Self {
+            kind: Kind::Erased,
+            encrypted: false,
+            sequence,
+            time_ns: 0,
+            expires_ns: None,
+            link: None,
+            subject: b"",
+            headers: b"",
+            payload: blank,
+        }
+    }
+
+    /// Bytes of the record without its padding.
+    pub fn length(&self) -> usize {
+        HEAD_BYTES
+            + if self.headers.is_empty() { 0 } else { 4 }
+            + if self.expires_ns.is_some() { 8 } else { 0 }
+            + if self.link.is_some() { LINK_BYTES } else { 0 }
+            + self.subject.len()
+            + self.headers.len()
+            + self.payload.len()
+    }
+
     /// Bytes the record takes, padding included.
     pub fn stored_bytes(&self) -> usize {
-        padded(HEAD_BYTES + self.subject.len() + self.headers.len() + self.payload.len())
+        padded(self.length())
     }
 
     /// Appends the record as it will stand at `position` of its segment.
     pub fn encode(&self, out: &mut Vec<u8>, binding: Binding, position: u64) {
         let start = out.len();
-        let length = HEAD_BYTES + self.subject.len() + self.headers.len() + self.payload.len();
+        let length = self.length();
+        let mut kind = self.kind.byte();
+        kind |= if self.headers.is_empty() {
+            0
+        } else {
+            HAS_HEADERS
+        };
+        kind |= if self.expires_ns.is_some() {
+            HAS_EXPIRY
+        } else {
+            0
+        };
+        kind |= if self.link.is_some() { HAS_LINK } else { 0 };
+        kind |= if self.encrypted { IS_ENCRYPTED } else { 0 };
+        let delta = (self.sequence - binding.base_sequence) as u32;
         out.reserve(padded(length));
         out.extend_from_slice(&(length as u32).to_le_bytes());
         out.extend_from_slice(&[0; 8]);
-        out.push(self.kind.byte());
-        out.push(0);
+        out.extend_from_slice(&[kind, 0]);
         out.extend_from_slice(&(self.subject.len() as u16).to_le_bytes());
-        out.extend_from_slice(&(self.headers.len() as u32).to_le_bytes());
-        out.extend_from_slice(&self.sequence.to_le_bytes());
+        out.extend_from_slice(&delta.to_le_bytes());
         out.extend_from_slice(&self.time_ns.to_le_bytes());
+        if !self.headers.is_empty() {
+            out.extend_from_slice(&(self.headers.len() as u32).to_le_bytes());
+        }
+        if let Some(expires_ns) = self.expires_ns {
+            out.extend_from_slice(&expires_ns.to_le_bytes());
+        }
+        if let Some(link) = self.link {
+            out.extend_from_slice(link);
+        }
         out.extend_from_slice(self.subject);
         out.extend_from_slice(self.headers);
         out.extend_from_slice(self.payload);
-        let checksum = checksum(&out[start..start + length], length, binding, position);
+        let checksum = checksum(&out[start..start + length], binding, position);
         out[start + 4..start + 12].copy_from_slice(&checksum.to_le_bytes());
         out.resize(start + padded(length), 0);
     }
@@ -140,16 +206,11 @@ pub fn decode(
             }
         });
     }
-    if bytes[..HEAD_BYTES].iter().all(|byte| *byte == 0) {
+    let length = u32_at(bytes, 0) as usize;
+    if length == 0 && bytes[..HEAD_BYTES].iter().all(|byte| *byte == 0) {
         return Err(NotARecord::Blank);
     }
-    let length = u32_at(bytes, 0) as usize;
-    let subject_len = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
-    let headers_len = u32_at(bytes, 16) as usize;
-    let parts = HEAD_BYTES
-        .checked_add(subject_len)
-        .and_then(|sum| sum.checked_add(headers_len));
-    if length < HEAD_BYTES || parts.is_none_or(|parts| parts > length) || bytes[13] != 0 {
+    if length < HEAD_BYTES || bytes[13] != 0 {
         return Err(NotARecord::Damaged);
     }
     if bytes.len() < length {
@@ -157,26 +218,55 @@ pub fn decode(
             bytes_needed: padded(length),
         });
     }
-    if u64_at(bytes, 4) != checksum(&bytes[..length], length, binding, position) {
+    let bytes = &bytes[..length];
+    if u64_at(bytes, 4) != checksum(bytes, binding, position) {
         return Err(NotARecord::Damaged);
     }
-    let kind = Kind::from_byte(bytes[12]).ok_or(NotARecord::Damaged)?;
-    let (subject, rest) = bytes[HEAD_BYTES..length].split_at(subject_len);
-    let (headers, payload) = rest.split_at(headers_len);
-    let record = Record {
-        kind,
-        sequence: u64_at(bytes, 20),
-        time_ns: u64_at(bytes, 28) as i64,
+    parts(bytes, binding)
+        .map(|record| (record, padded(length)))
+        .ok_or(NotARecord::Damaged)
+}
+
+/// The parts of a record whose checksum is right.
+fn parts(bytes: &[u8], binding: Binding) -> Option<Record<'_>> {
+    let flags = bytes[12];
+    let subject_len = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
+    let mut rest = &bytes[HEAD_BYTES..];
+    let mut take = |count: usize| -> Option<&[u8]> {
+        let (front, behind) = rest.split_at_checked(count)?;
+        rest = behind;
+        Some(front)
+    };
+    let headers_len = match flags & HAS_HEADERS {
+        0 => 0,
+        _ => u32_at(take(4)?, 0) as usize,
+    };
+    let expires_ns = match flags & HAS_EXPIRY {
+        0 => None,
+        _ => Some(u64_at(take(8)?, 0) as i64),
+    };
+    let link = match flags & HAS_LINK {
+        0 => None,
+        _ => Some(take(LINK_BYTES)?.try_into().ok()?),
+    };
+    let subject = take(subject_len)?;
+    let headers = take(headers_len)?;
+    Some(Record {
+        kind: Kind::from_byte(flags & KIND_MASK)?,
+        encrypted: flags & IS_ENCRYPTED != 0,
+        sequence: binding.base_sequence + u64::from(u32_at(bytes, 16)),
+        time_ns: u64_at(bytes, 20) as i64,
+        expires_ns,
+        link,
         subject,
         headers,
-        payload,
-    };
-    Ok((record, padded(length)))
+        payload: rest,
+    })
 }
 
 /// Everything but the checksum itself; the length goes into the seed, because it stands before what is hashed.
-fn checksum(record: &[u8], length: usize, binding: Binding, position: u64) -> u64 {
-    let seed = binding.seed(position) ^ (length as u64).rotate_left(32);
+fn checksum(record: &[u8], binding: Binding, position: u64) -> u64 {
+    let seed = binding.seed(position) ^ (record.len() as u64).rotate_left(32);
     xxh3_64_with_seed(&record[CHECKED_FROM..], seed)
 }
 
@@ -199,14 +289,17 @@ mod tests {
 
     const BINDING: Binding = Binding {
         identity: 0x0123_4567_89ab_cdef,
-        number: 7,
+        base_sequence: 40,
     };
 
     fn record<'a>(subject: &'a [u8], headers: &'a [u8], payload: &'a [u8]) -> Record<'a> {
         Record {
             kind: Kind::Message,
+            encrypted: false,
             sequence: 42,
             time_ns: 1_700_000_000_000_000_000,
+            expires_ns: None,
+            link: None,
             subject,
             headers,
             payload,
@@ -215,10 +308,16 @@ mod tests {
 
     #[test]
     fn a_single_flipped_bit_anywhere_is_noticed() {
-        let original = record(b"orders.new", b"NATS/1.0\r\n\r\n", b"hello");
+        let link = [7; LINK_BYTES];
+        let original = Record {
+            expires_ns: Some(1),
+            link: Some(&link),
+            ..record(b"orders.new", b"NATS/1.0\r\n\r\n", b"hello")
+        };
         let mut bytes = Vec::new();
         original.encode(&mut bytes, BINDING, 64);
-        let length = HEAD_BYTES + 10 + 12 + 5;
+        let length = HEAD_BYTES + 4 + 8 + 32 + 10 + 12 + 5;
+        assert_eq!(length, original.length());
         assert_eq!(decode(&bytes, BINDING, 64), Ok((original, padded(length))));
 
         for bit in 0..length * 8 {
@@ -234,16 +333,16 @@ mod tests {
         record(b"a", b"", b"x").encode(&mut bytes, BINDING, 64);
 
         assert_eq!(decode(&bytes, BINDING, 104), Err(NotARecord::Damaged));
-        let recycled = Binding {
-            number: 8,
+        let other_base = Binding {
+            base_sequence: 8,
             ..BINDING
         };
-        assert_eq!(decode(&bytes, recycled, 64), Err(NotARecord::Damaged));
-        let other_stream = Binding {
+        assert_eq!(decode(&bytes, other_base, 64), Err(NotARecord::Damaged));
+        let other_file = Binding {
             identity: 1,
             ..BINDING
         };
-        assert_eq!(decode(&bytes, other_stream, 64), Err(NotARecord::Damaged));
+        assert_eq!(decode(&bytes, other_file, 64), Err(NotARecord::Damaged));
     }
 
     #[test]
@@ -254,7 +353,7 @@ mod tests {
         assert_eq!(decode(&[0; 100], BINDING, 0), Err(NotARecord::Blank));
         assert_eq!(decode(&[], BINDING, 0), Err(NotARecord::Blank));
         assert!(matches!(
-            decode(&bytes[..40], BINDING, 0),
+            decode(&bytes[..30], BINDING, 0),
             Err(NotARecord::Short { .. })
         ));
     }
@@ -266,8 +365,9 @@ mod tests {
             headers in proptest::collection::vec(any::<u8>(), 0..50),
             payload in proptest::collection::vec(any::<u8>(), 0..200),
             position in any::<u64>(),
+            expires in any::<Option<i64>>(),
         ) {
-            let original = record(&subject, &headers, &payload);
+            let original = Record { expires_ns: expires, ..record(&subject, &headers, &payload) };
             let mut bytes = vec![9; 3];
             original.encode(&mut bytes, BINDING, position);
             prop_assert_eq!(bytes.len() - 3, original.stored_bytes());

@@ -34,6 +34,8 @@ pub struct Scan {
     /// Where the next record goes.
     pub end: u64,
     pub tail: Tail,
+    /// Behind the last bytes that are not blank.
+    pub dirty_end: u64,
 }
 
 /// Calls `found` with every record and its position.
@@ -49,6 +51,7 @@ pub fn scan(
     let mut hole_start = None;
     let mut end = RECORDS_START;
     let mut written_behind_end = false;
+    let mut dirty_end = RECORDS_START;
     while position < until {
         let bytes = window.at(position, HEAD_BYTES)?;
         let mut decoded = decode(bytes, binding, position);
@@ -75,6 +78,7 @@ pub fn scan(
                 found(record, position);
                 position += length as u64;
                 end = position;
+                dirty_end = position;
                 written_behind_end = false;
             }
             Err(error) => {
@@ -84,6 +88,7 @@ pub fn scan(
                 } else {
                     written_behind_end = true;
                     position += ALIGNMENT as u64;
+                    dirty_end = (position + HEAD_BYTES as u64).min(until);
                 }
             }
         }
@@ -96,6 +101,7 @@ pub fn scan(
         } else {
             Tail::Blank
         },
+        dirty_end,
     })
 }
 

@@ -12,8 +12,9 @@ use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bytes::{Put, Reader};
+use super::encryption::TAG_BYTES;
 use super::file_system::File;
-use super::record::Binding;
+use super::record::{Binding, LINK_BYTES};
 
 /// Where records begin.
 pub const RECORDS_START: u64 = 4096;
@@ -23,16 +24,28 @@ const MAGIC: &[u8; 8] = b"JETLAKES";
 /// The version of everything in a segment file. A file with a higher one is refused with a clear word; a lower one is read for ever.
 pub const FORMAT_VERSION: u32 = 1;
 
-const BODY_BYTES: usize = 8 + 4 + 4 + 8 + 8 + 8 + 8;
+const BODY_BYTES: usize = 8 + 4 + 4 + 5 * 8;
 const HEADER_BYTES: usize = BODY_BYTES + 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
-    pub binding: Binding,
+    /// Made by chance for every file, so that no record of another file is taken for one of this.
+    pub identity: u64,
+    /// The identity of the stream.
+    pub stream: u64,
+    /// The number in the name of the file.
+    pub number: u64,
     /// No record in the file has a lower sequence.
     pub base_sequence: u64,
     pub created_ns: i64,
+    /// Every record has a link.
+    pub chained: bool,
+    /// Every record is encrypted.
+    pub encrypted: bool,
 }
+
+const FLAG_CHAINED: u32 = 1;
+const FLAG_ENCRYPTED: u32 = 2;
 
 /// What was found where a header should be.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,13 +59,30 @@ pub enum HeaderState {
 }
 
 impl SegmentHeader {
+    pub fn binding(&self) -> Binding {
+        Binding {
+            identity: self.identity,
+            base_sequence: self.base_sequence,
+        }
+    }
+
+    /// Bytes every record has beyond those of a plain one.
+    pub fn extra_bytes(&self) -> usize {
+        let link = if self.chained { LINK_BYTES } else { 0 };
+        let tag = if self.encrypted { TAG_BYTES } else { 0 };
+        link + tag
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(MAGIC);
         bytes.put_u32(FORMAT_VERSION);
-        bytes.put_u32(0);
-        bytes.put_u64(self.binding.identity);
-        bytes.put_u64(self.binding.number);
+        let chained = if self.chained { FLAG_CHAINED } else { 0 };
+        let encrypted = if self.encrypted { FLAG_ENCRYPTED } else { 0 };
+        bytes.put_u32(chained | encrypted);
+        bytes.put_u64(self.identity);
+        bytes.put_u64(self.stream);
+        bytes.put_u64(self.number);
         bytes.put_u64(self.base_sequence);
         bytes.put_u64(self.created_ns as u64);
         let checksum = xxh3_64(&bytes);
@@ -119,14 +149,15 @@ fn decode(bytes: &[u8; HEADER_BYTES]) -> Decoded {
         if version > FORMAT_VERSION {
             return Some(Decoded::Version(version));
         }
-        reader.u32()?;
+        let flags = reader.u32()?;
         Some(Decoded::Header(SegmentHeader {
-            binding: Binding {
-                identity: reader.u64()?,
-                number: reader.u64()?,
-            },
+            identity: reader.u64()?,
+            stream: reader.u64()?,
+            number: reader.u64()?,
             base_sequence: reader.u64()?,
             created_ns: reader.u64()? as i64,
+            chained: flags & FLAG_CHAINED != 0,
+            encrypted: flags & FLAG_ENCRYPTED != 0,
         }))
     };
     let mut header = header;
@@ -144,12 +175,13 @@ mod tests {
     #[test]
     fn a_flipped_bit_in_either_copy_is_healed() {
         let header = SegmentHeader {
-            binding: Binding {
-                identity: 99,
-                number: 3,
-            },
+            identity: 99,
+            stream: 5,
+            number: 3,
             base_sequence: 17,
             created_ns: -1,
+            chained: true,
+            encrypted: false,
         };
         let path = Path::new("/f");
         for bit in 0..HEADER_BYTES * 8 {

@@ -1,0 +1,111 @@
+//! What opening, reading or checking a store has found, in words for people and as data.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::removal::Removal;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// A copy of a small file was bad and has been made again from the other.
+    Healed { path: PathBuf, what: &'static str },
+    /// Both copies of the anchor are gone; it has been made again from the segments.
+    AnchorLost { path: PathBuf },
+    /// The footer of a sealed segment was bad and has been made again from its records.
+    FooterRebuilt { path: PathBuf },
+    /// The end of the last segment was torn or cut off: what a crash leaves of a write nobody was told had succeeded, or damage.
+    TailCut {
+        path: PathBuf,
+        position: u64,
+        bytes: u64,
+        next_sequence: u64,
+    },
+    /// Records in the middle of a segment cannot be read.
+    Damaged {
+        path: PathBuf,
+        position: u64,
+        bytes: u64,
+    },
+    /// Messages that were stored and cannot be read any more.
+    Lost { range: Removal },
+    /// A segment that must be there is not.
+    SegmentMissing { first: u64, last: u64 },
+    /// A file that does not belong where it is; it has been put aside.
+    Foreign { path: PathBuf, what: &'static str },
+    /// A file had the name of another and was read under its own.
+    Misnamed { path: PathBuf, number: u64 },
+    /// Bytes that should be zero are not; no message is touched.
+    Stray { path: PathBuf, position: u64 },
+    /// A message that was removed for good is back.
+    Unerased { sequence: u64 },
+    /// A message does not follow from the one before it.
+    ChainBroken { sequence: u64 },
+}
+
+impl Finding {
+    /// A stable name for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Healed { .. } => "healed",
+            Self::AnchorLost { .. } => "anchor_lost",
+            Self::FooterRebuilt { .. } => "footer_rebuilt",
+            Self::TailCut { .. } => "tail_cut",
+            Self::Damaged { .. } => "damaged",
+            Self::Lost { .. } => "lost",
+            Self::SegmentMissing { .. } => "segment_missing",
+            Self::Foreign { .. } => "foreign",
+            Self::Misnamed { .. } => "misnamed",
+            Self::Stray { .. } => "stray",
+            Self::Unerased { .. } => "unerased",
+            Self::ChainBroken { .. } => "chain_broken",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Healed { path, what } => {
+                write!(formatter, "{}: {what} was damaged and has been restored from its second copy", path.display())
+            }
+            Self::AnchorLost { path } => {
+                write!(formatter, "{}: both copies are gone; it has been made again from the segments", path.display())
+            }
+            Self::FooterRebuilt { path } => {
+                write!(formatter, "{}: the footer was damaged and has been made again from the records", path.display())
+            }
+            Self::TailCut { path, position, bytes, next_sequence } => write!(
+                formatter,
+                "{}: the end was torn at byte {position} ({bytes} bytes put aside); the next message gets sequence {next_sequence}",
+                path.display()
+            ),
+            Self::Damaged { path, position, bytes } => {
+                write!(formatter, "{}: {bytes} bytes from {position} on cannot be read", path.display())
+            }
+            Self::Lost { range } if range.first == range.last => {
+                write!(formatter, "message {} is lost", range.first)
+            }
+            Self::Lost { range } => {
+                write!(formatter, "messages {} to {} are lost", range.first, range.last)
+            }
+            Self::SegmentMissing { first, last } => {
+                write!(formatter, "the segment with messages {first} to {last} is missing: put it back from a backup")
+            }
+            Self::Foreign { path, what } => {
+                write!(formatter, "{}: {what}; it has been put aside", path.display())
+            }
+            Self::Misnamed { path, number } => {
+                write!(formatter, "{}: is segment {number} by its own word, and was read as that", path.display())
+            }
+            Self::Stray { path, position } => {
+                write!(formatter, "{}: byte {position} should be zero; no message is touched", path.display())
+            }
+            Self::Unerased { sequence } => {
+                write!(formatter, "message {sequence} was erased and is there again")
+            }
+            Self::ChainBroken { sequence } => {
+                write!(formatter, "message {sequence} does not follow from the one before it")
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Finding out what one segment file holds: by its footer, or by reading its records.
+
+use std::io;
+use std::path::Path;
+
+use super::bytes::Reader;
+use super::file_system::{Access, FileSystem};
+use super::footer::{self, Footer, FooterSubject};
+use super::index::counted_bytes;
+use super::record::{Kind, Record};
+use super::removal::{self, Removal};
+use super::scan::{scan, Scan};
+use super::segment_file::SegmentFile;
+use super::segment_header::{HeaderState, SegmentHeader, RECORDS_START};
+use super::segment_index::{Placed, SegmentIndex};
+use super::subject_index::SubjectIndex;
+
+/// What there is under the name of a segment.
+pub enum Loading {
+    Segment(Box<Loaded>),
+    /// Neither copy of the header can be read.
+    HeaderLost {
+        blank: bool,
+    },
+    /// Made by a later version of this program.
+    TooNew(u32),
+}
+
+pub struct Loaded {
+    pub file: SegmentFile,
+    /// The subjects in it are numbered by the footer itself.
+    pub footer: Footer,
+    pub file_bytes: u64,
+    pub header_healed: bool,
+    /// How reading its records went, if there was no good footer.
+    pub scan: Option<Scan>,
+}
+
+/// Looks at one file. Nothing is changed but a bad copy of its header, if `heal` is set.
+pub fn load(file_system: &dyn FileSystem, path: &Path, heal: bool) -> io::Result<Loading> {
+    let access = if heal { Access::Write } else { Access::Read };
+    let file = file_system.open(path, access)?;
+    let file_bytes = file.len()?;
+    let (header, header_healed) = match SegmentHeader::read(&*file, heal)? {
+        HeaderState::Good(header) => (header, false),
+        HeaderState::Healed(header) => (header, true),
+        HeaderState::TooNew(version) => return Ok(Loading::TooNew(version)),
+        HeaderState::Lost => {
+            let mut bytes = vec![0; file_bytes as usize];
+            file.read_exact_at(&mut bytes, 0)?;
+            let blank = bytes.iter().all(|byte| *byte == 0);
+            return Ok(Loading::HeaderLost { blank });
+        }
+    };
+    let (footer, scan) = match footer::read(&*file, &header)? {
+        Some(footer) => (footer, None),
+        None => {
+            let (footer, scan) = read_records(&*file, &header, file_bytes)?;
+            (footer, Some(scan))
+        }
+    };
+    Ok(Loading::Segment(Box::new(Loaded {
+        file: SegmentFile {
+            header,
+            path: path.to_owned(),
+            file,
+        },
+        footer,
+        file_bytes,
+        header_healed,
+        scan,
+    })))
+}
+
+/// Makes from the records what the footer would say.
+pub fn read_records(
+    file: &dyn super::file_system::File,
+    header: &SegmentHeader,
+    file_bytes: u64,
+) -> io::Result<(Footer, Scan)> {
+    let mut index = SegmentIndex::new(header.base_sequence, RECORDS_START, 0);
+    let mut names = SubjectIndex::default();
+    let mut subjects: Vec<FooterSubject> = Vec::new();
+    let found = |record: Record<'_>, position: u64| {
+        let length = record.length();
+        match record.kind {
+            // A record out of order cannot have been written so.
+            Kind::Message if index.rank_from(record.sequence) == index.rank_count() => {
+                let id = names.intern(record.subject);
+                names.add(id, 1, record.sequence, record.sequence);
+                if id as usize == subjects.len() {
+                    subjects.push(FooterSubject {
+                        name: record.subject.into(),
+                        count: 0,
+                        first: record.sequence,
+                        last: record.sequence,
+                    });
+                }
+                let subject = &mut subjects[id as usize];
+                subject.count += 1;
+                subject.last = record.sequence;
+                let placed = Placed {
+                    sequence: record.sequence,
+                    position,
+                    length,
+                    time_ns: record.time_ns,
+                    expires_ns: record.expires_ns,
+                };
+                index.add(&placed, id);
+            }
+            Kind::Message => index.add_other(position, position + record.stored_bytes() as u64),
+            Kind::Erased => {
+                let removal = Removal {
+                    first: record.sequence,
+                    last: record.sequence,
+                    erase: false,
+                };
+                index.add_other(position, position + record.stored_bytes() as u64);
+                index.last_sequence = index.last_sequence.max(record.sequence);
+                removal::push(&mut index.removals, removal);
+            }
+            Kind::Removed => {
+                index.add_other(position, position + record.stored_bytes() as u64);
+                if let Some(removals) = removal::decode(&mut Reader::new(record.payload)) {
+                    index.removals.extend(removals);
+                }
+            }
+        }
+    };
+    let scan = scan(file, header.binding(), file_bytes, found)?;
+    // A message ends where damage begins.
+    for hole in &scan.holes {
+        index.others.push(hole.start as u32);
+    }
+    index.others.sort_unstable();
+    index.end = scan.end;
+    let extra = header.extra_bytes();
+    let ranks = 0..index.rank_count();
+    let bytes = ranks.map(|rank| counted_bytes(&index, extra, rank)).sum();
+    let count = subjects
+        .iter()
+        .map(|subject| u64::from(subject.count))
+        .sum();
+    let footer = Footer {
+        index,
+        subjects,
+        count,
+        bytes,
+    };
+    Ok((footer, scan))
+}

@@ -1,0 +1,147 @@
+//! What goes into a store and comes out of it: messages, limits, states, and everything that can be refused.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::removal::Removal;
+
+/// A message to be stored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NewMessage<'a> {
+    pub subject: &'a [u8],
+    pub headers: &'a [u8],
+    pub payload: &'a [u8],
+    pub time_ns: i64,
+    pub expires_ns: Option<i64>,
+}
+
+/// A message that was stored. Its parts lie in one buffer that is kept as long as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub sequence: u64,
+    pub time_ns: i64,
+    pub expires_ns: Option<i64>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) subject_start: usize,
+    pub(super) subject_len: usize,
+    pub(super) headers_len: usize,
+}
+
+impl Message {
+    pub fn subject(&self) -> &[u8] {
+        &self.bytes[self.subject_start..][..self.subject_len]
+    }
+
+    pub fn headers(&self) -> &[u8] {
+        &self.bytes[self.subject_start + self.subject_len..][..self.headers_len]
+    }
+
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[self.subject_start + self.subject_len + self.headers_len..]
+    }
+}
+
+/// A place in the order of everything staged, never given twice, while the sequence of a refused message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Ticket(pub u64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    pub sequence: u64,
+    pub ticket: Ticket,
+}
+
+/// What a commit made durable: everything up to this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Committed {
+    pub ticket: Ticket,
+    pub last_sequence: u64,
+}
+
+/// What a stream keeps at most; `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    pub messages_max: Option<u64>,
+    pub bytes_max: Option<u64>,
+    pub age_ns_max: Option<i64>,
+    pub per_subject_max: Option<u64>,
+}
+
+/// Which messages to remove.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Purge {
+    /// Only those whose subject matches.
+    pub filter: Option<Vec<u8>>,
+    /// Only those below this sequence.
+    pub below_sequence: Option<u64>,
+    /// But not the last so many.
+    pub keep: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreState {
+    pub messages: u64,
+    pub bytes: u64,
+    /// One above the last sequence where there is no message.
+    pub first_sequence: u64,
+    pub first_time_ns: i64,
+    pub last_sequence: u64,
+    pub last_time_ns: i64,
+    pub subjects: u64,
+    /// Messages that were acknowledged and cannot be read any more.
+    pub lost: Vec<Removal>,
+}
+
+#[derive(Debug, Clone)]
+pub enum StoreError {
+    /// The disk is full. Is returned by everything that writes; goes away by itself when there is space.
+    Full,
+    /// A write or a sync failed, so nothing is certain about what would be written now. Is returned by everything that writes, until the
+    /// store is opened again.
+    ReadOnly(Arc<io::Error>),
+    /// The message was stored, but what is found now is not what was written. Is returned by reads.
+    Damaged { sequence: u64 },
+    /// More is waiting for the disk than may. Is returned by appends; try again when something was committed.
+    Behind,
+    /// The subject or the whole message is larger than a segment can hold. Is returned by appends.
+    TooLarge,
+    /// Files were made by a later version of this program. Is returned by opening.
+    TooNew { version: u32 },
+    /// The messages are encrypted, and no key or another key was given. Is returned by opening.
+    Key,
+    /// Reading failed. Is returned by reads and by opening.
+    Read(Arc<io::Error>),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => {
+                write!(formatter, "the disk is full: free some space, or purge; writing goes on by itself then")
+            }
+            Self::ReadOnly(cause) => write!(
+                formatter,
+                "writing failed ({cause}): the stream can only be read until the server is started again on a good disk"
+            ),
+            Self::Damaged { sequence } => {
+                write!(formatter, "message {sequence} is damaged on disk")
+            }
+            Self::Behind => write!(formatter, "the disk cannot keep up: publish slower"),
+            Self::TooLarge => write!(formatter, "the message is too large to be stored"),
+            Self::TooNew { version } => write!(
+                formatter,
+                "the files have format {version}, made by a later version: open them with that one"
+            ),
+            Self::Key => write!(
+                formatter,
+                "the messages are encrypted with another key: give the key they were written with"
+            ),
+            Self::Read(cause) => write!(formatter, "reading failed: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+pub type StoreResult<T> = Result<T, StoreError>;

@@ -1,0 +1,102 @@
+//! Writing the footer of a segment that no message is added to any more.
+
+use std::io;
+
+use super::bits::Bits;
+use super::footer::{self, Footer, FooterSubject};
+use super::index::counted_bytes;
+use super::segment_file::SegmentFile;
+use super::segment_index::{Place, SegmentIndex};
+use super::subject_index::SubjectId;
+
+/// From so many sequences per message on, the messages are listed one by one.
+const SPARSE_FROM: usize = 4;
+
+/// What a footer is made of: an index, which of its messages are gone, and the names of its subjects.
+pub struct Contents<'a> {
+    pub index: &'a SegmentIndex,
+    pub dead: &'a Bits,
+    /// Sorted by number; all that live messages have.
+    pub names: &'a [(SubjectId, Box<[u8]>)],
+}
+
+/// The footer that tells of the live messages of a segment.
+pub fn footer(contents: &Contents<'_>, extra_bytes: usize) -> Footer {
+    let source = contents.index;
+    let live: Vec<usize> = (0..source.rank_count())
+        .filter(|rank| source.place(*rank) != Place::NONE && !contents.dead.get(*rank))
+        .collect();
+    let sparse = source.sequences.is_some() || live.len() * SPARSE_FROM < source.rank_count();
+    let mut index = SegmentIndex {
+        sequences: sparse.then(Vec::new),
+        places: Vec::new(),
+        subject_ids: Vec::new(),
+        others: source.others.clone(),
+        ..source.clone()
+    };
+    if !sparse {
+        index.places = vec![Place::NONE.0; source.rank_count()];
+        index.subject_ids = vec![0; source.rank_count()];
+    }
+    let mut subjects: Vec<FooterSubject> = Vec::new();
+    let mut local = vec![u32::MAX; contents.names.len()];
+    let mut bytes = 0;
+    for rank in &live {
+        let sequence = source.sequence(*rank);
+        let id = source.subject_ids[*rank];
+        let at = contents
+            .names
+            .binary_search_by_key(&id, |(id, _)| *id)
+            .expect("every live message has a subject");
+        if local[at] == u32::MAX {
+            local[at] = subjects.len() as u32;
+            subjects.push(FooterSubject {
+                name: contents.names[at].1.clone(),
+                count: 0,
+                first: sequence,
+                last: sequence,
+            });
+        }
+        let subject = &mut subjects[local[at] as usize];
+        subject.count += 1;
+        subject.last = sequence;
+        bytes += counted_bytes(source, extra_bytes, *rank);
+        match &mut index.sequences {
+            Some(sequences) => {
+                sequences.push((sequence - source.base_sequence) as u32);
+                index.places.push(source.places[*rank]);
+                index.subject_ids.push(local[at]);
+            }
+            None => {
+                index.places[*rank] = source.places[*rank];
+                index.subject_ids[*rank] = local[at];
+            }
+        }
+    }
+    // A message ends where the next thing begins, so what is left out must still be marked.
+    let dead = (0..source.rank_count())
+        .filter(|rank| source.place(*rank) != Place::NONE && contents.dead.get(*rank))
+        .map(|rank| source.place(rank).position() as u32);
+    index.others.extend(dead);
+    index.others.sort_unstable();
+    let is_live = |delta: &u32| {
+        let rank = source.rank(source.base_sequence + u64::from(*delta));
+        rank.is_some_and(|rank| !contents.dead.get(rank))
+    };
+    index.expiries.retain(|(delta, _)| is_live(delta));
+    Footer {
+        index,
+        subjects,
+        count: live.len() as u64,
+        bytes,
+    }
+}
+
+/// Puts a footer behind the records and makes it durable; the file ends with it.
+pub fn seal(file: &SegmentFile, footer: &Footer) -> io::Result<()> {
+    let position = footer.index.end;
+    let bytes = footer::encode(footer, &file.header, position);
+    file.file.write_all_at(&bytes, position)?;
+    file.file.set_len(position + bytes.len() as u64)?;
+    file.file.sync()
+}

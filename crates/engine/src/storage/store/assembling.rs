@@ -1,0 +1,365 @@
+//! Putting the segments of a stream together, and seeing what is missing between them.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::storage::finding::Finding;
+use crate::storage::index::{MessageIndex, Segment};
+use crate::storage::loading::Loaded;
+use crate::storage::record::Record;
+use crate::storage::removal::{self, Removal};
+use crate::storage::scan::{Hole, Tail};
+use crate::storage::segment_file::{Found, SegmentFile};
+use crate::storage::segment_header::RECORDS_START;
+use crate::storage::segment_index::{Place, SegmentIndex};
+use crate::storage::subject_index::SubjectId;
+
+/// How the last segment ends, if it has no footer.
+pub struct LastTail {
+    pub kind: Tail,
+    pub end: u64,
+    pub dirty_end: u64,
+    pub file_bytes: u64,
+}
+
+pub struct Assembly {
+    pub index: MessageIndex,
+    pub tail: Option<LastTail>,
+    /// Files whose messages another one answers for.
+    pub leftovers: Vec<PathBuf>,
+    /// Removals that may not have been carried out.
+    erasures: Vec<Removal>,
+    /// Stretches without a record, by the place of their segment.
+    holes: Vec<(usize, Hole)>,
+}
+
+impl Assembly {
+    /// A new segment follows.
+    pub fn begin(&mut self, file: Arc<SegmentFile>) {
+        if let Some(previous) = self.index.segments.last_mut() {
+            previous.closed = true;
+        }
+        let base_sequence = file.header.base_sequence;
+        let open = SegmentIndex::new(base_sequence, RECORDS_START, self.index.last_time_ns);
+        self.index.segments.push(Segment::new(file, open, false));
+    }
+
+    /// The subjects of the last segment.
+    pub fn names(&self) -> Vec<(SubjectId, Box<[u8]>)> {
+        let Some(segment) = self.index.segments.last() else {
+            return Vec::new();
+        };
+        let name = |id: usize| {
+            let id = id as SubjectId;
+            (id, self.index.subjects.name(id).into())
+        };
+        segment.subjects.ones().map(name).collect()
+    }
+}
+
+/// Puts loaded segments together, in the order of their numbers.
+pub fn assemble(loaded: Vec<Loaded>, origin: u64, findings: &mut Vec<Finding>) -> Assembly {
+    let mut assembly = Assembly {
+        index: MessageIndex::default(),
+        tail: None,
+        leftovers: Vec::new(),
+        erasures: Vec::new(),
+        holes: Vec::new(),
+    };
+    assembly.index.last_sequence = origin - 1;
+    let mut removals: Vec<Removal> = Vec::new();
+    let bases: Vec<u64> = loaded
+        .iter()
+        .map(|one| one.file.header.base_sequence)
+        .collect();
+    let count = loaded.len();
+    for (at, one) in loaded.into_iter().enumerate() {
+        let next_base = bases.get(at + 1).copied();
+        removals.extend_from_slice(&one.footer.index.removals);
+        add_segment(&mut assembly, one, next_base, at + 1 == count, findings);
+    }
+    removals.sort_unstable();
+    find_missing(&mut assembly, origin, &removals, findings);
+    for removal in &removals {
+        assembly.index.remove_range(*removal);
+    }
+    find_lost(&mut assembly, &removals, findings);
+    assembly
+}
+
+fn add_segment(
+    assembly: &mut Assembly,
+    loaded: Loaded,
+    next_base: Option<u64>,
+    is_last: bool,
+    findings: &mut Vec<Finding>,
+) {
+    let Loaded {
+        file,
+        footer,
+        file_bytes,
+        scan,
+        ..
+    } = loaded;
+    let mut contents = footer.index;
+    let covered = assembly
+        .index
+        .segments
+        .last()
+        .is_some_and(|previous| contents.base_sequence <= previous.index.last_sequence);
+    if covered {
+        assembly.leftovers.push(file.path);
+        return;
+    }
+    let sealed = scan.is_none();
+    if let Some(scan) = scan {
+        for hole in &scan.holes {
+            findings.push(Finding::Damaged {
+                path: file.path.clone(),
+                position: hole.start,
+                bytes: hole.end - hole.start,
+            });
+            assembly.holes.push((assembly.index.segments.len(), *hole));
+        }
+        let erasures = contents.removals.iter().filter(|removal| removal.erase);
+        assembly.erasures.extend(erasures);
+        if is_last {
+            assembly.tail = Some(LastTail {
+                kind: scan.tail,
+                end: scan.end,
+                dirty_end: scan.dirty_end,
+                file_bytes,
+            });
+        } else {
+            if scan.tail == Tail::Torn {
+                let path = file.path.clone();
+                findings.push(Finding::FooterRebuilt { path });
+            }
+            // The next one begins only when everything before it is durable.
+            contents.last_sequence = next_base.map_or(contents.last_sequence, |base| base - 1);
+        }
+    }
+    let index = &mut assembly.index;
+    let ids: Vec<SubjectId> = footer
+        .subjects
+        .iter()
+        .map(|subject| {
+            let id = index.subjects.intern(&subject.name);
+            let count = u64::from(subject.count);
+            index.subjects.add(id, count, subject.first, subject.last);
+            id
+        })
+        .collect();
+    for (rank, id) in contents.subject_ids.iter_mut().enumerate() {
+        if contents.places[rank] != Place::NONE.0 {
+            *id = ids[*id as usize];
+        }
+    }
+    for (delta, expires_ns) in &contents.expiries {
+        let sequence = contents.base_sequence + u64::from(*delta);
+        index.expiries.insert((*expires_ns, sequence));
+    }
+    index.lost.extend_from_slice(&contents.lost);
+    index.messages += footer.count;
+    index.bytes += footer.bytes;
+    index.last_sequence = index.last_sequence.max(contents.last_sequence);
+    if footer.count > 0 {
+        index.last_time_ns = contents.last_time_ns;
+    } else {
+        // Times must not go back from one segment to the next: they are searched.
+        contents.first_time_ns = index.last_time_ns;
+        contents.last_time_ns = index.last_time_ns;
+    }
+    let mut segment = Segment::new(Arc::new(file), contents, sealed);
+    segment.closed = !is_last || sealed;
+    segment.live_count = footer.count;
+    segment.live_bytes = footer.bytes;
+    for id in ids {
+        segment.subjects.set(id as usize);
+    }
+    index.segments.push(segment);
+    if let Some(first) = index.next_live(0) {
+        index.first_sequence = first;
+    }
+}
+
+/// Reports sequences that no segment answers for.
+fn find_missing(
+    assembly: &mut Assembly,
+    origin: u64,
+    removals: &[Removal],
+    findings: &mut Vec<Finding>,
+) {
+    let index = &mut assembly.index;
+    let mut expected = match index.segments.first() {
+        None => return,
+        Some(first) => {
+            let base = first.index.base_sequence;
+            let removed = removals.iter().any(|removal| removal.contains(base - 1));
+            if removed || base <= origin {
+                base
+            } else {
+                let before = removals.iter().filter(|removal| removal.last < base);
+                before
+                    .map(|removal| removal.last + 1)
+                    .max()
+                    .unwrap_or(origin)
+                    .max(origin)
+            }
+        }
+    };
+    let mut missing = Vec::new();
+    for segment in &index.segments {
+        if segment.index.base_sequence > expected {
+            let gap = Removal {
+                first: expected,
+                last: segment.index.base_sequence - 1,
+                erase: false,
+            };
+            // Files are removed without a word to the folder, so any of those that were may be back.
+            missing.extend(not_removed(gap, removals));
+        }
+        expected = segment.index.last_sequence + 1;
+    }
+    for range in missing {
+        findings.push(Finding::SegmentMissing {
+            first: range.first,
+            last: range.last,
+        });
+        index.lost.push(range);
+    }
+}
+
+/// Reports messages that should be in a segment without a footer and are not.
+fn find_lost(assembly: &mut Assembly, removals: &[Removal], findings: &mut Vec<Finding>) {
+    for segment in &mut assembly.index.segments {
+        if segment.sealed {
+            continue;
+        }
+        let contents = &segment.index;
+        let mut lost: Vec<Removal> = Vec::new();
+        for sequence in contents.base_sequence..=contents.last_sequence {
+            let rank = contents.rank(sequence);
+            let there = rank.is_some_and(|rank| contents.place(rank) != Place::NONE);
+            if !there && !is_removed(removals, sequence) {
+                let range = Removal {
+                    first: sequence,
+                    last: sequence,
+                    erase: false,
+                };
+                removal::push(&mut lost, range);
+            }
+        }
+        let open = Arc::get_mut(&mut segment.index).expect("nobody else has it yet");
+        open.lost.extend_from_slice(&lost);
+        for range in lost {
+            findings.push(Finding::Lost { range });
+            assembly.index.lost.push(range);
+        }
+    }
+}
+
+/// The parts of a range that were not removed.
+fn not_removed(range: Removal, removals: &[Removal]) -> Vec<Removal> {
+    let mut left = Vec::new();
+    let mut next = range.first;
+    for removal in removals
+        .iter()
+        .filter(|removal| removal.last >= range.first)
+    {
+        if next > range.last || removal.first > range.last {
+            break;
+        }
+        if removal.first > next {
+            left.push(Removal {
+                first: next,
+                last: removal.first - 1,
+                erase: false,
+            });
+        }
+        next = next.max(removal.last + 1);
+    }
+    if next <= range.last {
+        left.push(Removal {
+            first: next,
+            ..range
+        });
+    }
+    left
+}
+
+fn is_removed(removals: &[Removal], sequence: u64) -> bool {
+    // Sorted by their firsts, but they may overlap: look back from the last that could hold it.
+    let end = removals.partition_point(|removal| removal.first <= sequence);
+    removals[..end]
+        .iter()
+        .rev()
+        .any(|removal| removal.contains(sequence))
+}
+
+/// Overwrites messages whose removal was written down and perhaps not carried out.
+pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<()> {
+    let index = &assembly.index;
+    let mut buffer = Vec::new();
+    for removal in &assembly.erasures {
+        for sequence in removal.first..=removal.last {
+            let Some(at) = index.segment_of(sequence) else {
+                continue;
+            };
+            let segment = &index.segments[at];
+            let extent = segment
+                .index
+                .rank(sequence)
+                .and_then(|rank| segment.index.extent(rank));
+            let Some(extent) = extent else {
+                continue;
+            };
+            if !matches!(
+                segment.file.read(sequence, extent, &mut buffer)?,
+                Found::Erased
+            ) {
+                segment.file.erase(sequence, extent)?;
+                segment.file.file.sync()?;
+            }
+        }
+    }
+    // One that was half overwritten is only a hole now.
+    for (at, hole) in &assembly.holes {
+        let segment = &index.segments[*at];
+        let before = (0..segment.index.rank_count())
+            .rev()
+            .find(|rank| {
+                let place = segment.index.place(*rank);
+                place != Place::NONE && place.position() < hole.start
+            })
+            .map_or(segment.index.base_sequence, |rank| {
+                segment.index.sequence(rank) + 1
+            });
+        let erased = assembly
+            .erasures
+            .iter()
+            .any(|removal| removal.contains(before));
+        let there = segment
+            .index
+            .rank(before)
+            .is_some_and(|rank| segment.index.place(rank) != Place::NONE);
+        if erased && !there {
+            wipe(&segment.file, before, hole)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fills a hole with one erased record.
+fn wipe(file: &SegmentFile, sequence: u64, hole: &Hole) -> io::Result<()> {
+    let length = (hole.end - hole.start) as usize;
+    let Some(blank) = length.checked_sub(crate::storage::record::HEAD_BYTES) else {
+        return Ok(());
+    };
+    let mut bytes = Vec::with_capacity(length);
+    let blank = vec![0; blank];
+    Record::erased(sequence, &blank).encode(&mut bytes, file.header.binding(), hole.start);
+    file.file.write_all_at(&bytes, hole.start)?;
+    file.file.sync()
+}

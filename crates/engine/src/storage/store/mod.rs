@@ -1,0 +1,205 @@
+//! The messages of one stream, in a folder of segments.
+//!
+//! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
+//! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile.
+//! - `reading` and `removing` work on what is committed; `upkeep` seals, compacts and frees segments behind everybody's back.
+//! - `opening` finds out what there is, after whatever happened; `assembling` sees what is missing.
+//!
+//! A message is staged by `append`, and is there for readers when `commit` has returned; between the two nobody but its publisher knows of it.
+//! Removals work the same way. A memory stream is the same store on a disk in memory.
+//!
+//! What is durable after which call: `commit` returns after the sync of every segment it wrote to, and after the sync of the folder where it began a
+//! segment. A crash before that can leave any part of the batch; what of it is whole counts, the rest is cut. Invariant: what a reader was
+//! shown once is not taken back by a crash.
+
+mod assembling;
+mod opening;
+mod reading;
+mod removing;
+mod staging;
+mod upkeep;
+mod writing;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::file_system::FileSystem;
+use super::finding::Finding;
+use super::index::MessageIndex;
+use super::message::{
+    Appended, Committed, Limits, NewMessage, StoreError, StoreResult, StoreState,
+};
+use super::removal::Removal;
+use staging::Staging;
+use writing::Writer;
+
+/// What a segment may hold before the next one begins.
+pub const SEGMENT_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
+
+/// Findings kept for whoever asks; the oldest go first.
+const FINDINGS_MAX: usize = 1000;
+
+#[derive(Clone)]
+pub struct StoreOptions {
+    pub segment_bytes: u64,
+    pub limits: Limits,
+    /// The sequence of the first message; counts when the store is new.
+    pub first_sequence: u64,
+    /// Whether a commit waits until the disk has everything. Without it, `sync` does, when it is called.
+    pub sync_commits: bool,
+    /// Whether the space of coming messages is filled with zeros ahead: overwriting is faster than growing on a disk, and useless in memory.
+    pub fill_ahead: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            segment_bytes: SEGMENT_BYTES_DEFAULT,
+            limits: Limits::default(),
+            first_sequence: 1,
+            sync_commits: true,
+            fill_ahead: true,
+        }
+    }
+}
+
+/// Whether the store takes messages.
+enum Status {
+    Writable,
+    /// The disk was full; whether it still is, is tried now and then.
+    Full {
+        tried: std::time::Instant,
+    },
+    ReadOnly(Arc<std::io::Error>),
+}
+
+pub struct Store {
+    file_system: Arc<dyn FileSystem>,
+    folder: PathBuf,
+    options: StoreOptions,
+    /// Taken for each message, never while something is written.
+    staging: Mutex<Staging>,
+    /// Taken by one commit at a time, while it writes.
+    writer: Mutex<Writer>,
+    index: RwLock<MessageIndex>,
+    limits: Mutex<Limits>,
+    status: Mutex<Status>,
+    /// Taken by whatever changes segments that no commit writes to.
+    upkeep: Mutex<()>,
+    /// Commits that have still to overwrite what they removed.
+    erasing: AtomicUsize,
+    findings: Mutex<Vec<Finding>>,
+}
+
+impl Store {
+    /// Stages a message behind all others.
+    pub fn append(&self, message: &NewMessage<'_>) -> StoreResult<Appended> {
+        self.check_writable()?;
+        self.staging.lock().append(message, &self.options)
+    }
+
+    /// Makes everything staged so far durable and visible. After an error nothing of it is, and it is forgotten.
+    pub fn commit(&self) -> StoreResult<Committed> {
+        self.commit_staged(false)
+    }
+
+    fn commit_staged(&self, lazy: bool) -> StoreResult<Committed> {
+        let mut writer = self.writer.lock();
+        let batch = self.staging.lock().take(writer.committed, lazy);
+        let Some(batch) = batch else {
+            return Ok(writer.committed);
+        };
+        let before = writer.active.clone();
+        if let Err(error) = writer.write(self, &batch) {
+            return Err(self.refuse(&mut writer, &batch, before, error));
+        }
+        writer.committed = Committed {
+            ticket: batch.last_ticket,
+            last_sequence: batch.last_sequence,
+        };
+        let erasures: Vec<Removal> = batch
+            .removals
+            .iter()
+            .map(|(_, removal)| *removal)
+            .filter(|removal| removal.erase)
+            .collect();
+        if !erasures.is_empty() {
+            self.erasing.fetch_add(1, Ordering::AcqRel);
+        }
+        let lazy = self.apply(&batch, writer.opened.drain(..));
+        let mut staging = self.staging.lock();
+        staging.give_back(batch);
+        staging.remove_lazily(lazy);
+        drop(staging);
+        let committed = writer.committed;
+        drop(writer);
+        let mut status = self.status.lock();
+        if matches!(*status, Status::Full { .. }) {
+            *status = Status::Writable;
+        }
+        drop(status);
+        if !erasures.is_empty() {
+            self.erase(&erasures)
+                .map_err(|error| self.become_read_only(error))?;
+        }
+        Ok(committed)
+    }
+
+    /// Makes durable what was committed without waiting for the disk.
+    pub fn sync(&self) -> StoreResult<()> {
+        let mut writer = self.writer.lock();
+        writer.sync().map_err(|error| self.become_read_only(error))
+    }
+
+    pub fn state(&self) -> StoreState {
+        let mut state = {
+            let index = self.index.read();
+            StoreState {
+                messages: index.messages,
+                bytes: index.bytes,
+                first_sequence: index.first_sequence,
+                first_time_ns: 0,
+                last_sequence: index.last_sequence,
+                last_time_ns: index.last_time_ns,
+                subjects: index.subjects.len() as u64,
+                lost: index.lost.clone(),
+            }
+        };
+        if state.messages > 0 {
+            let first_time_ns = self.time_of(state.first_sequence);
+            state.first_time_ns = first_time_ns.ok().flatten().unwrap_or(0);
+        }
+        state
+    }
+
+    /// What has been found since the last time somebody asked.
+    pub fn take_findings(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings.lock())
+    }
+
+    fn found(&self, finding: Finding) {
+        let mut findings = self.findings.lock();
+        if findings.len() == FINDINGS_MAX {
+            findings.remove(0);
+        }
+        findings.push(finding);
+    }
+
+    /// Writes down where the store ends, so that a later opening can tell whether anything is missing.
+    pub fn close(&self) -> StoreResult<()> {
+        self.commit_staged(true)?;
+        let mut writer = self.writer.lock();
+        writer
+            .close(self)
+            .map_err(|error| self.become_read_only(error))
+    }
+
+    fn become_read_only(&self, error: std::io::Error) -> StoreError {
+        let cause = Arc::new(error);
+        *self.status.lock() = Status::ReadOnly(Arc::clone(&cause));
+        StoreError::ReadOnly(cause)
+    }
+}

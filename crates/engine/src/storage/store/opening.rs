@@ -1,0 +1,451 @@
+//! Opening a folder of segments, after whatever happened to it.
+//!
+//! Sealed segments are known by their footers, the others by reading their records. What cannot be read is reported and left out; nothing is
+//! cut but the torn end of the last segment, and that is put aside first. Every sequence from the first segment's base to the last message
+//! belongs to exactly one segment, so a missing file shows. Invariant: no sequence is given a second time.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::assembling::{assemble, finish_erasures, Assembly};
+use super::reading::read_error;
+use super::staging::Staging;
+use super::writing::{create, write_zeros, Active, Writer, SLACK_BYTES, SLACK_BYTES_MIN};
+use super::{Status, Store, StoreOptions};
+use crate::storage::anchor::{self, Anchor, Kept, RESERVE_STEP};
+use crate::storage::file_system::{Access, FileSystem};
+use crate::storage::finding::Finding;
+use crate::storage::loading::{self, Loaded, Loading};
+use crate::storage::message::{Committed, StoreError, StoreResult, Ticket};
+use crate::storage::record::HEAD_BYTES;
+use crate::storage::scan::Tail;
+use crate::storage::sealing::{self, Contents};
+use crate::storage::segment_file;
+use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
+
+/// Torn bytes put aside at most.
+const ASIDE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// A number nobody has had before.
+pub fn random_identity() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes");
+    u64::from_le_bytes(bytes)
+}
+
+impl Store {
+    /// Opens the store in a folder, or makes one there.
+    pub fn open(
+        file_system: Arc<dyn FileSystem>,
+        folder: &Path,
+        options: StoreOptions,
+    ) -> StoreResult<Self> {
+        let mut opening = Opening {
+            file_system: &*file_system,
+            folder,
+            findings: Vec::new(),
+            anchor_missing: false,
+        };
+        let opened = opening.open(&options)?;
+        let findings = opening.findings;
+        let committed = Committed {
+            ticket: Ticket(0),
+            last_sequence: opened.next_sequence - 1,
+        };
+        let limits = options.limits;
+        let staging = Staging::new(
+            opened.active.file.header,
+            false,
+            opened.active.end,
+            opened.next_sequence,
+        );
+        let store = Self {
+            file_system,
+            folder: folder.to_owned(),
+            options,
+            staging: Mutex::new(staging),
+            writer: Mutex::new(Writer::new(opened.active, committed, opened.kept)),
+            index: RwLock::new(opened.assembly.index),
+            limits: Mutex::new(limits),
+            status: Mutex::new(Status::Writable),
+            upkeep: Mutex::new(()),
+            erasing: AtomicUsize::new(0),
+            findings: Mutex::new(findings),
+        };
+        store.set_limits(limits);
+        Ok(store)
+    }
+}
+
+struct Opened {
+    assembly: Assembly,
+    active: Active,
+    kept: Kept,
+    next_sequence: u64,
+}
+
+/// Where the last segment ends, and which sequence comes next.
+struct Tailored {
+    next_sequence: u64,
+    /// The segment can be written on from here, and is filled up to there.
+    writable: Option<(u64, u64)>,
+}
+
+struct Opening<'a> {
+    file_system: &'a dyn FileSystem,
+    folder: &'a Path,
+    findings: Vec<Finding>,
+    anchor_missing: bool,
+}
+
+impl Opening<'_> {
+    fn open(&mut self, options: &StoreOptions) -> StoreResult<Opened> {
+        self.file_system
+            .create_folder(self.folder)
+            .map_err(read_error)?;
+        let kept = self.read_anchor()?;
+        let loaded = self.load_segments(kept.as_ref())?;
+        self.build(options, kept, loaded).map_err(read_error)
+    }
+
+    fn read_anchor(&mut self) -> StoreResult<Option<Kept>> {
+        let path = self.folder.join(anchor::NAME);
+        match anchor::read(self.file_system, self.folder, true).map_err(read_error)? {
+            anchor::Found::Good(kept) => Ok(Some(kept)),
+            anchor::Found::Healed(kept) => {
+                let what = "a copy of the anchor";
+                self.findings.push(Finding::Healed { path, what });
+                Ok(Some(kept))
+            }
+            anchor::Found::TooNew(version) => Err(StoreError::TooNew { version }),
+            anchor::Found::Lost => {
+                self.findings.push(Finding::AnchorLost { path });
+                Ok(None)
+            }
+            anchor::Found::Missing => {
+                self.anchor_missing = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// All segments of this stream, in the order of their numbers.
+    fn load_segments(&mut self, kept: Option<&Kept>) -> StoreResult<Vec<Loaded>> {
+        let mut names = self.file_system.list(self.folder).map_err(read_error)?;
+        names.sort();
+        let mut loaded: Vec<Loaded> = Vec::new();
+        let numbers: Vec<u64> = names
+            .iter()
+            .filter_map(|name| segment_file::number(name))
+            .collect();
+        for name in &names {
+            if name.ends_with(".new") {
+                // An interrupted change, which nobody was told of.
+                let path = self.folder.join(name);
+                self.file_system.remove_file(&path).map_err(read_error)?;
+            }
+        }
+        for number in &numbers {
+            let path = segment_file::path(self.folder, *number);
+            let is_last = Some(number) == numbers.last();
+            match loading::load(self.file_system, &path, true).map_err(read_error)? {
+                Loading::Segment(segment) => loaded.push(*segment),
+                Loading::TooNew(version) => return Err(StoreError::TooNew { version }),
+                // Begun, and the power went before anything was committed to it.
+                Loading::HeaderLost { blank: true } if is_last => {
+                    self.file_system.remove_file(&path).map_err(read_error)?;
+                }
+                Loading::HeaderLost { .. } => {
+                    self.put_aside(&path, "its header is damaged")
+                        .map_err(read_error)?;
+                }
+            }
+        }
+        if self.anchor_missing && !loaded.is_empty() {
+            let path = self.folder.join(anchor::NAME);
+            self.findings.push(Finding::AnchorLost { path });
+        }
+        let stream = kept
+            .map(|kept| kept.anchor.stream)
+            .or(loaded.first().map(|one| one.file.header.stream));
+        let mut own = Vec::new();
+        for one in loaded {
+            if Some(one.file.header.stream) == stream {
+                own.push(one);
+            } else {
+                self.put_aside(&one.file.path, "it belongs to another stream")
+                    .map_err(read_error)?;
+            }
+        }
+        own.sort_by_key(|one| one.file.header.number);
+        self.check_names(&mut own).map_err(read_error)?;
+        Ok(own)
+    }
+
+    /// Reports segments that have the name of another, and gives them their own.
+    fn check_names(&mut self, loaded: &mut Vec<Loaded>) -> io::Result<()> {
+        let mut misnamed = Vec::new();
+        for (at, one) in loaded.iter().enumerate() {
+            let number = one.file.header.number;
+            if one.header_healed {
+                let path = one.file.path.clone();
+                let what = "a copy of the header";
+                self.findings.push(Finding::Healed { path, what });
+            }
+            if one.file.path != segment_file::path(self.folder, number) {
+                let path = one.file.path.clone();
+                self.findings.push(Finding::Misnamed { path, number });
+                misnamed.push(at);
+            }
+        }
+        // First out of each other's way, then to where they belong.
+        for at in &misnamed {
+            let path = &mut loaded[*at].file.path;
+            let between = path.with_extension("segment.moved");
+            self.file_system.rename(path, &between)?;
+            *path = between;
+        }
+        for at in &misnamed {
+            let one = &mut loaded[*at].file;
+            let target = segment_file::path(self.folder, one.header.number);
+            self.file_system.rename(&one.path, &target)?;
+            one.path = target;
+        }
+        if !misnamed.is_empty() {
+            self.file_system.sync_folder(self.folder)?;
+        }
+        loaded.dedup_by_key(|one| one.file.header.number);
+        Ok(())
+    }
+
+    fn put_aside(&mut self, path: &Path, what: &'static str) -> io::Result<()> {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".aside");
+        self.file_system.rename(path, &PathBuf::from(aside))?;
+        self.file_system.sync_folder(self.folder)?;
+        let path = path.to_owned();
+        self.findings.push(Finding::Foreign { path, what });
+        Ok(())
+    }
+
+    fn build(
+        &mut self,
+        options: &StoreOptions,
+        kept: Option<Kept>,
+        loaded: Vec<Loaded>,
+    ) -> io::Result<Opened> {
+        let is_new = kept.is_none() && loaded.is_empty();
+        let origin = kept.map_or(options.first_sequence, |kept| kept.anchor.origin_sequence);
+        let mut assembly = assemble(loaded, origin, &mut self.findings);
+        for path in std::mem::take(&mut assembly.leftovers) {
+            self.file_system.remove_file(&path)?;
+        }
+        finish_erasures(&mut assembly)?;
+        let tailored = self.tailor(&mut assembly, kept.as_ref(), origin)?;
+        let next_sequence = tailored.next_sequence;
+        assembly.index.last_sequence = next_sequence - 1;
+        if assembly.index.messages == 0 {
+            assembly.index.first_sequence = next_sequence;
+        }
+
+        let last_number = assembly
+            .index
+            .segments
+            .last()
+            .map_or(0, |segment| segment.file.header.number)
+            .max(kept.map_or(0, |kept| kept.anchor.last_number));
+        let stream = kept
+            .map(|kept| kept.anchor.stream)
+            .or(assembly
+                .index
+                .segments
+                .first()
+                .map(|one| one.file.header.stream))
+            .unwrap_or_else(random_identity);
+        let active = match (tailored.writable, assembly.index.segments.last()) {
+            (Some((end, filled)), Some(segment)) => Active {
+                file: Arc::clone(&segment.file),
+                end,
+                filled,
+            },
+            _ => {
+                let header = SegmentHeader {
+                    identity: random_identity(),
+                    stream,
+                    number: last_number + 1,
+                    base_sequence: next_sequence,
+                    created_ns: 0,
+                    chained: false,
+                    encrypted: false,
+                };
+                let file = create(self.file_system, self.folder, &header)?;
+                file.file.sync()?;
+                assembly.begin(Arc::clone(&file));
+                Active {
+                    file,
+                    end: RECORDS_START,
+                    filled: RECORDS_START + SLACK_BYTES,
+                }
+            }
+        };
+        let kept = match kept {
+            Some(kept) => kept,
+            None => {
+                let anchor = Anchor {
+                    stream,
+                    origin_sequence: if is_new { next_sequence } else { origin },
+                    reserved_sequence: next_sequence + RESERVE_STEP,
+                    last_number: active.file.header.number,
+                    closed: None,
+                };
+                let mut kept = Kept {
+                    anchor,
+                    generation: 0,
+                };
+                kept.write(self.file_system, self.folder)?;
+                kept
+            }
+        };
+        Ok(Opened {
+            assembly,
+            active,
+            kept,
+            next_sequence,
+        })
+    }
+
+    /// Looks at the end of the last segment: what was torn is put aside and wiped out.
+    fn tailor(
+        &mut self,
+        assembly: &mut Assembly,
+        kept: Option<&Kept>,
+        origin: u64,
+    ) -> io::Result<Tailored> {
+        let anchor = kept.map(|kept| kept.anchor);
+        let reserved = anchor.map_or(0, |anchor| anchor.reserved_sequence);
+        let closed = anchor.and_then(|anchor| anchor.closed);
+        let next_sequence = assembly.index.last_sequence + 1;
+        let Some(segment) = assembly.index.segments.last() else {
+            // All segments are gone, or there never was one.
+            let next_sequence = if anchor.is_some() { reserved } else { origin };
+            if anchor.is_some_and(|anchor| anchor.last_number > 0) {
+                self.findings.push(Finding::SegmentMissing {
+                    first: origin,
+                    last: closed.map_or(reserved, |closed| closed.last_sequence + 1) - 1,
+                });
+            }
+            return Ok(Tailored {
+                next_sequence,
+                writable: None,
+            });
+        };
+        let file = Arc::clone(&segment.file);
+        let number = file.header.number;
+        if anchor.is_some_and(|anchor| anchor.last_number > number) {
+            let last = closed.map_or(reserved - 1, |closed| closed.last_sequence);
+            self.findings.push(Finding::SegmentMissing {
+                first: next_sequence,
+                last,
+            });
+            let next_sequence = next_sequence.max(last + 1);
+            self.end_segment(assembly, next_sequence)?;
+            return Ok(Tailored {
+                next_sequence,
+                writable: None,
+            });
+        }
+        let Some(tail) = assembly.tail.take() else {
+            // Sealed: the next one was never begun.
+            return Ok(Tailored {
+                next_sequence,
+                writable: None,
+            });
+        };
+        let cut_off = tail.file_bytes < tail.end + SLACK_BYTES_MIN;
+        let short = closed.filter(|closed| {
+            closed.number == number
+                && (closed.last_sequence >= next_sequence || closed.end > tail.end)
+        });
+        let torn = tail.kind == Tail::Torn;
+        if !cut_off && !torn && short.is_none() {
+            return Ok(Tailored {
+                next_sequence,
+                writable: Some((tail.end, tail.file_bytes)),
+            });
+        }
+        let torn_bytes = tail.dirty_end.saturating_sub(tail.end);
+        let next_sequence = match closed.filter(|closed| closed.number == number) {
+            Some(closed) => closed.last_sequence + 1,
+            None if cut_off => reserved,
+            None => next_sequence + torn_bytes / HEAD_BYTES as u64 + 1,
+        }
+        .max(next_sequence);
+        self.put_tail_aside(&file, tail.end, tail.dirty_end)?;
+        self.findings.push(Finding::TailCut {
+            path: file.path.clone(),
+            position: tail.end,
+            bytes: torn_bytes,
+            next_sequence,
+        });
+        self.end_segment(assembly, next_sequence)?;
+        Ok(Tailored {
+            next_sequence,
+            writable: None,
+        })
+    }
+
+    /// Keeps torn bytes for whoever wants to look at them.
+    fn put_tail_aside(
+        &self,
+        segment: &segment_file::SegmentFile,
+        from: u64,
+        to: u64,
+    ) -> io::Result<()> {
+        let count = to.saturating_sub(from).min(ASIDE_BYTES_MAX);
+        if count == 0 {
+            return Ok(());
+        }
+        let mut bytes = vec![0; count as usize];
+        segment.file.read_exact_at(&mut bytes, from)?;
+        let name = format!("{:010}.tail-{from}.aside", segment.header.number);
+        let path = self.folder.join(name);
+        match self.file_system.open(&path, Access::Create) {
+            Ok(file) => {
+                file.write_all_at(&bytes, 0)?;
+                file.sync()
+            }
+            // A crash came between putting aside and wiping out.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Nothing more goes into the last segment: it is sealed, and answers for everything below `next_sequence`.
+    fn end_segment(&self, assembly: &mut Assembly, next_sequence: u64) -> io::Result<()> {
+        let names = assembly.names();
+        let Some(segment) = assembly.index.segments.last_mut() else {
+            return Ok(());
+        };
+        let index = Arc::get_mut(&mut segment.index).expect("nobody else has it yet");
+        index.last_sequence = next_sequence - 1;
+        segment.closed = true;
+        let contents = Contents {
+            index: &segment.index,
+            dead: &segment.dead,
+            names: &names,
+        };
+        let footer = sealing::footer(&contents, segment.file.header.extra_bytes());
+        let file = &segment.file.file;
+        let end = footer.index.end;
+        if file.len()? > end {
+            write_zeros(&**file, end, file.len()?)?;
+        }
+        sealing::seal(&segment.file, &footer)?;
+        segment.sealed = true;
+        Ok(())
+    }
+}

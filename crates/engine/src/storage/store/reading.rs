@@ -1,0 +1,245 @@
+//! Reading what is committed: one message, many in order, and the questions the index answers.
+//!
+//! Places are looked up under the index's lock, bytes are read without it. A message that turns out to be damaged is taken out of the index and
+//! reported, once.
+
+use std::io;
+use std::sync::Arc;
+
+use super::Store;
+use crate::storage::finding::Finding;
+use crate::storage::message::{Message, StoreError, StoreResult};
+use crate::storage::record::Record;
+use crate::storage::removal::Removal;
+use crate::storage::segment_file::{Found, SegmentFile};
+use crate::storage::segment_index::Extent;
+
+/// Read at once when messages are read in order.
+const CHUNK_BYTES: u64 = 512 * 1024;
+
+/// Messages looked up at once when they are read in order.
+const CHUNK_MESSAGES: usize = 8192;
+
+/// Neighbouring messages in one segment.
+struct Chunk {
+    file: Arc<SegmentFile>,
+    messages: Vec<(u64, Extent)>,
+}
+
+impl Store {
+    /// The message of a sequence; `None` if there is none.
+    pub fn read(&self, sequence: u64) -> StoreResult<Option<Message>> {
+        let Some((file, extent)) = self.place_of(sequence) else {
+            return Ok(None);
+        };
+        let mut buffer = Vec::with_capacity(extent.length);
+        match file
+            .read(sequence, extent, &mut buffer)
+            .map_err(read_error)?
+        {
+            Found::Message(record) => {
+                let body = record.subject.len() + record.headers.len() + record.payload.len();
+                let message = Message {
+                    sequence,
+                    time_ns: record.time_ns,
+                    expires_ns: record.expires_ns,
+                    subject_start: extent.length - body,
+                    subject_len: record.subject.len(),
+                    headers_len: record.headers.len(),
+                    bytes: Vec::new(),
+                };
+                Ok(Some(Message {
+                    bytes: buffer,
+                    ..message
+                }))
+            }
+            Found::Erased => Ok(None),
+            Found::Damaged => self.report_damaged(sequence, &file, extent),
+        }
+    }
+
+    fn place_of(&self, sequence: u64) -> Option<(Arc<SegmentFile>, Extent)> {
+        let index = self.index.read();
+        let (at, rank) = index.locate(sequence)?;
+        let segment = &index.segments[at];
+        let extent = segment.index.extent(rank)?;
+        Some((Arc::clone(&segment.file), extent))
+    }
+
+    fn report_damaged<T>(
+        &self,
+        sequence: u64,
+        file: &SegmentFile,
+        extent: Extent,
+    ) -> StoreResult<Option<T>> {
+        // It may have been erased, or its segment rewritten, since its place was looked up.
+        let same = self
+            .place_of(sequence)
+            .is_some_and(|(now, place)| now.path == file.path && place == extent);
+        if !same || !self.index.write().lose(sequence) {
+            return Ok(None);
+        }
+        self.found(Finding::Damaged {
+            path: file.path.clone(),
+            position: extent.position,
+            bytes: extent.length as u64,
+        });
+        let range = Removal {
+            first: sequence,
+            last: sequence,
+            erase: false,
+        };
+        self.found(Finding::Lost { range });
+        Err(StoreError::Damaged { sequence })
+    }
+
+    /// Calls `visit` with the messages from `sequence` on, in order, until it returns false or there are no more. Damaged ones are passed over.
+    pub fn scan(
+        &self,
+        sequence: u64,
+        mut visit: impl FnMut(&Record<'_>) -> bool,
+    ) -> StoreResult<()> {
+        let mut next = sequence;
+        let mut buffer = Vec::new();
+        while let Some(chunk) = self.chunk(next) {
+            let first = chunk.messages[0].1.position;
+            let (last_sequence, last) = chunk.messages[chunk.messages.len() - 1];
+            buffer.resize((last.position - first) as usize + last.length, 0);
+            let whole = match chunk.file.file.read_exact_at(&mut buffer, first) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+                other => other.map(|()| true).map_err(read_error)?,
+            };
+            for (sequence, extent) in &chunk.messages {
+                let start = (extent.position - first) as usize;
+                let bytes = &buffer[start..start + extent.length];
+                let found = match whole {
+                    true => chunk.file.decode(*sequence, extent.position, bytes),
+                    false => Found::Damaged,
+                };
+                match found {
+                    Found::Message(record) => {
+                        if !visit(&record) {
+                            return Ok(());
+                        }
+                    }
+                    Found::Erased => {}
+                    // Read once more by itself, which reports it.
+                    Found::Damaged => match self.read(*sequence) {
+                        Ok(_) | Err(StoreError::Damaged { .. }) => {}
+                        Err(error) => return Err(error),
+                    },
+                }
+            }
+            next = last_sequence + 1;
+        }
+        Ok(())
+    }
+
+    /// The next messages that can be read with one call.
+    fn chunk(&self, sequence: u64) -> Option<Chunk> {
+        let index = self.index.read();
+        let first = index.next_live(sequence)?;
+        let (at, rank) = index.locate(first)?;
+        let segment = &index.segments[at];
+        let start = segment.index.extent(rank)?.position;
+        let mut messages = Vec::new();
+        let mut next = Some(rank);
+        while let Some(rank) = next.filter(|_| messages.len() < CHUNK_MESSAGES) {
+            let extent = segment.index.extent(rank)?;
+            let bytes = extent.position + extent.length as u64 - start;
+            if bytes > CHUNK_BYTES && !messages.is_empty() {
+                break;
+            }
+            messages.push((segment.index.sequence(rank), extent));
+            next = segment.next_live(rank + 1);
+        }
+        Some(Chunk {
+            file: Arc::clone(&segment.file),
+            messages,
+        })
+    }
+
+    /// The first message from `sequence` on whose subject matches.
+    pub fn next_match(&self, filter: &[u8], sequence: u64) -> Option<u64> {
+        let index = self.index.read();
+        index.next_match(&index.matching(filter), sequence)
+    }
+
+    /// How many messages from `sequence` on match.
+    pub fn count_matches(&self, filter: &[u8], sequence: u64) -> u64 {
+        let index = self.index.read();
+        index.count_matches(&index.matching(filter), sequence)
+    }
+
+    /// The last message that matches.
+    pub fn last_match(&self, filter: &[u8]) -> Option<u64> {
+        let index = self.index.read();
+        index.last_match(&index.matching(filter))
+    }
+
+    /// The last message of every subject that matches, in the order of sequences.
+    pub fn last_of_each(&self, filter: &[u8]) -> Vec<u64> {
+        let index = self.index.read();
+        let mut sequences = Vec::new();
+        index.subjects.for_each_match(filter, |id| {
+            sequences.push(index.subjects.summary(id).last);
+        });
+        sequences.sort_unstable();
+        sequences
+    }
+
+    /// Subjects that match, with their numbers of messages.
+    pub fn subject_counts(&self, filter: &[u8]) -> Vec<(Vec<u8>, u64)> {
+        let index = self.index.read();
+        let mut counts = Vec::new();
+        index.subjects.for_each_match(filter, |id| {
+            let name = index.subjects.name(id).to_vec();
+            counts.push((name, index.subjects.summary(id).count));
+        });
+        counts
+    }
+
+    /// The first message not older than this; one above the last sequence if all are.
+    pub fn sequence_at(&self, time_ns: i64) -> StoreResult<u64> {
+        let (mut low, mut high) = {
+            let index = self.index.read();
+            let newer = index
+                .segments
+                .partition_point(|segment| segment.index.last_time_ns < time_ns);
+            let Some(segment) = index.segments.get(newer) else {
+                return Ok(index.last_sequence + 1);
+            };
+            // The first one not older is in here or, if it was removed, further on.
+            (segment.index.base_sequence, index.last_sequence + 1)
+        };
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let live = self.index.read().next_live(middle);
+            let Some(live) = live.filter(|live| *live < high) else {
+                high = middle;
+                continue;
+            };
+            match self.time_of(live)? {
+                Some(time) if time < time_ns => low = live + 1,
+                Some(_) => high = middle,
+                // It was removed in the meantime.
+                None => {}
+            }
+        }
+        let index = self.index.read();
+        Ok(index.next_live(low).unwrap_or(index.last_sequence + 1))
+    }
+
+    /// When a message was stored; `None` if there is none.
+    pub(super) fn time_of(&self, sequence: u64) -> StoreResult<Option<i64>> {
+        match self.read(sequence) {
+            Ok(message) => Ok(message.map(|message| message.time_ns)),
+            Err(StoreError::Damaged { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+pub(super) fn read_error(error: io::Error) -> StoreError {
+    StoreError::Read(Arc::new(error))
+}

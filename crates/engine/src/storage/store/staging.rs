@@ -1,0 +1,278 @@
+//! What waits for the next commit: messages and removals, already as bytes and in their places.
+//!
+//! Invariant: the bytes of a part are exactly what will stand in its segment from `start` on.
+
+use std::collections::HashSet;
+
+use super::StoreOptions;
+use crate::storage::message::{Appended, Committed, NewMessage, StoreError, StoreResult, Ticket};
+use crate::storage::record::{self, Kind, Record, SUBJECT_BYTES_MAX};
+use crate::storage::removal::{self, Removal, RANGES_MAX};
+use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
+use crate::storage::segment_index::Placed;
+
+/// Waiting bytes from which on no more is taken: the disk is slower than the publishers.
+pub const STAGED_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A segment never spans more sequences, so that their distances fit into 32 bits.
+const SEQUENCE_SPAN_MAX: u64 = 1 << 31;
+
+/// Records longer than this would not fit into a segment's index.
+const RECORD_BYTES_MAX: usize = 1 << 29;
+
+/// Buffers larger than this are not kept for the next batch.
+const BUFFER_BYTES_KEPT_MAX: usize = 16 * 1024 * 1024;
+
+pub struct StagedMessage {
+    pub placed: Placed,
+    /// Where its subject ends in the part's `names`; it begins where the one before it ends.
+    pub name_end: usize,
+}
+
+/// What goes into one segment.
+pub struct Part {
+    pub header: SegmentHeader,
+    /// The segment begins with this part.
+    pub opens: bool,
+    pub start: u64,
+    pub bytes: Vec<u8>,
+    pub names: Vec<u8>,
+    pub messages: Vec<StagedMessage>,
+    /// Where records that are no messages begin and end.
+    pub others: Vec<(u64, u64)>,
+}
+
+impl Part {
+    fn new(header: SegmentHeader, opens: bool, start: u64) -> Self {
+        Self {
+            header,
+            opens,
+            start,
+            bytes: Vec::new(),
+            names: Vec::new(),
+            messages: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    pub fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+pub struct Batch {
+    pub parts: Vec<Part>,
+    /// As they were asked for, and durable with this batch; each with the number of messages of the batch that come before it.
+    pub removals: Vec<(usize, Removal)>,
+    /// Known already, and only to be remembered.
+    pub lazy_removals: Vec<Removal>,
+    pub last_ticket: Ticket,
+    pub last_sequence: u64,
+}
+
+pub struct Staging {
+    next_ticket: u64,
+    pub next_sequence: u64,
+    /// The segment the next record goes to, and where.
+    header: SegmentHeader,
+    position: u64,
+    opens: bool,
+    parts: Vec<Part>,
+    staged_bytes: usize,
+    staged_messages: usize,
+    removals: Vec<(usize, Removal)>,
+    lazy_removals: Vec<Removal>,
+    /// Messages whose removal waits, so that it is counted once.
+    pub leaving: HashSet<u64>,
+    spare: Option<Part>,
+}
+
+impl Staging {
+    pub fn new(header: SegmentHeader, opens: bool, position: u64, next_sequence: u64) -> Self {
+        Self {
+            next_ticket: 1,
+            next_sequence,
+            header,
+            position,
+            opens,
+            parts: Vec::new(),
+            staged_bytes: 0,
+            staged_messages: 0,
+            removals: Vec::new(),
+            lazy_removals: Vec::new(),
+            leaving: HashSet::new(),
+            spare: None,
+        }
+    }
+
+    pub fn append(
+        &mut self,
+        message: &NewMessage<'_>,
+        options: &StoreOptions,
+    ) -> StoreResult<Appended> {
+        let record = Record {
+            kind: Kind::Message,
+            encrypted: false,
+            sequence: self.next_sequence,
+            time_ns: message.time_ns,
+            expires_ns: message.expires_ns,
+            link: None,
+            subject: message.subject,
+            headers: message.headers,
+            payload: message.payload,
+        };
+        let length = record.length();
+        if message.subject.len() > SUBJECT_BYTES_MAX || length > RECORD_BYTES_MAX {
+            return Err(StoreError::TooLarge);
+        }
+        if self.staged_bytes > 0 && self.staged_bytes + length > STAGED_BYTES_MAX {
+            return Err(StoreError::Behind);
+        }
+        self.make_room(record::padded(length), options.segment_bytes);
+        let position = self.position;
+        let part = self.part();
+        record.encode(&mut part.bytes, part.header.binding(), position);
+        part.names.extend_from_slice(message.subject);
+        part.messages.push(StagedMessage {
+            placed: Placed {
+                sequence: record.sequence,
+                position,
+                length,
+                time_ns: message.time_ns,
+                expires_ns: message.expires_ns,
+            },
+            name_end: part.names.len(),
+        });
+        self.position += record::padded(length) as u64;
+        self.staged_bytes += record::padded(length);
+        self.staged_messages += 1;
+        self.next_sequence += 1;
+        Ok(Appended {
+            sequence: record.sequence,
+            ticket: self.ticket(),
+        })
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket - 1)
+    }
+
+    /// Begins the next segment if the current one is full.
+    fn make_room(&mut self, bytes: usize, segment_bytes: u64) {
+        let is_empty = self.position == RECORDS_START;
+        let full = self.position + bytes as u64 > segment_bytes && !is_empty;
+        let spans = self.next_sequence - self.header.base_sequence >= SEQUENCE_SPAN_MAX;
+        if full || spans {
+            self.roll();
+        }
+    }
+
+    /// The next record begins a new segment.
+    pub fn roll(&mut self) {
+        self.header = SegmentHeader {
+            identity: super::opening::random_identity(),
+            number: self.header.number + 1,
+            base_sequence: self.next_sequence,
+            ..self.header
+        };
+        self.position = RECORDS_START;
+        self.opens = true;
+    }
+
+    /// The part the next record goes into.
+    fn part(&mut self) -> &mut Part {
+        if self.opens || self.parts.is_empty() {
+            let mut part = Part::new(self.header, self.opens, self.position);
+            if let Some(spare) = self.spare.take() {
+                part.bytes = spare.bytes;
+                part.names = spare.names;
+                part.messages = spare.messages;
+            }
+            self.parts.push(part);
+            self.opens = false;
+        }
+        self.parts.last_mut().expect("there is one now")
+    }
+
+    /// Stages a removal; the caller has seen that the messages are there.
+    pub fn remove(&mut self, removal: Removal) -> Ticket {
+        self.removals.push((self.staged_messages, removal));
+        self.ticket()
+    }
+
+    /// Stages the memory of removals that have taken effect already, because the limits of the stream would ask for them again.
+    pub fn remove_lazily(&mut self, removals: Vec<Removal>) {
+        for removal in removals {
+            removal::push(&mut self.lazy_removals, removal);
+        }
+    }
+
+    /// Everything staged, to be written now; `None` if there is nothing that anybody waits for. With `lazy`, what nobody waits for is written too.
+    pub fn take(&mut self, committed: Committed, lazy: bool) -> Option<Batch> {
+        let lazy_min = if lazy { 1 } else { RANGES_MAX };
+        let enough_lazy = self.lazy_removals.len() >= lazy_min;
+        if self.parts.is_empty() && self.removals.is_empty() && !enough_lazy {
+            return None;
+        }
+        let removals = std::mem::take(&mut self.removals);
+        let lazy_removals = std::mem::take(&mut self.lazy_removals);
+        let mut asked = Vec::new();
+        for (_, removal) in &removals {
+            removal::push(&mut asked, *removal);
+        }
+        self.remember(&asked);
+        self.remember(&lazy_removals);
+        self.leaving.clear();
+        self.staged_bytes = 0;
+        self.staged_messages = 0;
+        Some(Batch {
+            parts: std::mem::take(&mut self.parts),
+            removals,
+            lazy_removals,
+            last_ticket: Ticket(self.next_ticket - 1),
+            last_sequence: committed.last_sequence.max(self.next_sequence - 1),
+        })
+    }
+
+    /// Writes down which messages are removed, twice, so that one damaged record cannot bring them back.
+    fn remember(&mut self, removals: &[Removal]) {
+        for some in removals.chunks(RANGES_MAX) {
+            let mut payload = Vec::new();
+            removal::encode(some, &mut payload);
+            for _ in 0..2 {
+                let position = self.position;
+                let part = self.part();
+                let binding = part.header.binding();
+                let record = Record::removed(binding.base_sequence, &payload);
+                record.encode(&mut part.bytes, binding, position);
+                let end = position + record.stored_bytes() as u64;
+                part.others.push((position, end));
+                self.position = end;
+            }
+        }
+    }
+
+    /// Takes the buffers of a batch back, for the next one.
+    pub fn give_back(&mut self, batch: Batch) {
+        let Some(mut part) = batch.parts.into_iter().next_back() else {
+            return;
+        };
+        if part.bytes.capacity() <= BUFFER_BYTES_KEPT_MAX {
+            part.bytes.clear();
+            part.names.clear();
+            part.messages.clear();
+            self.spare = Some(part);
+        }
+    }
+
+    /// Forgets everything staged: the next record goes where the last commit ended.
+    pub fn reset(&mut self, header: SegmentHeader, opens: bool, position: u64, next_sequence: u64) {
+        *self = Self {
+            next_ticket: self.next_ticket,
+            // What was only to be remembered is remembered with the next batch.
+            lazy_removals: std::mem::take(&mut self.lazy_removals),
+            ..Self::new(header, opens, position, next_sequence)
+        };
+    }
+}

@@ -1,0 +1,365 @@
+//! Making a batch durable: one write per segment, one sync, and only then its effect.
+//!
+//! The end of a segment is always followed by zeros that are part of the file (`SLACK_BYTES`), so that a file which was cut off is recognised, and
+//! so that a removal finds room on a full disk. Invariant: bytes behind `Active::end` are zeros; a failed batch is wiped out before another
+//! is written in its place, because records of it that are whole would be taken for messages later.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::staging::{Batch, Part};
+use super::{Status, Store};
+use crate::storage::anchor::{Anchor, Closed, Kept, RESERVE_STEP};
+use crate::storage::file_system::{Access, File, FileSystem};
+use crate::storage::index::{MessageIndex, Segment};
+use crate::storage::message::{Committed, StoreError, StoreResult};
+use crate::storage::removal::Removal;
+use crate::storage::segment_file::{self, SegmentFile};
+use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
+use crate::storage::segment_index::SegmentIndex;
+
+/// Zeros that follow the last record. Removals may use them when the disk is full.
+pub const SLACK_BYTES: u64 = 16 * 1024;
+
+/// Fewer zeros than this behind the last record: the file was cut off.
+pub const SLACK_BYTES_MIN: u64 = 64;
+
+/// Files grow in such steps.
+const BLOCK_BYTES: u64 = 4096;
+
+/// How far ahead zeros are written where batches are small; a quarter of what is there, within these bounds.
+const FILL_BYTES_MIN: u64 = 64 * 1024;
+const FILL_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Batches from this size on are written once, not twice: growing costs them less than filling.
+const FILL_BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// How often a full disk is tried again.
+const FULL_RETRY: Duration = Duration::from_millis(100);
+
+static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
+
+/// The segment that is written to.
+#[derive(Clone)]
+pub struct Active {
+    pub file: Arc<SegmentFile>,
+    /// Behind the last record.
+    pub end: u64,
+    /// The length of the file: zeros up to here.
+    pub filled: u64,
+}
+
+pub struct Writer {
+    pub active: Active,
+    pub committed: Committed,
+    /// Segments that the batch being written has begun.
+    pub opened: Vec<Arc<SegmentFile>>,
+    pub anchor: Kept,
+    /// Written to, but not synced.
+    unsynced: Vec<Arc<SegmentFile>>,
+}
+
+impl Writer {
+    pub fn new(active: Active, committed: Committed, anchor: Kept) -> Self {
+        Self {
+            active,
+            committed,
+            opened: Vec::new(),
+            anchor,
+            unsynced: Vec::new(),
+        }
+    }
+
+    /// Writes a batch and makes it durable.
+    pub fn write(&mut self, store: &Store, batch: &Batch) -> io::Result<()> {
+        self.reserve(store, batch.last_sequence)?;
+        for part in &batch.parts {
+            if part.opens {
+                // A segment that exists answers for all sequences from its base on, so those before it must be safe.
+                self.sync()?;
+                self.open(store, &part.header)?;
+            }
+            self.write_part(store, part)?;
+            self.unsynced.push(Arc::clone(&self.active.file));
+        }
+        if store.options.sync_commits {
+            self.sync()?;
+        } else {
+            self.unsynced.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        }
+        Ok(())
+    }
+
+    pub fn sync(&mut self) -> io::Result<()> {
+        for segment in &self.unsynced {
+            segment.file.sync()?;
+        }
+        self.unsynced.clear();
+        Ok(())
+    }
+
+    /// Sees to it that the sequences of a batch can never be given again, and that the store counts as in use.
+    fn reserve(&mut self, store: &Store, last_sequence: u64) -> io::Result<()> {
+        let mut anchor = self.anchor.anchor;
+        let in_use = anchor.closed.is_none();
+        if in_use && last_sequence < anchor.reserved_sequence {
+            return Ok(());
+        }
+        anchor.closed = None;
+        if last_sequence >= anchor.reserved_sequence {
+            anchor.reserved_sequence = last_sequence + RESERVE_STEP;
+        }
+        anchor.last_number = anchor.last_number.max(self.active.file.header.number);
+        self.replace_anchor(store, anchor)
+    }
+
+    fn replace_anchor(&mut self, store: &Store, anchor: Anchor) -> io::Result<()> {
+        let mut kept = Kept {
+            anchor,
+            ..self.anchor
+        };
+        kept.write(&*store.file_system, &store.folder)?;
+        self.anchor = kept;
+        Ok(())
+    }
+
+    /// Notes the number of the segment written to, once a batch has gone into it.
+    pub fn note_number(&mut self, store: &Store) -> io::Result<()> {
+        let number = self.active.file.header.number;
+        if number <= self.anchor.anchor.last_number {
+            return Ok(());
+        }
+        let anchor = Anchor {
+            last_number: number,
+            ..self.anchor.anchor
+        };
+        self.replace_anchor(store, anchor)
+    }
+
+    fn open(&mut self, store: &Store, header: &SegmentHeader) -> io::Result<()> {
+        let file = create(&*store.file_system, &store.folder, header)?;
+        self.active = Active {
+            file,
+            end: RECORDS_START,
+            filled: RECORDS_START + SLACK_BYTES,
+        };
+        self.opened.push(Arc::clone(&self.active.file));
+        Ok(())
+    }
+
+    fn write_part(&mut self, store: &Store, part: &Part) -> io::Result<()> {
+        let active = &mut self.active;
+        let file = &active.file.file;
+        let end = part.end();
+        let only_removals = part.messages.is_empty() && !part.opens;
+        let enough = if only_removals {
+            SLACK_BYTES_MIN
+        } else {
+            SLACK_BYTES
+        };
+        file.write_all_at(&part.bytes, part.start)?;
+        if end + enough > active.filled {
+            let mut filled = end + SLACK_BYTES;
+            if store.options.fill_ahead && part.bytes.len() < FILL_BATCH_BYTES_MAX {
+                filled += (end / 4).clamp(FILL_BYTES_MIN, FILL_BYTES_MAX);
+            }
+            let filled = filled.next_multiple_of(BLOCK_BYTES);
+            write_zeros(&**file, end.max(active.filled), filled)?;
+            active.filled = filled;
+        }
+        active.end = end;
+        Ok(())
+    }
+
+    /// Wipes out what a failed batch may have left behind.
+    fn undo(&mut self, store: &Store, before: Active) -> io::Result<()> {
+        self.unsynced.clear();
+        let began = !self.opened.is_empty();
+        for segment in self.opened.drain(..) {
+            store.file_system.remove_file(&segment.path)?;
+        }
+        if began {
+            store.file_system.sync_folder(&store.folder)?;
+        }
+        let file = &before.file.file;
+        if file.len()? > before.filled {
+            file.set_len(before.filled)?;
+        }
+        write_zeros(&**file, before.end, before.filled)?;
+        file.sync()?;
+        self.active = before;
+        Ok(())
+    }
+
+    /// Writes down that the store ends here, in good order.
+    pub fn close(&mut self, store: &Store) -> io::Result<()> {
+        self.sync()?;
+        let anchor = Anchor {
+            last_number: self.active.file.header.number,
+            closed: Some(Closed {
+                last_sequence: self.committed.last_sequence,
+                number: self.active.file.header.number,
+                end: self.active.end,
+            }),
+            ..self.anchor.anchor
+        };
+        self.replace_anchor(store, anchor)
+    }
+}
+
+/// Makes the file of a new segment; the caller syncs it with what it writes to it.
+pub fn create(
+    file_system: &dyn FileSystem,
+    folder: &Path,
+    header: &SegmentHeader,
+) -> io::Result<Arc<SegmentFile>> {
+    let path = segment_file::path(folder, header.number);
+    let file = file_system.open(&path, Access::Create)?;
+    let made = header
+        .write(&*file)
+        .and_then(|()| write_zeros(&*file, RECORDS_START, RECORDS_START + SLACK_BYTES))
+        .and_then(|()| file_system.sync_folder(folder));
+    if let Err(error) = made {
+        // It must not be there when the number is used again.
+        file_system.remove_file(&path)?;
+        return Err(error);
+    }
+    Ok(Arc::new(SegmentFile {
+        header: *header,
+        path,
+        file,
+    }))
+}
+
+pub fn write_zeros(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+    let mut at = from;
+    while at < to {
+        let count = (to - at).min(ZEROS.len() as u64);
+        file.write_all_at(&ZEROS[..count as usize], at)?;
+        at += count;
+    }
+    Ok(())
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+}
+
+impl Store {
+    pub(super) fn check_writable(&self) -> StoreResult<()> {
+        match &mut *self.status.lock() {
+            Status::Writable => Ok(()),
+            Status::Full { tried } if tried.elapsed() >= FULL_RETRY => {
+                *tried = Instant::now();
+                Ok(())
+            }
+            Status::Full { .. } => Err(StoreError::Full),
+            Status::ReadOnly(cause) => Err(StoreError::ReadOnly(Arc::clone(cause))),
+        }
+    }
+
+    /// Removals are taken on a full disk too: they are what makes room.
+    pub(super) fn check_removable(&self) -> StoreResult<()> {
+        match &*self.status.lock() {
+            Status::ReadOnly(cause) => Err(StoreError::ReadOnly(Arc::clone(cause))),
+            Status::Writable | Status::Full { .. } => Ok(()),
+        }
+    }
+
+    /// A batch could not be written: nothing of it remains, and nothing of what was staged behind it.
+    pub(super) fn refuse(
+        &self,
+        writer: &mut Writer,
+        batch: &Batch,
+        before: Active,
+        error: io::Error,
+    ) -> StoreError {
+        let undone = if is_full(&error) {
+            writer.undo(self, before)
+        } else {
+            Err(error)
+        };
+        let error = match undone {
+            Ok(()) => {
+                let mut status = self.status.lock();
+                if matches!(*status, Status::Writable) {
+                    *status = Status::Full {
+                        tried: Instant::now(),
+                    };
+                }
+                StoreError::Full
+            }
+            Err(error) => self.become_read_only(error),
+        };
+        let mut staging = self.staging.lock();
+        staging.remove_lazily(batch.lazy_removals.clone());
+        staging.reset(
+            writer.active.file.header,
+            false,
+            writer.active.end,
+            writer.committed.last_sequence + 1,
+        );
+        error
+    }
+
+    /// Lets a durable batch take effect. Returns what the limits of the stream removed in return.
+    pub(super) fn apply(
+        &self,
+        batch: &Batch,
+        opened: impl Iterator<Item = Arc<SegmentFile>>,
+    ) -> Vec<Removal> {
+        let limits = *self.limits.lock();
+        let mut lazy = Vec::new();
+        let mut index = self.index.write();
+        let mut opened = opened;
+        let mut removals = batch.removals.iter().peekable();
+        let mut applied = 0;
+        for part in &batch.parts {
+            if part.opens {
+                let file = opened.next().expect("every segment begun has its file");
+                begin_segment(&mut index, file);
+            }
+            let mut name_start = 0;
+            for message in &part.messages {
+                while let Some((_, removal)) = removals.next_if(|(before, _)| *before <= applied) {
+                    index.remove_range(*removal);
+                }
+                applied += 1;
+                let name = &part.names[name_start..message.name_end];
+                name_start = message.name_end;
+                let id = index.add(&message.placed, name);
+                if let Some(most) = limits.per_subject_max {
+                    index.trim_subject(id, most, &mut lazy);
+                }
+            }
+            let segment = index.segments.last_mut().expect("there is always one");
+            let open = Arc::get_mut(&mut segment.index).expect("nobody shares an open segment");
+            for (position, end) in &part.others {
+                open.add_other(*position, *end);
+            }
+        }
+        let segment = index.segments.last_mut().expect("there is always one");
+        let open = Arc::get_mut(&mut segment.index).expect("nobody shares an open segment");
+        let asked = batch.removals.iter().map(|(_, removal)| *removal);
+        open.removals.extend(asked);
+        open.removals.extend_from_slice(&batch.lazy_removals);
+        for (_, removal) in removals {
+            index.remove_range(*removal);
+        }
+        index.trim(&limits, &mut lazy);
+        lazy
+    }
+}
+
+fn begin_segment(index: &mut MessageIndex, file: Arc<SegmentFile>) {
+    let base_sequence = file.header.base_sequence;
+    if let Some(previous) = index.segments.last_mut() {
+        previous.closed = true;
+        let closed = Arc::get_mut(&mut previous.index).expect("nobody shares an open segment");
+        closed.last_sequence = base_sequence - 1;
+    }
+    let open = SegmentIndex::new(base_sequence, RECORDS_START, index.last_time_ns);
+    index.segments.push(Segment::new(file, open, false));
+}
