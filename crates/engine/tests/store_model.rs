@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jetlake_engine::routing::subject;
+use jetlake_engine::storage::encryption::MasterKey;
 use jetlake_engine::storage::message::{Limits, NewMessage, Purge};
 use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
@@ -91,19 +92,26 @@ impl Twin {
     }
 }
 
-fn options(limits: Limits) -> StoreOptions {
-    StoreOptions {
-        segment_bytes: 4096 + 700,
-        limits,
+/// What else a stream can be.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    limits: Limits,
+    chained: bool,
+    encrypted: bool,
+}
+
+fn open(disk: &SimulatedDisk, kind: Kind) -> Store {
+    let options = StoreOptions {
+        segment_bytes: 4096 + 900,
+        limits: kind.limits,
+        chained: kind.chained,
+        key: kind.encrypted.then(|| MasterKey::new(b"key")),
         ..StoreOptions::default()
-    }
+    };
+    Store::open(Arc::new(disk.clone()), Path::new(FOLDER), options).unwrap()
 }
 
-fn open(disk: &SimulatedDisk, limits: Limits) -> Store {
-    Store::open(Arc::new(disk.clone()), Path::new(FOLDER), options(limits)).unwrap()
-}
-
-fn compare(store: &Store, twin: &Twin) {
+fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
     let mut found = BTreeMap::new();
     store
         .scan(0, |record| {
@@ -177,11 +185,22 @@ fn compare(store: &Store, twin: &Twin) {
         assert_eq!(message.headers(), kept.headers);
     }
     assert_eq!(store.read(twin.last + 1).unwrap(), None);
+    if kind.chained {
+        let verification = store.verify().unwrap();
+        assert_eq!(verification.broken, None, "{verification:?}");
+    }
+    if kind.encrypted {
+        for (path, bytes) in disk.files() {
+            let open = bytes.windows(12).any(|window| window == b"xxxxxxxxxxxx");
+            assert!(!open, "{}", path.display());
+        }
+    }
 }
 
-fn run(steps: &[Step], limits: Limits) {
+fn run(steps: &[Step], kind: Kind) {
+    let limits = kind.limits;
     let mut disk = SimulatedDisk::default();
-    let mut store = open(&disk, limits);
+    let mut store = open(&disk, kind);
     let mut committed = Twin::default();
     // Everything staged behind it, applied when it is committed.
     let mut staged = committed.clone();
@@ -293,19 +312,19 @@ fn run(steps: &[Step], limits: Limits) {
             Step::Close => {
                 store.close().unwrap();
                 committed = staged.clone();
-                store = open(&disk, limits);
+                store = open(&disk, kind);
                 assert_eq!(store.take_findings(), vec![]);
             }
             Step::Kill => {
                 // What the process wrote is there; what was only staged is not.
                 disk = disk.copy();
-                store = open(&disk, limits);
+                store = open(&disk, kind);
                 assert_eq!(store.take_findings(), vec![]);
                 staged = committed.clone();
             }
             Step::PowerCut { seed } => {
                 disk = disk.after_power_cut(Survival::Random { seed: *seed });
-                store = open(&disk, limits);
+                store = open(&disk, kind);
                 staged = committed.clone();
             }
         }
@@ -313,7 +332,7 @@ fn run(steps: &[Step], limits: Limits) {
         if matches!(step, Step::Kill | Step::PowerCut { .. }) {
             store.expire(expired_ns).unwrap();
         }
-        compare(&store, &committed);
+        compare(&store, &disk, &committed, kind);
     }
 }
 
@@ -358,7 +377,9 @@ proptest! {
     fn a_store_is_always_what_its_history_says(
         steps in proptest::collection::vec(step(), 1..200),
         limits in limits(),
+        chained in any::<bool>(),
+        encrypted in any::<bool>(),
     ) {
-        run(&steps, limits);
+        run(&steps, Kind { limits, chained, encrypted });
     }
 }

@@ -11,6 +11,7 @@ use std::io;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::bytes::{Put, Reader};
+use super::encryption::SegmentKey;
 use super::file_system::File;
 use super::removal;
 use super::segment_header::SegmentHeader;
@@ -41,7 +42,12 @@ pub struct Footer {
 }
 
 /// The bytes to put at `position`, up to the end of the file.
-pub fn encode(footer: &Footer, header: &SegmentHeader, position: u64) -> Vec<u8> {
+pub fn encode(
+    footer: &Footer,
+    header: &SegmentHeader,
+    position: u64,
+    key: Option<&SegmentKey>,
+) -> Vec<u8> {
     let index = &footer.index;
     let mut out = Vec::with_capacity(index.memory_bytes() + 1024);
     out.extend_from_slice(FOOTER_MARK);
@@ -85,6 +91,9 @@ pub fn encode(footer: &Footer, header: &SegmentHeader, position: u64) -> Vec<u8>
         out.put_u32(*delta);
         out.put_u64(*expires_ns as u64);
     }
+    if let Some(key) = key {
+        key.seal_footer(position, &mut out);
+    }
     let checksum = xxh3_64_with_seed(&out, header.identity);
     out.put_u64(checksum);
 
@@ -99,7 +108,24 @@ pub fn encode(footer: &Footer, header: &SegmentHeader, position: u64) -> Vec<u8>
 }
 
 /// The footer at the end of a file, if there is a good one.
-pub fn read(file: &dyn File, header: &SegmentHeader) -> io::Result<Option<Footer>> {
+pub fn read(
+    file: &dyn File,
+    header: &SegmentHeader,
+    key: Option<&SegmentKey>,
+) -> io::Result<Option<Footer>> {
+    let Some((start, mut bytes)) = read_bytes(file, header)? else {
+        return Ok(None);
+    };
+    if let Some(key) = key {
+        if key.open_footer(start, &mut bytes).is_none() {
+            return Ok(None);
+        }
+    }
+    Ok(decode(&bytes).filter(|footer| footer.index.base_sequence == header.base_sequence))
+}
+
+/// Where the footer begins, and its bytes, encrypted if they are, if they are as they were written.
+pub fn read_bytes(file: &dyn File, header: &SegmentHeader) -> io::Result<Option<(u64, Vec<u8>)>> {
     let file_len = file.len()?;
     let Some(trailer_start) = file_len.checked_sub(TRAILER_BYTES as u64) else {
         return Ok(None);
@@ -123,7 +149,8 @@ pub fn read(file: &dyn File, header: &SegmentHeader) -> io::Result<Option<Footer
     if xxh3_64_with_seed(body, header.identity).to_le_bytes() != *checksum {
         return Ok(None);
     }
-    Ok(decode(body).filter(|footer| footer.index.base_sequence == header.base_sequence))
+    bytes.truncate(bytes.len() - 8);
+    Ok(Some((start, bytes)))
 }
 
 fn decode(bytes: &[u8]) -> Option<Footer> {

@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 
 use super::bytes::Reader;
+use super::encryption::StreamKey;
 use super::file_system::{Access, FileSystem};
 use super::footer::{self, Footer, FooterSubject};
 use super::index::counted_bytes;
-use super::record::{Kind, Record};
+use super::record::{self, Kind, Record};
 use super::removal::{self, Removal};
 use super::scan::{scan, Scan};
 use super::segment_file::SegmentFile;
@@ -19,11 +20,11 @@ use super::subject_index::SubjectIndex;
 pub enum Loading {
     Segment(Box<Loaded>),
     /// Neither copy of the header can be read.
-    HeaderLost {
-        blank: bool,
-    },
+    HeaderLost,
     /// Made by a later version of this program.
     TooNew(u32),
+    /// Encrypted, and there is no key.
+    Locked,
 }
 
 pub struct Loaded {
@@ -37,7 +38,12 @@ pub struct Loaded {
 }
 
 /// Looks at one file. Nothing is changed but a bad copy of its header, if `heal` is set.
-pub fn load(file_system: &dyn FileSystem, path: &Path, heal: bool) -> io::Result<Loading> {
+pub fn load(
+    file_system: &dyn FileSystem,
+    path: &Path,
+    heal: bool,
+    stream_key: Option<&StreamKey>,
+) -> io::Result<Loading> {
     let access = if heal { Access::Write } else { Access::Read };
     let file = file_system.open(path, access)?;
     let file_bytes = file.len()?;
@@ -45,26 +51,21 @@ pub fn load(file_system: &dyn FileSystem, path: &Path, heal: bool) -> io::Result
         HeaderState::Good(header) => (header, false),
         HeaderState::Healed(header) => (header, true),
         HeaderState::TooNew(version) => return Ok(Loading::TooNew(version)),
-        HeaderState::Lost => {
-            let mut bytes = vec![0; file_bytes as usize];
-            file.read_exact_at(&mut bytes, 0)?;
-            let blank = bytes.iter().all(|byte| *byte == 0);
-            return Ok(Loading::HeaderLost { blank });
-        }
+        HeaderState::Lost => return Ok(Loading::HeaderLost),
     };
-    let (footer, scan) = match footer::read(&*file, &header)? {
+    let file = SegmentFile::new(header, path.to_owned(), file, stream_key);
+    if header.encrypted && file.key.is_none() {
+        return Ok(Loading::Locked);
+    }
+    let (footer, scan) = match footer::read(&*file.file, &header, file.key.as_ref())? {
         Some(footer) => (footer, None),
         None => {
-            let (footer, scan) = read_records(&*file, &header, file_bytes)?;
+            let (footer, scan) = read_records(&file, file_bytes)?;
             (footer, Some(scan))
         }
     };
     Ok(Loading::Segment(Box::new(Loaded {
-        file: SegmentFile {
-            header,
-            path: path.to_owned(),
-            file,
-        },
+        file,
         footer,
         file_bytes,
         header_healed,
@@ -73,16 +74,26 @@ pub fn load(file_system: &dyn FileSystem, path: &Path, heal: bool) -> io::Result
 }
 
 /// Makes from the records what the footer would say.
-pub fn read_records(
-    file: &dyn super::file_system::File,
-    header: &SegmentHeader,
-    file_bytes: u64,
-) -> io::Result<(Footer, Scan)> {
+pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, Scan)> {
+    let header = &file.header;
+    let binding = header.binding();
+    let mut plain = Vec::new();
     let mut index = SegmentIndex::new(header.base_sequence, RECORDS_START, 0);
     let mut names = SubjectIndex::default();
     let mut subjects: Vec<FooterSubject> = Vec::new();
-    let found = |record: Record<'_>, position: u64| {
-        let length = record.length();
+    let found = |record: Record<'_>, position: u64, bytes: &[u8]| {
+        let length = bytes.len();
+        let end = position + record::padded(length) as u64;
+        let mut record = record;
+        if let (true, Some(key)) = (record.encrypted, &file.key) {
+            plain.clear();
+            plain.extend_from_slice(bytes);
+            match record::open(&mut plain, binding, position, key) {
+                Some(opened) => record = opened,
+                // Intact, but not written with this key.
+                None => return index.add_other(position, end),
+            }
+        }
         match record.kind {
             // A record out of order cannot have been written so.
             Kind::Message if index.rank_from(record.sequence) == index.rank_count() => {
@@ -108,26 +119,26 @@ pub fn read_records(
                 };
                 index.add(&placed, id);
             }
-            Kind::Message => index.add_other(position, position + record.stored_bytes() as u64),
+            Kind::Message => index.add_other(position, end),
             Kind::Erased => {
                 let removal = Removal {
                     first: record.sequence,
                     last: record.sequence,
                     erase: false,
                 };
-                index.add_other(position, position + record.stored_bytes() as u64);
+                index.add_other(position, end);
                 index.last_sequence = index.last_sequence.max(record.sequence);
                 removal::push(&mut index.removals, removal);
             }
             Kind::Removed => {
-                index.add_other(position, position + record.stored_bytes() as u64);
+                index.add_other(position, end);
                 if let Some(removals) = removal::decode(&mut Reader::new(record.payload)) {
                     index.removals.extend(removals);
                 }
             }
         }
     };
-    let scan = scan(file, header.binding(), file_bytes, found)?;
+    let scan = scan(&*file.file, binding, file_bytes, found)?;
     // A message ends where damage begins.
     for hole in &scan.holes {
         index.others.push(hole.start as u32);

@@ -5,12 +5,15 @@
 //!   `segment_header` in front, `footer` behind when it is sealed, `segment_index` what is known of it in memory.
 //! - `index` is everything committed, `subject_index` its subjects, `lookup` the questions it answers.
 //! - `scan` reads records over damage, `loading` finds out what a file holds, `finding` says what was wrong.
+//! - `encryption` and `chain` are what a stream can have besides: a key, and links from each message to the one before it.
 //! - `twin_file` is a small file kept twice; `anchor` is the one every store has.
-//! - `file_system` is every call to a disk; `simulated` a disk in memory that forgets, tears and fails, for tests.
+//! - `work_pool` is the threads that commit and clean up for many streams.
+//! - `file_system` is every call to a disk; `memory` a disk in memory, for streams that need no other; `simulated` a disk in memory that forgets, tears and fails, for tests.
 
 pub mod anchor;
 pub mod bits;
 pub mod bytes;
+pub mod chain;
 pub mod encryption;
 pub mod file_system;
 pub mod finding;
@@ -18,6 +21,7 @@ pub mod footer;
 pub mod index;
 pub mod loading;
 pub mod lookup;
+pub mod memory;
 pub mod message;
 pub mod postings;
 pub mod record;
@@ -31,3 +35,4 @@ pub mod simulated;
 pub mod store;
 pub mod subject_index;
 pub mod twin_file;
+pub mod work_pool;

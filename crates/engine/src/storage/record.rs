@@ -11,8 +11,8 @@
 //! 20      8     time, nanoseconds since 1970
 //! 28      4     length of the headers, if it has headers
 //!         8     when it expires, nanoseconds since 1970, if it does
-//!        32     link to the message before it, if it is chained
-//!         …     subject, headers, payload
+//!        32     its link in the chain, if it is chained
+//!         …     subject, headers, payload; if it is encrypted, their ciphertext and its tag
 //! ```
 //! All numbers are little-endian. Records begin at multiples of 4 bytes; the padding is zero and not covered by `length`.
 //!
@@ -21,6 +21,8 @@
 //! Invariant: `decode` returns a record only if every one of its bits is as it was written, at this place.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::encryption::{SegmentKey, TAG_BYTES};
 
 pub const HEAD_BYTES: usize = 28;
 pub const ALIGNMENT: usize = 4;
@@ -69,7 +71,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     pub kind: Kind,
-    /// Subject, headers and payload are one ciphertext, held in `payload`; their lengths are those of the plain text.
+    /// Subject, headers and payload are one ciphertext, held in `payload`, until `open` has been called.
     pub encrypted: bool,
     pub sequence: u64,
     pub time_ns: i64,
@@ -141,6 +143,7 @@ impl<'a> Record<'a> {
             + self.subject.len()
             + self.headers.len()
             + self.payload.len()
+            + if self.encrypted { TAG_BYTES } else { 0 }
     }
 
     /// Bytes the record takes, padding included.
@@ -148,8 +151,14 @@ impl<'a> Record<'a> {
         padded(self.length())
     }
 
-    /// Appends the record as it will stand at `position` of its segment.
-    pub fn encode(&self, out: &mut Vec<u8>, binding: Binding, position: u64) {
+    /// Appends the record as it will stand at `position` of its segment, encrypted if it is to be.
+    pub fn encode(
+        &self,
+        out: &mut Vec<u8>,
+        binding: Binding,
+        position: u64,
+        key: Option<&SegmentKey>,
+    ) {
         let start = out.len();
         let length = self.length();
         let mut kind = self.kind.byte();
@@ -182,9 +191,16 @@ impl<'a> Record<'a> {
         if let Some(link) = self.link {
             out.extend_from_slice(link);
         }
+        let body = out.len();
         out.extend_from_slice(self.subject);
         out.extend_from_slice(self.headers);
         out.extend_from_slice(self.payload);
+        if self.encrypted {
+            let key = key.expect("who asks for encryption has a key");
+            let (front, plain) = out.split_at_mut(body);
+            let tag = key.seal(position, &front[start + CHECKED_FROM..], plain);
+            out.extend_from_slice(&tag);
+        }
         let checksum = checksum(&out[start..start + length], binding, position);
         out[start + 4..start + 12].copy_from_slice(&checksum.to_le_bytes());
         out.resize(start + padded(length), 0);
@@ -227,41 +243,104 @@ pub fn decode(
         .ok_or(NotARecord::Damaged)
 }
 
+/// Where the parts of a record lie.
+struct Layout {
+    headers_len: usize,
+    expires_ns: Option<i64>,
+    link: Option<std::ops::Range<usize>>,
+    body: usize,
+}
+
+impl Layout {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let flags = bytes[12];
+        let mut at = HEAD_BYTES;
+        let mut take = |count: usize| -> Option<std::ops::Range<usize>> {
+            let range = at..at + count;
+            at = range.end;
+            (at <= bytes.len()).then_some(range)
+        };
+        let headers_len = match flags & HAS_HEADERS {
+            0 => 0,
+            _ => u32_at(bytes, take(4)?.start) as usize,
+        };
+        let expires_ns = match flags & HAS_EXPIRY {
+            0 => None,
+            _ => Some(u64_at(bytes, take(8)?.start) as i64),
+        };
+        let link = match flags & HAS_LINK {
+            0 => None,
+            _ => Some(take(LINK_BYTES)?),
+        };
+        Some(Self {
+            headers_len,
+            expires_ns,
+            link,
+            body: at,
+        })
+    }
+}
+
 /// The parts of a record whose checksum is right.
 fn parts(bytes: &[u8], binding: Binding) -> Option<Record<'_>> {
-    let flags = bytes[12];
-    let subject_len = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
-    let mut rest = &bytes[HEAD_BYTES..];
-    let mut take = |count: usize| -> Option<&[u8]> {
-        let (front, behind) = rest.split_at_checked(count)?;
-        rest = behind;
-        Some(front)
+    let layout = Layout::of(bytes)?;
+    let encrypted = bytes[12] & IS_ENCRYPTED != 0;
+    let (subject_len, headers_len) = match encrypted {
+        true => (0, 0),
+        false => (subject_len(bytes), layout.headers_len),
     };
-    let headers_len = match flags & HAS_HEADERS {
-        0 => 0,
-        _ => u32_at(take(4)?, 0) as usize,
+    let (subject, rest) = bytes[layout.body..].split_at_checked(subject_len)?;
+    let (headers, payload) = rest.split_at_checked(headers_len)?;
+    let link = match layout.link {
+        None => None,
+        Some(range) => Some(bytes[range].try_into().ok()?),
     };
-    let expires_ns = match flags & HAS_EXPIRY {
-        0 => None,
-        _ => Some(u64_at(take(8)?, 0) as i64),
-    };
-    let link = match flags & HAS_LINK {
-        0 => None,
-        _ => Some(take(LINK_BYTES)?.try_into().ok()?),
-    };
-    let subject = take(subject_len)?;
-    let headers = take(headers_len)?;
     Some(Record {
-        kind: Kind::from_byte(flags & KIND_MASK)?,
-        encrypted: flags & IS_ENCRYPTED != 0,
+        kind: Kind::from_byte(bytes[12] & KIND_MASK)?,
+        encrypted,
         sequence: binding.base_sequence + u64::from(u32_at(bytes, 16)),
         time_ns: u64_at(bytes, 20) as i64,
-        expires_ns,
+        expires_ns: layout.expires_ns,
         link,
         subject,
         headers,
-        payload: rest,
+        payload,
     })
+}
+
+/// The parts of a record that `decode` has taken.
+pub fn parts_of(bytes: &[u8], binding: Binding) -> Option<Record<'_>> {
+    parts(&bytes[..u32_at(bytes, 0) as usize], binding)
+}
+
+/// Decrypts, in place, a record that `decode` has taken, and returns it; `None` if the key does not fit.
+pub fn open<'a>(
+    bytes: &'a mut [u8],
+    binding: Binding,
+    position: u64,
+    key: &SegmentKey,
+) -> Option<Record<'a>> {
+    let length = u32_at(bytes, 0) as usize;
+    let bytes = &mut bytes[..length];
+    let layout = Layout::of(bytes)?;
+    let subject_len = subject_len(bytes);
+    let (front, body) = bytes.split_at_mut(layout.body);
+    key.open(position, &front[CHECKED_FROM..], body)?;
+    let bytes: &[u8] = bytes;
+    let closed = parts(bytes, binding)?;
+    let plain = &bytes[layout.body..length - TAG_BYTES];
+    let (subject, rest) = plain.split_at_checked(subject_len)?;
+    let (headers, payload) = rest.split_at_checked(layout.headers_len)?;
+    Some(Record {
+        subject,
+        headers,
+        payload,
+        ..closed
+    })
+}
+
+fn subject_len(bytes: &[u8]) -> usize {
+    usize::from(u16::from_le_bytes([bytes[14], bytes[15]]))
 }
 
 /// Everything but the checksum itself; the length goes into the seed, because it stands before what is hashed.
@@ -315,7 +394,7 @@ mod tests {
             ..record(b"orders.new", b"NATS/1.0\r\n\r\n", b"hello")
         };
         let mut bytes = Vec::new();
-        original.encode(&mut bytes, BINDING, 64);
+        original.encode(&mut bytes, BINDING, 64, None);
         let length = HEAD_BYTES + 4 + 8 + 32 + 10 + 12 + 5;
         assert_eq!(length, original.length());
         assert_eq!(decode(&bytes, BINDING, 64), Ok((original, padded(length))));
@@ -330,7 +409,7 @@ mod tests {
     #[test]
     fn a_record_in_another_place_is_not_taken() {
         let mut bytes = Vec::new();
-        record(b"a", b"", b"x").encode(&mut bytes, BINDING, 64);
+        record(b"a", b"", b"x").encode(&mut bytes, BINDING, 64, None);
 
         assert_eq!(decode(&bytes, BINDING, 104), Err(NotARecord::Damaged));
         let other_base = Binding {
@@ -348,7 +427,7 @@ mod tests {
     #[test]
     fn zeros_are_blank_and_a_prefix_is_short() {
         let mut bytes = Vec::new();
-        record(b"a", b"", b"payload").encode(&mut bytes, BINDING, 0);
+        record(b"a", b"", b"payload").encode(&mut bytes, BINDING, 0, None);
 
         assert_eq!(decode(&[0; 100], BINDING, 0), Err(NotARecord::Blank));
         assert_eq!(decode(&[], BINDING, 0), Err(NotARecord::Blank));
@@ -369,7 +448,7 @@ mod tests {
         ) {
             let original = Record { expires_ns: expires, ..record(&subject, &headers, &payload) };
             let mut bytes = vec![9; 3];
-            original.encode(&mut bytes, BINDING, position);
+            original.encode(&mut bytes, BINDING, position, None);
             prop_assert_eq!(bytes.len() - 3, original.stored_bytes());
             prop_assert_eq!(decode(&bytes[3..], BINDING, position), Ok((original, original.stored_bytes())));
         }

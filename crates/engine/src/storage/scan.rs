@@ -38,12 +38,12 @@ pub struct Scan {
     pub dirty_end: u64,
 }
 
-/// Calls `found` with every record and its position.
+/// Calls `found` with every record, its position and its bytes.
 pub fn scan(
     file: &dyn File,
     binding: Binding,
     until: u64,
-    mut found: impl FnMut(Record<'_>, u64),
+    mut found: impl FnMut(Record<'_>, u64, &[u8]),
 ) -> io::Result<Scan> {
     let mut window = Window::new(file, until);
     let mut position = RECORDS_START;
@@ -53,11 +53,11 @@ pub fn scan(
     let mut written_behind_end = false;
     let mut dirty_end = RECORDS_START;
     while position < until {
-        let bytes = window.at(position, HEAD_BYTES)?;
+        let mut bytes = window.at(position, HEAD_BYTES)?;
         let mut decoded = decode(bytes, binding, position);
         if let Err(NotARecord::Short { bytes_needed }) = decoded {
             // A length beyond the file is damage, not a reason to read it all.
-            let bytes = if position + bytes_needed as u64 <= until {
+            bytes = if position + bytes_needed as u64 <= until {
                 window.at(position, bytes_needed)?
             } else {
                 &[1][..]
@@ -75,7 +75,8 @@ pub fn scan(
                         end: position,
                     });
                 }
-                found(record, position);
+                let exact = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                found(record, position, &bytes[..exact as usize]);
                 position += length as u64;
                 end = position;
                 dirty_end = position;

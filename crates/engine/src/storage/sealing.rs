@@ -95,7 +95,7 @@ pub fn footer(contents: &Contents<'_>, extra_bytes: usize) -> Footer {
 /// Puts a footer behind the records and makes it durable; the file ends with it.
 pub fn seal(file: &SegmentFile, footer: &Footer) -> io::Result<()> {
     let position = footer.index.end;
-    let bytes = footer::encode(footer, &file.header, position);
+    let bytes = footer::encode(footer, &file.header, position, file.key.as_ref());
     file.file.write_all_at(&bytes, position)?;
     file.file.set_len(position + bytes.len() as u64)?;
     file.file.sync()

@@ -22,7 +22,7 @@ pub const SECTOR_BYTES: usize = 512;
 pub enum Survival {
     Nothing,
     Everything,
-    /// Each sector of each write, and each change of a name, by the toss of a coin.
+    /// Each sector of each write, and each change of a name, by the toss of a coin. A file may have grown without what made it grow.
     Random {
         seed: u64,
     },
@@ -44,12 +44,25 @@ pub enum Fault {
     Broken,
 }
 
-/// When a fault strikes: at the changing call of this number, once or from then on.
+/// When a fault strikes: at the changing call (or the read) of this number, once or from then on.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     pub at_call: u64,
     pub fault: Fault,
     pub lasting: bool,
+}
+
+impl Plan {
+    /// What the call of this number meets.
+    fn meet(&self, call: u64) -> io::Result<()> {
+        let strikes = call == self.at_call || (self.lasting && call > self.at_call);
+        match self.fault {
+            Fault::PowerCut if call >= self.at_call => Err(broken()),
+            Fault::NoSpace if strikes => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            Fault::Broken if strikes => Err(broken()),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Clone, Default)]
@@ -68,6 +81,8 @@ struct State {
     next_content: u64,
     calls: u64,
     plan: Option<Plan>,
+    reads: u64,
+    read_plan: Option<Plan>,
     /// Bytes all files together may have.
     capacity_bytes: Option<u64>,
 }
@@ -100,6 +115,16 @@ impl SimulatedDisk {
         self.state.lock().plan = plan;
     }
 
+    /// Lets reading fail, counting reads from the beginning of the disk.
+    pub fn plan_reads(&self, plan: Option<Plan>) {
+        self.state.lock().read_plan = plan;
+    }
+
+    /// Reads so far.
+    pub fn reads(&self) -> u64 {
+        self.state.lock().reads
+    }
+
     pub fn set_capacity(&self, capacity_bytes: Option<u64>) {
         self.state.lock().capacity_bytes = capacity_bytes;
     }
@@ -112,6 +137,16 @@ impl SimulatedDisk {
     /// Writes and changes of names that a power cut could take.
     pub fn pending_count(&self) -> usize {
         self.state.lock().pending.len()
+    }
+
+    /// What is pending, in order: offset and length of a write, nothing for anything else.
+    pub fn pending_writes(&self) -> Vec<Option<(usize, usize)>> {
+        let state = self.state.lock();
+        let extent = |pending: &Pending| match pending {
+            Pending::Write { offset, bytes, .. } => Some((*offset, bytes.len())),
+            Pending::Length { .. } | Pending::Name { .. } => None,
+        };
+        state.pending.iter().map(extent).collect()
     }
 
     /// The disk as it is found after a power cut.
@@ -166,8 +201,11 @@ impl SimulatedDisk {
                     let torn_here =
                         matches!(survival, Survival::Torn { whole, .. } if number == whole);
                     for (start, sector) in sectors(*offset, &bytes[..kept]) {
+                        let content = contents.entry(*content).or_default();
                         if torn_here || toss(&mut random) {
-                            put(contents.entry(*content).or_default(), start, sector);
+                            put(content, start, sector);
+                        } else if toss(&mut random) && content.len() < start + sector.len() {
+                            content.resize(start + sector.len(), 0);
                         }
                     }
                 }
@@ -278,18 +316,15 @@ fn broken() -> io::Error {
 impl State {
     /// Counts a changing call and lets it fail if its time has come.
     fn change(&mut self) -> io::Result<()> {
-        let call = self.calls;
         self.calls += 1;
-        let Some(plan) = self.plan else {
-            return Ok(());
-        };
-        let strikes = call == plan.at_call || (plan.lasting && call > plan.at_call);
-        match plan.fault {
-            Fault::PowerCut if call >= plan.at_call => Err(broken()),
-            Fault::NoSpace if strikes => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
-            Fault::Broken if strikes => Err(broken()),
-            _ => Ok(()),
-        }
+        self.plan.map_or(Ok(()), |plan| plan.meet(self.calls - 1))
+    }
+
+    /// Counts a read and lets it fail if its time has come.
+    fn read(&mut self) -> io::Result<()> {
+        self.reads += 1;
+        self.read_plan
+            .map_or(Ok(()), |plan| plan.meet(self.reads - 1))
     }
 
     fn name(&mut self, path: &Path, content: Option<u64>) {
@@ -433,7 +468,8 @@ struct SimulatedFile {
 
 impl File for SimulatedFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        state.read()?;
         let cached = &state.contents[&self.content].cached;
         let start = offset as usize;
         match cached.get(start..start + buffer.len()) {
@@ -501,60 +537,5 @@ impl File for SimulatedFile {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn disk_with_file() -> (SimulatedDisk, Arc<dyn File>, PathBuf) {
-        let disk = SimulatedDisk::default();
-        disk.create_folder(Path::new("/s")).unwrap();
-        let path = PathBuf::from("/s/file");
-        let file = disk.open(&path, Access::Create).unwrap();
-        (disk, file, path)
-    }
-
-    #[test]
-    fn only_what_was_synced_survives_the_worst_power_cut() {
-        let (disk, file, path) = disk_with_file();
-        file.write_all_at(b"kept", 0).unwrap();
-        file.sync().unwrap();
-        assert!(disk.after_power_cut(Survival::Nothing).files().is_empty());
-        disk.sync_folder(Path::new("/s")).unwrap();
-        file.write_all_at(b"lost", 4).unwrap();
-
-        let after = disk.after_power_cut(Survival::Nothing);
-
-        assert_eq!(after.files(), vec![(path.clone(), b"kept".to_vec())]);
-        let lucky = disk.after_power_cut(Survival::Everything);
-        assert_eq!(lucky.files(), vec![(path, b"keptlost".to_vec())]);
-    }
-
-    #[test]
-    fn a_torn_write_leaves_its_first_bytes() {
-        let (disk, file, path) = disk_with_file();
-        disk.sync_folder(Path::new("/s")).unwrap();
-        file.write_all_at(&[7; 2000], 0).unwrap();
-
-        let after = disk.after_power_cut(Survival::Torn {
-            whole: 0,
-            bytes: 700,
-        });
-
-        assert_eq!(after.files(), vec![(path, vec![7; 700])]);
-    }
-
-    #[test]
-    fn a_planned_fault_strikes_at_its_call() {
-        let (disk, file, _) = disk_with_file();
-        disk.plan(Some(Plan {
-            at_call: disk.calls() + 1,
-            fault: Fault::NoSpace,
-            lasting: false,
-        }));
-
-        file.write_all_at(b"a", 0).unwrap();
-        let full = file.write_all_at(b"b", 1).unwrap_err();
-        file.write_all_at(b"c", 1).unwrap();
-
-        assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
-    }
-}
+#[path = "simulated_tests.rs"]
+mod tests;

@@ -120,6 +120,8 @@ pub fn read(
         [Copy::TooNew(version), _] | [_, Copy::TooNew(version)] => {
             return Ok(Twins::TooNew(version))
         }
+        // The very first writing was interrupted between the copies.
+        [Copy::Good(one), Copy::Missing] if one.generation == 1 => (one, 1, true),
         [Copy::Good(one), _] => (one, 1, false),
         [_, Copy::Good(other)] => (other, 0, false),
         [Copy::Missing, Copy::Missing] => return Ok(Twins::Missing),

@@ -359,7 +359,7 @@ fn wipe(file: &SegmentFile, sequence: u64, hole: &Hole) -> io::Result<()> {
     };
     let mut bytes = Vec::with_capacity(length);
     let blank = vec![0; blank];
-    Record::erased(sequence, &blank).encode(&mut bytes, file.header.binding(), hole.start);
+    Record::erased(sequence, &blank).encode(&mut bytes, file.header.binding(), hole.start, None);
     file.file.write_all_at(&bytes, hole.start)?;
     file.file.sync()
 }

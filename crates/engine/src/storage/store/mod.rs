@@ -13,11 +13,13 @@
 //! shown once is not taken back by a crash.
 
 mod assembling;
+mod copying;
 mod opening;
 mod reading;
 mod removing;
 mod staging;
 mod upkeep;
+mod verifying;
 mod writing;
 
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::encryption::{MasterKey, StreamKey};
 use super::file_system::FileSystem;
 use super::finding::Finding;
 use super::index::MessageIndex;
@@ -50,6 +53,10 @@ pub struct StoreOptions {
     pub first_sequence: u64,
     /// Whether a commit waits until the disk has everything. Without it, `sync` does, when it is called.
     pub sync_commits: bool,
+    /// Whether each message is linked to the one before it.
+    pub chained: bool,
+    /// The server's key, if messages are to be encrypted.
+    pub key: Option<MasterKey>,
     /// Whether the space of coming messages is filled with zeros ahead: overwriting is faster than growing on a disk, and useless in memory.
     pub fill_ahead: bool,
 }
@@ -61,6 +68,8 @@ impl Default for StoreOptions {
             limits: Limits::default(),
             first_sequence: 1,
             sync_commits: true,
+            chained: false,
+            key: None,
             fill_ahead: true,
         }
     }
@@ -80,6 +89,10 @@ pub struct Store {
     file_system: Arc<dyn FileSystem>,
     folder: PathBuf,
     options: StoreOptions,
+    /// The identity of the stream.
+    stream: u64,
+    origin_sequence: u64,
+    stream_key: Option<StreamKey>,
     /// Taken for each message, never while something is written.
     staging: Mutex<Staging>,
     /// Taken by one commit at a time, while it writes.
@@ -120,6 +133,7 @@ impl Store {
             ticket: batch.last_ticket,
             last_sequence: batch.last_sequence,
         };
+        writer.link = batch.last_link;
         let erasures: Vec<Removal> = batch
             .removals
             .iter()

@@ -13,10 +13,13 @@ use parking_lot::{Mutex, RwLock};
 
 use super::assembling::{assemble, finish_erasures, Assembly};
 use super::reading::read_error;
-use super::staging::Staging;
+use super::staging::{Staging, Start};
+use super::verifying::last_link;
 use super::writing::{create, write_zeros, Active, Writer, SLACK_BYTES, SLACK_BYTES_MIN};
 use super::{Status, Store, StoreOptions};
 use crate::storage::anchor::{self, Anchor, Kept, RESERVE_STEP};
+use crate::storage::chain::Link;
+use crate::storage::encryption::{self, KeyFound, StreamKey};
 use crate::storage::file_system::{Access, FileSystem};
 use crate::storage::finding::Finding;
 use crate::storage::loading::{self, Loaded, Loading};
@@ -24,7 +27,7 @@ use crate::storage::message::{Committed, StoreError, StoreResult, Ticket};
 use crate::storage::record::HEAD_BYTES;
 use crate::storage::scan::Tail;
 use crate::storage::sealing::{self, Contents};
-use crate::storage::segment_file;
+use crate::storage::segment_file::{self, SegmentFile};
 use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
 
 /// Torn bytes put aside at most.
@@ -49,26 +52,40 @@ impl Store {
             folder,
             findings: Vec::new(),
             anchor_missing: false,
+            stream_key: None,
         };
         let opened = opening.open(&options)?;
-        let findings = opening.findings;
+        let Opening {
+            findings,
+            stream_key,
+            ..
+        } = opening;
         let committed = Committed {
             ticket: Ticket(0),
             last_sequence: opened.next_sequence - 1,
         };
         let limits = options.limits;
-        let staging = Staging::new(
-            opened.active.file.header,
-            false,
-            opened.active.end,
-            opened.next_sequence,
-        );
+        let staging = Staging::new(Start {
+            header: opened.active.file.header,
+            position: opened.active.end,
+            next_sequence: opened.next_sequence,
+            stream_key: stream_key.clone(),
+            link: opened.link,
+        });
         let store = Self {
             file_system,
             folder: folder.to_owned(),
             options,
+            stream: opened.kept.anchor.stream,
+            origin_sequence: opened.kept.anchor.origin_sequence,
+            stream_key,
             staging: Mutex::new(staging),
-            writer: Mutex::new(Writer::new(opened.active, committed, opened.kept)),
+            writer: Mutex::new(Writer::new(
+                opened.active,
+                committed,
+                opened.kept,
+                opened.link,
+            )),
             index: RwLock::new(opened.assembly.index),
             limits: Mutex::new(limits),
             status: Mutex::new(Status::Writable),
@@ -86,6 +103,8 @@ struct Opened {
     active: Active,
     kept: Kept,
     next_sequence: u64,
+    /// Of the last message, if the stream is chained.
+    link: Option<Link>,
 }
 
 /// Where the last segment ends, and which sequence comes next.
@@ -100,6 +119,7 @@ struct Opening<'a> {
     folder: &'a Path,
     findings: Vec<Finding>,
     anchor_missing: bool,
+    stream_key: Option<StreamKey>,
 }
 
 impl Opening<'_> {
@@ -108,6 +128,7 @@ impl Opening<'_> {
             .create_folder(self.folder)
             .map_err(read_error)?;
         let kept = self.read_anchor()?;
+        self.read_key(options)?;
         let loaded = self.load_segments(kept.as_ref())?;
         self.build(options, kept, loaded).map_err(read_error)
     }
@@ -133,6 +154,28 @@ impl Opening<'_> {
         }
     }
 
+    /// Finds the key of the stream, or makes one if there is to be one.
+    fn read_key(&mut self, options: &StoreOptions) -> StoreResult<()> {
+        let master = options.key.as_ref();
+        let found = encryption::read(self.file_system, self.folder, master).map_err(read_error)?;
+        self.stream_key = match (found, master) {
+            (KeyFound::Key(key), _) => Some(key),
+            (KeyFound::Healed(key), _) => {
+                let path = self.folder.join(encryption::NAME);
+                let what = "a copy of the key";
+                self.findings.push(Finding::Healed { path, what });
+                Some(key)
+            }
+            (KeyFound::Locked, _) => return Err(StoreError::Key),
+            (KeyFound::None, None) => None,
+            (KeyFound::None, Some(master)) => {
+                let made = encryption::create(self.file_system, self.folder, master);
+                Some(made.map_err(read_error)?)
+            }
+        };
+        Ok(())
+    }
+
     /// All segments of this stream, in the order of their numbers.
     fn load_segments(&mut self, kept: Option<&Kept>) -> StoreResult<Vec<Loaded>> {
         let mut names = self.file_system.list(self.folder).map_err(read_error)?;
@@ -151,15 +194,12 @@ impl Opening<'_> {
         }
         for number in &numbers {
             let path = segment_file::path(self.folder, *number);
-            let is_last = Some(number) == numbers.last();
-            match loading::load(self.file_system, &path, true).map_err(read_error)? {
+            let stream_key = self.stream_key.as_ref();
+            match loading::load(self.file_system, &path, true, stream_key).map_err(read_error)? {
+                Loading::Locked => return Err(StoreError::Key),
                 Loading::Segment(segment) => loaded.push(*segment),
                 Loading::TooNew(version) => return Err(StoreError::TooNew { version }),
-                // Begun, and the power went before anything was committed to it.
-                Loading::HeaderLost { blank: true } if is_last => {
-                    self.file_system.remove_file(&path).map_err(read_error)?;
-                }
-                Loading::HeaderLost { .. } => {
+                Loading::HeaderLost => {
                     self.put_aside(&path, "its header is damaged")
                         .map_err(read_error)?;
                 }
@@ -245,7 +285,16 @@ impl Opening<'_> {
             self.file_system.remove_file(&path)?;
         }
         finish_erasures(&mut assembly)?;
-        let tailored = self.tailor(&mut assembly, kept.as_ref(), origin)?;
+        let mut tailored = self.tailor(&mut assembly, kept.as_ref(), origin)?;
+        let last = assembly.index.segments.last().map(|last| last.file.header);
+        let alike = |header: &SegmentHeader| {
+            header.chained == options.chained && header.encrypted == self.stream_key.is_some()
+        };
+        if tailored.writable.is_some() && !last.as_ref().is_some_and(alike) {
+            // What is stored from now on looks different, and a segment looks the same all over.
+            self.end_segment(&mut assembly, tailored.next_sequence)?;
+            tailored.writable = None;
+        }
         let next_sequence = tailored.next_sequence;
         assembly.index.last_sequence = next_sequence - 1;
         if assembly.index.messages == 0 {
@@ -266,6 +315,22 @@ impl Opening<'_> {
                 .first()
                 .map(|one| one.file.header.stream))
             .unwrap_or_else(random_identity);
+        let mut kept = kept;
+        if is_new {
+            // Before the first segment: a segment without an anchor would look as if the anchor had been lost.
+            let mut first = Kept {
+                anchor: Anchor {
+                    stream,
+                    origin_sequence: next_sequence,
+                    reserved_sequence: next_sequence + RESERVE_STEP,
+                    last_number: 0,
+                    closed: None,
+                },
+                generation: 0,
+            };
+            first.write(self.file_system, self.folder)?;
+            kept = Some(first);
+        }
         let active = match (tailored.writable, assembly.index.segments.last()) {
             (Some((end, filled)), Some(segment)) => Active {
                 file: Arc::clone(&segment.file),
@@ -279,11 +344,12 @@ impl Opening<'_> {
                     number: last_number + 1,
                     base_sequence: next_sequence,
                     created_ns: 0,
-                    chained: false,
-                    encrypted: false,
+                    chained: options.chained,
+                    encrypted: self.stream_key.is_some(),
                 };
-                let file = create(self.file_system, self.folder, &header)?;
-                file.file.sync()?;
+                let (path, file) = create(self.file_system, self.folder, &header)?;
+                let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
+                let file = Arc::new(file);
                 assembly.begin(Arc::clone(&file));
                 Active {
                     file,
@@ -297,7 +363,7 @@ impl Opening<'_> {
             None => {
                 let anchor = Anchor {
                     stream,
-                    origin_sequence: if is_new { next_sequence } else { origin },
+                    origin_sequence: origin,
                     reserved_sequence: next_sequence + RESERVE_STEP,
                     last_number: active.file.header.number,
                     closed: None,
@@ -310,11 +376,20 @@ impl Opening<'_> {
                 kept
             }
         };
+        let link = match options.chained {
+            true => {
+                let segments = assembly.index.segments.iter().rev();
+                let files = segments.map(|segment| (&*segment.file, segment.index.end));
+                Some(last_link(files, stream)?)
+            }
+            false => None,
+        };
         Ok(Opened {
             assembly,
             active,
             kept,
             next_sequence,
+            link,
         })
     }
 
@@ -330,9 +405,10 @@ impl Opening<'_> {
         let closed = anchor.and_then(|anchor| anchor.closed);
         let next_sequence = assembly.index.last_sequence + 1;
         let Some(segment) = assembly.index.segments.last() else {
-            // All segments are gone, or there never was one.
-            let next_sequence = if anchor.is_some() { reserved } else { origin };
-            if anchor.is_some_and(|anchor| anchor.last_number > 0) {
+            // All segments are gone, or there never was one with a message.
+            let any = anchor.is_some_and(|anchor| anchor.last_number > 0);
+            let next_sequence = if any { reserved } else { origin };
+            if any {
                 self.findings.push(Finding::SegmentMissing {
                     first: origin,
                     last: closed.map_or(reserved, |closed| closed.last_sequence + 1) - 1,

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Store;
+use crate::storage::encryption::TAG_BYTES;
 use crate::storage::finding::Finding;
 use crate::storage::message::{Message, StoreError, StoreResult};
 use crate::storage::record::Record;
@@ -39,15 +40,17 @@ impl Store {
         {
             Found::Message(record) => {
                 let body = record.subject.len() + record.headers.len() + record.payload.len();
+                let tag = if record.encrypted { TAG_BYTES } else { 0 };
                 let message = Message {
                     sequence,
                     time_ns: record.time_ns,
                     expires_ns: record.expires_ns,
-                    subject_start: extent.length - body,
+                    subject_start: extent.length - tag - body,
                     subject_len: record.subject.len(),
                     headers_len: record.headers.len(),
                     bytes: Vec::new(),
                 };
+                buffer.truncate(extent.length - tag);
                 Ok(Some(Message {
                     bytes: buffer,
                     ..message
@@ -111,7 +114,7 @@ impl Store {
             };
             for (sequence, extent) in &chunk.messages {
                 let start = (extent.position - first) as usize;
-                let bytes = &buffer[start..start + extent.length];
+                let bytes = &mut buffer[start..start + extent.length];
                 let found = match whole {
                     true => chunk.file.decode(*sequence, extent.position, bytes),
                     false => Found::Damaged,

@@ -3,8 +3,11 @@
 //! Invariant: the bytes of a part are exactly what will stand in its segment from `start` on.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::StoreOptions;
+use crate::storage::chain::{self, Link};
+use crate::storage::encryption::{SegmentKey, StreamKey};
 use crate::storage::message::{Appended, Committed, NewMessage, StoreError, StoreResult, Ticket};
 use crate::storage::record::{self, Kind, Record, SUBJECT_BYTES_MAX};
 use crate::storage::removal::{self, Removal, RANGES_MAX};
@@ -68,6 +71,7 @@ pub struct Batch {
     pub lazy_removals: Vec<Removal>,
     pub last_ticket: Ticket,
     pub last_sequence: u64,
+    pub last_link: Option<Link>,
 }
 
 pub struct Staging {
@@ -85,16 +89,44 @@ pub struct Staging {
     /// Messages whose removal waits, so that it is counted once.
     pub leaving: HashSet<u64>,
     spare: Option<Part>,
+    stream_key: Option<StreamKey>,
+    /// The key of the segment the next record goes to.
+    key: Option<Arc<SegmentKey>>,
+    /// The link of the last message, if the stream is chained.
+    link: Option<Link>,
+}
+
+/// Where a stream goes on.
+pub struct Start {
+    pub header: SegmentHeader,
+    pub position: u64,
+    pub next_sequence: u64,
+    pub stream_key: Option<StreamKey>,
+    pub link: Option<Link>,
 }
 
 impl Staging {
-    pub fn new(header: SegmentHeader, opens: bool, position: u64, next_sequence: u64) -> Self {
+    pub fn new(start: Start) -> Self {
+        let Start {
+            header,
+            position,
+            next_sequence,
+            stream_key,
+            link,
+        } = start;
+        let key = stream_key
+            .as_ref()
+            .filter(|_| header.encrypted)
+            .map(|key| Arc::new(key.segment(header.identity)));
         Self {
+            stream_key,
+            key,
+            link,
             next_ticket: 1,
             next_sequence,
             header,
             position,
-            opens,
+            opens: false,
             parts: Vec::new(),
             staged_bytes: 0,
             staged_messages: 0,
@@ -110,13 +142,14 @@ impl Staging {
         message: &NewMessage<'_>,
         options: &StoreOptions,
     ) -> StoreResult<Appended> {
-        let record = Record {
+        let previous = self.link;
+        let mut record = Record {
             kind: Kind::Message,
-            encrypted: false,
+            encrypted: self.header.encrypted,
             sequence: self.next_sequence,
             time_ns: message.time_ns,
             expires_ns: message.expires_ns,
-            link: None,
+            link: previous.as_ref(),
             subject: message.subject,
             headers: message.headers,
             payload: message.payload,
@@ -128,10 +161,18 @@ impl Staging {
         if self.staged_bytes > 0 && self.staged_bytes + length > STAGED_BYTES_MAX {
             return Err(StoreError::Behind);
         }
+        let link = previous.map(|previous| chain::link(&previous, &chain::digest(&record)));
+        record.link = link.as_ref();
         self.make_room(record::padded(length), options.segment_bytes);
         let position = self.position;
+        let key = self.key.clone();
         let part = self.part();
-        record.encode(&mut part.bytes, part.header.binding(), position);
+        record.encode(
+            &mut part.bytes,
+            part.header.binding(),
+            position,
+            key.as_deref(),
+        );
         part.names.extend_from_slice(message.subject);
         part.messages.push(StagedMessage {
             placed: Placed {
@@ -145,6 +186,7 @@ impl Staging {
         });
         self.position += record::padded(length) as u64;
         self.staged_bytes += record::padded(length);
+        self.link = link;
         self.staged_messages += 1;
         self.next_sequence += 1;
         Ok(Appended {
@@ -176,6 +218,10 @@ impl Staging {
             base_sequence: self.next_sequence,
             ..self.header
         };
+        self.key = self
+            .stream_key
+            .as_ref()
+            .map(|key| Arc::new(key.segment(self.header.identity)));
         self.position = RECORDS_START;
         self.opens = true;
     }
@@ -232,6 +278,7 @@ impl Staging {
             lazy_removals,
             last_ticket: Ticket(self.next_ticket - 1),
             last_sequence: committed.last_sequence.max(self.next_sequence - 1),
+            last_link: self.link,
         })
     }
 
@@ -245,7 +292,7 @@ impl Staging {
                 let part = self.part();
                 let binding = part.header.binding();
                 let record = Record::removed(binding.base_sequence, &payload);
-                record.encode(&mut part.bytes, binding, position);
+                record.encode(&mut part.bytes, binding, position, None);
                 let end = position + record.stored_bytes() as u64;
                 part.others.push((position, end));
                 self.position = end;
@@ -267,12 +314,29 @@ impl Staging {
     }
 
     /// Forgets everything staged: the next record goes where the last commit ended.
-    pub fn reset(&mut self, header: SegmentHeader, opens: bool, position: u64, next_sequence: u64) {
+    pub fn reset(
+        &mut self,
+        header: SegmentHeader,
+        position: u64,
+        next_sequence: u64,
+        link: Option<Link>,
+    ) {
+        let start = Start {
+            header,
+            position,
+            next_sequence,
+            stream_key: self.stream_key.take(),
+            link,
+        };
         *self = Self {
             next_ticket: self.next_ticket,
             // What was only to be remembered is remembered with the next batch.
             lazy_removals: std::mem::take(&mut self.lazy_removals),
-            ..Self::new(header, opens, position, next_sequence)
+            ..Self::new(start)
         };
+        if header.encrypted {
+            // What was refused may be on the disk all the same, and no two messages may be encrypted for one place.
+            self.roll();
+        }
     }
 }

@@ -4,22 +4,24 @@
 //! counts, and afterwards a leftover of it is recognised by its sequences, which the new one answers for.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use super::copying::{Copy, Source};
 use super::opening::random_identity;
+use super::writing::{remove_if_there, write_zeros, Spare, SLACK_BYTES};
 use super::Store;
 use crate::storage::bits::Bits;
-use crate::storage::file_system::{Access, File};
+use crate::storage::file_system::Access;
 use crate::storage::footer::Footer;
 use crate::storage::index::Segment;
 use crate::storage::message::{StoreError, StoreResult};
-use crate::storage::record::Record;
 use crate::storage::removal::{self, Removal};
 use crate::storage::sealing::{self, Contents};
-use crate::storage::segment_file::{self, Found, SegmentFile};
+use crate::storage::segment_file::{self, SegmentFile};
 use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
-use crate::storage::segment_index::{Extent, Placed, SegmentIndex};
+use crate::storage::segment_index::SegmentIndex;
 use crate::storage::subject_index::SubjectId;
 
 /// A segment is rewritten when this part of it is of no use.
@@ -28,13 +30,17 @@ const DEAD_PART_MAX: f64 = 0.5;
 /// Most segments that become one at a time.
 const JOINED_MAX: usize = 64;
 
-/// A segment as it was when its rewriting began.
-struct Source {
-    file: Arc<SegmentFile>,
-    index: Arc<SegmentIndex>,
-    dead: Bits,
-    names: Vec<(SubjectId, Box<[u8]>)>,
-}
+/// The next segment is prepared from this part of the current one on …
+const SPARE_FROM_PART: f64 = 0.125;
+
+/// … if that one is full within this time.
+const FAST_SEGMENT_SECONDS: f64 = 60.0;
+
+/// Zeros written between two syncs.
+const SPARE_PIECE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Removed on opening, like everything that is not finished.
+const SPARE_NAME: &str = "spare.new";
 
 /// A rewritten segment.
 struct Rewritten {
@@ -55,9 +61,10 @@ impl Store {
                 .note_number(self)
                 .map_err(|error| self.postpone(error))?;
         }
+        let prepared = self.prepare_spare().map_err(|error| self.postpone(error))?;
         let sealed = self.seal_closed().map_err(|error| self.postpone(error))?;
         let compacted = self.compact().map_err(|error| self.postpone(error))?;
-        Ok(freed || sealed || compacted)
+        Ok(freed || prepared || sealed || compacted)
     }
 
     /// A full disk only postpones upkeep; anything else is serious.
@@ -103,11 +110,9 @@ impl Store {
             let gone = index.segments.drain(..gone);
             gone.map(|segment| segment.file).collect()
         };
-        for file in files {
-            self.file_system
-                .remove_file(&file.path)
-                .map_err(|error| self.postpone(error))?;
-        }
+        let paths = files.iter().map(|file| file.path.as_path());
+        self.remove_files(paths)
+            .map_err(|error| self.postpone(error))?;
         let mut status = self.status.lock();
         if matches!(*status, super::Status::Full { .. }) {
             *status = super::Status::Writable;
@@ -131,6 +136,35 @@ impl Store {
                 names: segment.subjects.ones().map(name).collect(),
             })
             .collect()
+    }
+
+    /// Fills the next segment with zeros, if the current one fills up fast enough for that to pay.
+    fn prepare_spare(&self) -> io::Result<bool> {
+        if !self.options.fill_ahead {
+            return Ok(false);
+        }
+        {
+            let writer = self.writer.lock();
+            let full = writer.active.end as f64 / self.options.segment_bytes as f64;
+            let fast = writer.begun.elapsed().as_secs_f64() < full * FAST_SEGMENT_SECONDS;
+            if writer.spare.is_some() || full < SPARE_FROM_PART || !fast {
+                return Ok(false);
+            }
+        }
+        let path = self.folder.join(SPARE_NAME);
+        remove_if_there(&*self.file_system, &path)?;
+        let file = self.file_system.open(&path, Access::Create)?;
+        let filled = self.options.segment_bytes + SLACK_BYTES;
+        let mut from = 0;
+        while from < filled {
+            // In pieces, so that commits of others do not wait long behind it.
+            let to = (from + SPARE_PIECE_BYTES).min(filled);
+            write_zeros(&*file, from, to)?;
+            file.sync()?;
+            from = to;
+        }
+        self.writer.lock().spare = Some(Spare { file, path, filled });
+        Ok(true)
     }
 
     fn seal_closed(&self) -> io::Result<bool> {
@@ -172,7 +206,9 @@ impl Store {
                 .take(JOINED_MAX)
                 .take_while(|segment| {
                     bytes += segment.live_bytes;
-                    worth(segment) && bytes <= self.options.segment_bytes
+                    let alike =
+                        segment.file.header.chained == index.segments[start].file.header.chained;
+                    alike && worth(segment) && bytes <= self.options.segment_bytes
                 })
                 .count();
             // Alone and small it would be rewritten for ever.
@@ -190,10 +226,22 @@ impl Store {
         self.file_system.rename(&rewritten.file.path, &target)?;
         self.file_system.sync_folder(&self.folder)?;
         self.exchange(run, rewritten, target);
-        for source in &sources[1..] {
-            self.file_system.remove_file(&source.file.path)?;
-        }
+        let paths = sources[1..].iter().map(|source| source.file.path.as_path());
+        self.remove_files(paths)?;
         Ok(true)
+    }
+
+    /// Removes files for good: one that came back later would not be recognised, because its removal may be forgotten by then.
+    fn remove_files<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> io::Result<()> {
+        let mut any = false;
+        for path in paths {
+            self.file_system.remove_file(path)?;
+            any = true;
+        }
+        if any {
+            self.file_system.sync_folder(&self.folder)?;
+        }
+        Ok(())
     }
 
     /// Writes the live messages of some segments into one new file.
@@ -202,18 +250,18 @@ impl Store {
         let last = &sources[sources.len() - 1];
         let header = SegmentHeader {
             identity: random_identity(),
+            encrypted: self.stream_key.is_some(),
             ..first.file.header
         };
         let path = segment_file::path(&self.folder, header.number).with_extension("segment.new");
-        match self.file_system.remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => other?,
-        }
+        remove_if_there(&*self.file_system, &path)?;
         let file = self.file_system.open(&path, Access::Create)?;
         header.write(&*file)?;
-        let mut copy = Copy::new(header, &*file);
+        let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
+        let mut copy = Copy::new(&file);
+        let first_sequence = self.index.read().first_sequence;
         for source in sources {
-            copy.messages(source)?;
+            copy.messages(source, first_sequence)?;
         }
         // What these segments remember of others that are still there goes on being remembered, and why the first one is the first.
         let mut removals: Vec<Removal> = Vec::new();
@@ -257,7 +305,6 @@ impl Store {
             names: &names,
         };
         let footer = sealing::footer(&contents, header.extra_bytes());
-        let file = SegmentFile { header, path, file };
         sealing::seal(&file, &footer)?;
         Ok(Rewritten {
             file,
@@ -268,12 +315,7 @@ impl Store {
     }
 
     /// Puts the rewritten segment in the place of those it was made of.
-    fn exchange(
-        &self,
-        run: std::ops::Range<usize>,
-        rewritten: Rewritten,
-        path: std::path::PathBuf,
-    ) {
+    fn exchange(&self, run: std::ops::Range<usize>, rewritten: Rewritten, path: PathBuf) {
         let file = Arc::new(SegmentFile {
             path,
             ..rewritten.file
@@ -299,100 +341,5 @@ impl Store {
             segment.subjects.set(id as usize);
         }
         index.segments.splice(run, [segment]);
-    }
-}
-
-/// Bytes gathered before they are written.
-const COPY_BYTES: usize = 1 << 20;
-
-/// A new segment as it is filled with messages of others.
-struct Copy<'a> {
-    header: SegmentHeader,
-    file: &'a dyn File,
-    index: SegmentIndex,
-    buffer: Vec<u8>,
-    written: u64,
-    lost: Vec<u64>,
-}
-
-impl<'a> Copy<'a> {
-    fn new(header: SegmentHeader, file: &'a dyn File) -> Self {
-        Self {
-            header,
-            file,
-            index: SegmentIndex {
-                sequences: Some(Vec::new()),
-                ..SegmentIndex::new(header.base_sequence, RECORDS_START, 0)
-            },
-            buffer: Vec::new(),
-            written: RECORDS_START,
-            lost: Vec::new(),
-        }
-    }
-
-    fn position(&self) -> u64 {
-        self.written + self.buffer.len() as u64
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all_at(&self.buffer, self.written)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    fn messages(&mut self, source: &Source) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        for rank in 0..source.index.rank_count() {
-            if source.dead.get(rank) {
-                continue;
-            }
-            let Some(extent) = source.index.extent(rank) else {
-                continue;
-            };
-            let sequence = source.index.sequence(rank);
-            let found = source.file.read(sequence, extent, &mut bytes)?;
-            self.message(sequence, source.index.subject_ids[rank], extent, &found);
-            if self.buffer.len() >= COPY_BYTES {
-                self.flush()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn message(&mut self, sequence: u64, id: SubjectId, extent: Extent, found: &Found<'_>) {
-        let record = match found {
-            Found::Message(record) => record,
-            Found::Erased => return,
-            Found::Damaged => {
-                self.lost.push(sequence);
-                return;
-            }
-        };
-        let position = self.position();
-        record.encode(&mut self.buffer, self.header.binding(), position);
-        let placed = Placed {
-            sequence,
-            position,
-            length: extent.length,
-            time_ns: record.time_ns,
-            expires_ns: record.expires_ns,
-        };
-        self.index.add_sparse(&placed, id);
-    }
-
-    fn removals(&mut self, removals: &[Removal]) -> io::Result<()> {
-        for some in removals.chunks(removal::RANGES_MAX) {
-            let mut payload = Vec::new();
-            removal::encode(some, &mut payload);
-            for _ in 0..2 {
-                let record = Record::removed(self.header.base_sequence, &payload);
-                let position = self.position();
-                record.encode(&mut self.buffer, self.header.binding(), position);
-                let end = self.position();
-                self.index.add_other(position, end);
-            }
-        }
-        self.flush()
     }
 }

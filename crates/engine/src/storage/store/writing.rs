@@ -5,13 +5,14 @@
 //! is written in its place, because records of it that are whole would be taken for messages later.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::staging::{Batch, Part};
 use super::{Status, Store};
 use crate::storage::anchor::{Anchor, Closed, Kept, RESERVE_STEP};
+use crate::storage::chain::Link;
 use crate::storage::file_system::{Access, File, FileSystem};
 use crate::storage::index::{MessageIndex, Segment};
 use crate::storage::message::{Committed, StoreError, StoreResult};
@@ -59,16 +60,32 @@ pub struct Writer {
     pub anchor: Kept,
     /// Written to, but not synced.
     unsynced: Vec<Arc<SegmentFile>>,
+    /// The link of the last message, if the stream is chained.
+    pub link: Option<Link>,
+    /// When the active segment was begun.
+    pub begun: Instant,
+    /// A file of zeros that becomes the next segment.
+    pub spare: Option<Spare>,
+}
+
+/// A file of zeros: writing over blocks that are there is faster than adding some.
+pub struct Spare {
+    pub file: Arc<dyn File>,
+    pub path: PathBuf,
+    pub filled: u64,
 }
 
 impl Writer {
-    pub fn new(active: Active, committed: Committed, anchor: Kept) -> Self {
+    pub fn new(active: Active, committed: Committed, anchor: Kept, link: Option<Link>) -> Self {
         Self {
+            link,
             active,
             committed,
             opened: Vec::new(),
             anchor,
             unsynced: Vec::new(),
+            begun: Instant::now(),
+            spare: None,
         }
     }
 
@@ -103,7 +120,8 @@ impl Writer {
     /// Sees to it that the sequences of a batch can never be given again, and that the store counts as in use.
     fn reserve(&mut self, store: &Store, last_sequence: u64) -> io::Result<()> {
         let mut anchor = self.anchor.anchor;
-        let in_use = anchor.closed.is_none();
+        // Number zero: nothing was ever written, and from now on a missing segment is a loss.
+        let in_use = anchor.closed.is_none() && anchor.last_number > 0;
         if in_use && last_sequence < anchor.reserved_sequence {
             return Ok(());
         }
@@ -139,11 +157,22 @@ impl Writer {
     }
 
     fn open(&mut self, store: &Store, header: &SegmentHeader) -> io::Result<()> {
-        let file = create(&*store.file_system, &store.folder, header)?;
+        let filled = match &self.spare {
+            Some(spare) => spare.filled,
+            None => RECORDS_START + SLACK_BYTES,
+        };
+        let file = match self.spare.take() {
+            Some(spare) => take_spare(&*store.file_system, &store.folder, header, spare)?,
+            None => create(&*store.file_system, &store.folder, header)?,
+        };
+        let (path, file) = file;
+        let file = SegmentFile::new(*header, path, file, store.stream_key.as_ref());
+        let file = Arc::new(file);
+        self.begun = Instant::now();
         self.active = Active {
             file,
             end: RECORDS_START,
-            filled: RECORDS_START + SLACK_BYTES,
+            filled,
         };
         self.opened.push(Arc::clone(&self.active.file));
         Ok(())
@@ -209,28 +238,51 @@ impl Writer {
     }
 }
 
-/// Makes the file of a new segment; the caller syncs it with what it writes to it.
+/// Makes the file of a new segment.
 pub fn create(
     file_system: &dyn FileSystem,
     folder: &Path,
     header: &SegmentHeader,
-) -> io::Result<Arc<SegmentFile>> {
-    let path = segment_file::path(folder, header.number);
+) -> io::Result<(PathBuf, Arc<dyn File>)> {
+    let path = segment_file::path(folder, header.number).with_extension("segment.new");
+    remove_if_there(file_system, &path)?;
     let file = file_system.open(&path, Access::Create)?;
-    let made = header
-        .write(&*file)
-        .and_then(|()| write_zeros(&*file, RECORDS_START, RECORDS_START + SLACK_BYTES))
-        .and_then(|()| file_system.sync_folder(folder));
-    if let Err(error) = made {
-        // It must not be there when the number is used again.
+    let filled = RECORDS_START + SLACK_BYTES;
+    if let Err(error) = write_zeros(&*file, RECORDS_START, filled) {
         file_system.remove_file(&path)?;
         return Err(error);
     }
-    Ok(Arc::new(SegmentFile {
-        header: *header,
-        path,
-        file,
-    }))
+    take_spare(file_system, folder, header, Spare { file, path, filled })
+}
+
+/// Makes a file of zeros the file of a new segment. It gets its name when its header is durable, so a segment without a header is damage.
+fn take_spare(
+    file_system: &dyn FileSystem,
+    folder: &Path,
+    header: &SegmentHeader,
+    spare: Spare,
+) -> io::Result<(PathBuf, Arc<dyn File>)> {
+    let path = segment_file::path(folder, header.number);
+    let made = header
+        .write(&*spare.file)
+        .and_then(|()| spare.file.sync())
+        .and_then(|()| file_system.rename(&spare.path, &path))
+        .and_then(|()| file_system.sync_folder(folder));
+    if let Err(error) = made {
+        // Neither may be there when the number is used again.
+        remove_if_there(file_system, &spare.path)?;
+        remove_if_there(file_system, &path)?;
+        return Err(error);
+    }
+    Ok((path, spare.file))
+}
+
+/// Removes what an interrupted attempt may have left behind.
+pub fn remove_if_there(file_system: &dyn FileSystem, path: &Path) -> io::Result<()> {
+    match file_system.remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 pub fn write_zeros(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
@@ -297,9 +349,9 @@ impl Store {
         staging.remove_lazily(batch.lazy_removals.clone());
         staging.reset(
             writer.active.file.header,
-            false,
             writer.active.end,
             writer.committed.last_sequence + 1,
+            writer.link,
         );
         error
     }

@@ -1,0 +1,165 @@
+//! Filling a new segment with what is still needed of old ones.
+
+use std::io;
+use std::sync::Arc;
+
+use super::verifying::links;
+use crate::storage::bits::Bits;
+use crate::storage::record::Record;
+use crate::storage::removal::{self, Removal};
+use crate::storage::segment_file::{Found, Remains, SegmentFile};
+use crate::storage::segment_header::RECORDS_START;
+use crate::storage::segment_index::{Place, Placed, SegmentIndex};
+use crate::storage::subject_index::SubjectId;
+
+/// A segment as it was when its rewriting began.
+pub struct Source {
+    pub file: Arc<SegmentFile>,
+    pub index: Arc<SegmentIndex>,
+    pub dead: Bits,
+    pub names: Vec<(SubjectId, Box<[u8]>)>,
+}
+
+impl Source {
+    fn is_live(&self, rank: usize) -> bool {
+        self.index.place(rank) != Place::NONE && !self.dead.get(rank)
+    }
+}
+
+/// Bytes gathered before they are written.
+const COPY_BYTES: usize = 1 << 20;
+
+/// A new segment as it is filled with messages of others.
+pub struct Copy<'a> {
+    file: &'a SegmentFile,
+    pub index: SegmentIndex,
+    buffer: Vec<u8>,
+    written: u64,
+    /// Messages that could not be read.
+    pub lost: Vec<u64>,
+}
+
+impl<'a> Copy<'a> {
+    pub fn new(file: &'a SegmentFile) -> Self {
+        let header = &file.header;
+        Self {
+            file,
+            index: SegmentIndex {
+                sequences: Some(Vec::new()),
+                ..SegmentIndex::new(header.base_sequence, RECORDS_START, 0)
+            },
+            buffer: Vec::new(),
+            written: RECORDS_START,
+            lost: Vec::new(),
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.file.file.write_all_at(&self.buffer, self.written)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Copies the live messages of a segment, and of a chained one what is left of the others.
+    pub fn messages(&mut self, source: &Source, first_sequence: u64) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        if self.file.header.chained {
+            let mut chained = Vec::new();
+            links(&source.file, source.index.end, |sequence, remains| {
+                chained.push((sequence, remains));
+            })?;
+            for (sequence, remains) in chained {
+                let rank = source.index.rank(sequence);
+                match rank.filter(|rank| source.is_live(*rank)) {
+                    Some(rank) => self.live(source, rank, &mut bytes)?,
+                    // Nothing before the first message is ever verified.
+                    None if sequence > first_sequence => self.remains(sequence, remains.as_ref()),
+                    None => {}
+                }
+            }
+        } else {
+            for rank in 0..source.index.rank_count() {
+                if source.is_live(rank) {
+                    self.live(source, rank, &mut bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn live(&mut self, source: &Source, rank: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let Some(extent) = source.index.extent(rank) else {
+            return Ok(());
+        };
+        let sequence = source.index.sequence(rank);
+        let found = source.file.read(sequence, extent, bytes)?;
+        self.message(sequence, source.index.subject_ids[rank], &found);
+        if self.buffer.len() >= COPY_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// What a chain needs of a message that is not copied.
+    fn remains(&mut self, sequence: u64, remains: Option<&Remains>) {
+        let Some(remains) = remains else {
+            return;
+        };
+        let digest = remains.digest.unwrap_or_default();
+        let record = Record {
+            link: Some(&remains.link),
+            ..Record::erased(sequence, &digest)
+        };
+        let position = self.position();
+        record.encode(&mut self.buffer, self.file.header.binding(), position, None);
+        let end = self.position();
+        self.index.add_other(position, end);
+    }
+
+    fn message(&mut self, sequence: u64, id: SubjectId, found: &Found<'_>) {
+        let record = match found {
+            Found::Message(record) => record,
+            Found::Erased => return,
+            Found::Damaged => {
+                self.lost.push(sequence);
+                return;
+            }
+        };
+        let record = Record {
+            encrypted: self.file.header.encrypted,
+            ..*record
+        };
+        let position = self.position();
+        let binding = self.file.header.binding();
+        record.encode(&mut self.buffer, binding, position, self.file.key.as_ref());
+        let placed = Placed {
+            sequence,
+            position,
+            length: record.length(),
+            time_ns: record.time_ns,
+            expires_ns: record.expires_ns,
+        };
+        self.index.add_sparse(&placed, id);
+    }
+
+    pub fn removals(&mut self, removals: &[Removal]) -> io::Result<()> {
+        for some in removals.chunks(removal::RANGES_MAX) {
+            let mut payload = Vec::new();
+            removal::encode(some, &mut payload);
+            for _ in 0..2 {
+                let binding = self.file.header.binding();
+                let record = Record::removed(binding.base_sequence, &payload);
+                let position = self.position();
+                record.encode(&mut self.buffer, binding, position, None);
+                let end = self.position();
+                self.index.add_other(position, end);
+            }
+        }
+        self.flush()
+    }
+}

@@ -1,0 +1,108 @@
+//! Proving that a chained stream is what was published: every link is made again from what is on disk.
+
+use std::io;
+
+use super::reading::read_error;
+use super::Store;
+use crate::storage::chain::{self, Link, Verification, Verifier};
+use crate::storage::message::StoreResult;
+use crate::storage::record::{self, Kind, Record};
+use crate::storage::scan::scan;
+use crate::storage::segment_file::{Remains, SegmentFile};
+
+impl Store {
+    /// Follows the chain through all segments, removed messages included.
+    pub fn verify(&self) -> StoreResult<Verification> {
+        // Segments stay as they are meanwhile; messages may be added.
+        let _upkeep = self.upkeep.lock();
+        let (files, last_sequence) = {
+            let index = self.index.read();
+            let files: Vec<_> = index
+                .segments
+                .iter()
+                .map(|segment| (segment.file.clone(), segment.index.end))
+                .collect();
+            (files, index.last_sequence)
+        };
+        let files = files.iter().map(|(file, end)| (&**file, *end));
+        verify(files, self.stream, self.origin_sequence, last_sequence).map_err(read_error)
+    }
+}
+
+/// Follows the chain through segments, each up to its end.
+pub fn verify<'a>(
+    files: impl Iterator<Item = (&'a SegmentFile, u64)>,
+    stream: u64,
+    origin_sequence: u64,
+    last_sequence: u64,
+) -> io::Result<Verification> {
+    let mut verifier = Verifier::new(stream, origin_sequence);
+    for (file, end) in files {
+        let mut expected = None;
+        links(file, end, |sequence, found| {
+            if sequence > last_sequence {
+                return;
+            }
+            // Within a segment every sequence has something left of it.
+            if let Some(expected) = expected.filter(|expected| *expected < sequence) {
+                verifier.interrupt(expected);
+            }
+            expected = Some(sequence + 1);
+            match found {
+                Some(remains) => {
+                    verifier.follow(sequence, &remains.link, remains.digest.as_ref());
+                }
+                None => verifier.interrupt(sequence),
+            }
+        })?;
+    }
+    Ok(verifier.finish())
+}
+
+/// Calls `found` with every message of a segment and what it contributes to the chain: nothing, if it has no link or cannot be decrypted.
+pub fn links(
+    file: &SegmentFile,
+    end: u64,
+    mut found: impl FnMut(u64, Option<Remains>),
+) -> io::Result<()> {
+    let binding = file.header.binding();
+    let mut plain = Vec::new();
+    let mut visit = |record: Record<'_>, position: u64, bytes: &[u8]| {
+        let contents = |record: &Record<'_>| {
+            record.link.map(|link| Remains {
+                link: *link,
+                digest: Some(chain::digest(record)),
+            })
+        };
+        match (record.kind, &file.key) {
+            (Kind::Removed, _) => {}
+            (Kind::Erased, _) => found(record.sequence, Remains::of(&record)),
+            (Kind::Message, Some(key)) if record.encrypted => {
+                plain.clear();
+                plain.extend_from_slice(bytes);
+                let opened = record::open(&mut plain, binding, position, key);
+                found(record.sequence, opened.as_ref().and_then(contents));
+            }
+            (Kind::Message, _) => found(record.sequence, contents(&record)),
+        }
+    };
+    scan(&*file.file, binding, end, &mut visit)?;
+    Ok(())
+}
+
+/// The link of the last message of some segments, the newest first; that before the first message if there is none.
+pub fn last_link<'a>(
+    files: impl Iterator<Item = (&'a SegmentFile, u64)>,
+    stream: u64,
+) -> io::Result<Link> {
+    for (file, end) in files {
+        let mut last = None;
+        links(file, end, |_, remains| {
+            last = remains.map(|remains| remains.link).or(last);
+        })?;
+        if let Some(last) = last {
+            return Ok(last);
+        }
+    }
+    Ok(chain::origin(stream))
+}

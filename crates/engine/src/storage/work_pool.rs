@@ -1,0 +1,211 @@
+//! Threads that commit, seal and compact for many streams.
+//!
+//! Each stream has a job; a job runs on one thread at a time, and once more if it was asked for while it ran, so everything that arrived during a
+//! sync shares the next one. Threads come as they are needed: a stream whose disk hangs keeps its own thread and nobody else's.
+//! Invariant: a job that was asked for runs after that, at least once.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+/// Most threads of one pool: so many disks can hang before others wait for them.
+pub const THREADS_MAX: usize = 64;
+
+/// A thread that had nothing to do for so long ends.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+
+const IDLE: u8 = 0;
+const QUEUED: u8 = 1;
+const RUNNING: u8 = 2;
+const RUNNING_AND_ASKED: u8 = 3;
+
+type Work = dyn Fn() + Send + Sync;
+
+/// What is to be done for one stream, whenever it is asked for.
+pub struct Job {
+    state: AtomicU8,
+    work: Box<Work>,
+    pool: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    asked: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Arc<Job>>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+pub struct WorkPool {
+    shared: Arc<Shared>,
+}
+
+impl Default for WorkPool {
+    fn default() -> Self {
+        Self {
+            shared: Arc::new(Shared::default()),
+        }
+    }
+}
+
+impl WorkPool {
+    pub fn job(&self, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
+        Arc::new(Job {
+            state: AtomicU8::new(IDLE),
+            work: Box::new(work),
+            pool: Arc::clone(&self.shared),
+        })
+    }
+}
+
+impl Drop for WorkPool {
+    /// Threads end after what they are doing; what is queued is not begun any more.
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue.lock();
+        queue.closed = true;
+        queue.jobs.clear();
+        self.shared.asked.notify_all();
+    }
+}
+
+impl Job {
+    /// Asks for the job to run; returns at once.
+    pub fn ask(self: &Arc<Self>) {
+        let mut state = self.state.load(Ordering::Acquire);
+        loop {
+            let next = match state {
+                IDLE => QUEUED,
+                RUNNING => RUNNING_AND_ASKED,
+                _ => return,
+            };
+            match self
+                .state
+                .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) if next == QUEUED => return self.pool.push(Arc::clone(self)),
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    fn run(self: &Arc<Self>) {
+        self.state.store(RUNNING, Ordering::Release);
+        (self.work)();
+        let ended = self
+            .state
+            .compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire);
+        if ended.is_err() {
+            self.state.store(QUEUED, Ordering::Release);
+            self.pool.push(Arc::clone(self));
+        }
+    }
+}
+
+impl Shared {
+    fn push(self: &Arc<Self>, job: Arc<Job>) {
+        let mut queue = self.queue.lock();
+        if queue.closed {
+            return;
+        }
+        queue.jobs.push_back(job);
+        if queue.idle > 0 {
+            self.asked.notify_one();
+        } else if queue.threads < THREADS_MAX {
+            queue.threads += 1;
+            let shared = Arc::clone(self);
+            let spawned = std::thread::Builder::new()
+                .name("jetlake-storage".to_owned())
+                .spawn(move || shared.serve());
+            if spawned.is_err() {
+                // The threads there are will come to it.
+                queue.threads -= 1;
+            }
+        }
+    }
+
+    fn serve(self: &Arc<Self>) {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                drop(queue);
+                job.run();
+                queue = self.queue.lock();
+                continue;
+            }
+            if queue.closed {
+                break;
+            }
+            queue.idle += 1;
+            let waited = self.asked.wait_for(&mut queue, IDLE_MAX);
+            queue.idle -= 1;
+            if waited.timed_out() && queue.jobs.is_empty() {
+                break;
+            }
+        }
+        queue.threads -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc;
+
+    #[test]
+    fn what_is_asked_for_while_it_runs_runs_once_more() {
+        let pool = WorkPool::default();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let may_go = Mutex::new(may_go);
+        let job = {
+            let runs = Arc::clone(&runs);
+            pool.job(move || {
+                runs.fetch_add(1, Ordering::SeqCst);
+                begun.send(()).unwrap();
+                may_go.lock().recv().unwrap();
+            })
+        };
+
+        job.ask();
+        has_begun.recv().unwrap();
+        for _ in 0..10 {
+            job.ask();
+        }
+        go.send(()).unwrap();
+        has_begun.recv().unwrap();
+        go.send(()).unwrap();
+
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
+        assert!(has_begun.recv_timeout(Duration::from_millis(20)).is_err());
+    }
+
+    #[test]
+    fn a_job_that_hangs_keeps_nobody_else_waiting() {
+        let pool = WorkPool::default();
+        let (release, hang) = mpsc::channel::<()>();
+        let hang = Mutex::new(hang);
+        let stuck = pool.job(move || {
+            let _ = hang.lock().recv();
+        });
+        let (done, is_done) = mpsc::channel();
+        let quick = pool.job(move || done.send(()).unwrap());
+
+        stuck.ask();
+        quick.ask();
+
+        is_done.recv_timeout(Duration::from_secs(5)).unwrap();
+        drop(release);
+    }
+}
