@@ -98,6 +98,7 @@ struct Kind {
     limits: Limits,
     chained: bool,
     encrypted: bool,
+    compressed: bool,
 }
 
 fn open(disk: &SimulatedDisk, kind: Kind) -> Store {
@@ -105,6 +106,7 @@ fn open(disk: &SimulatedDisk, kind: Kind) -> Store {
         segment_bytes: 4096 + 900,
         limits: kind.limits,
         chained: kind.chained,
+        compressed: kind.compressed,
         key: kind.encrypted.then(|| MasterKey::new(b"key")),
         ..StoreOptions::default()
     };
@@ -379,7 +381,8 @@ proptest! {
         limits in limits(),
         chained in any::<bool>(),
         encrypted in any::<bool>(),
+        compressed in any::<bool>(),
     ) {
-        run(&steps, Kind { limits, chained, encrypted });
+        run(&steps, Kind { limits, chained, encrypted, compressed });
     }
 }

@@ -72,7 +72,7 @@ impl fmt::Display for Finding {
                 write!(formatter, "{}: both copies are gone; it has been made again from the segments", path.display())
             }
             Self::FooterRebuilt { path } => {
-                write!(formatter, "{}: the footer was damaged and has been made again from the records", path.display())
+                write!(formatter, "{}: the footer was torn or damaged and has been made again from the records", path.display())
             }
             Self::TailCut { path, position, bytes, next_sequence } => write!(
                 formatter,

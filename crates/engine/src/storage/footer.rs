@@ -59,11 +59,16 @@ pub fn encode(
     out.put_u64(footer.count);
     out.put_u64(footer.bytes);
     out.put_u32(index.places.len() as u32);
-    out.put_u32(u32::from(index.sequences.is_some()));
+    let sparse = u32::from(index.sequences.is_some());
+    let sized = u32::from(index.sizes.is_some());
+    out.put_u32(sparse | sized << 1);
     if let Some(sequences) = &index.sequences {
         put_all(&mut out, sequences);
     }
     put_all(&mut out, &index.places);
+    if let Some(sizes) = &index.sizes {
+        put_all(&mut out, sizes);
+    }
     out.put_u32(footer.subjects.len() as u32);
     for subject in &footer.subjects {
         out.put_u16(subject.name.len() as u16);
@@ -168,10 +173,14 @@ fn decode(bytes: &[u8]) -> Option<Footer> {
     };
     let (count, bytes) = (reader.u64()?, reader.u64()?);
     let ranks = reader.u32()? as usize;
-    if reader.u32()? != 0 {
+    let flags = reader.u32()?;
+    if flags & 1 != 0 {
         index.sequences = Some(take_all(&mut reader, ranks)?);
     }
     index.places = take_all(&mut reader, ranks)?;
+    if flags & 2 != 0 {
+        index.sizes = Some(take_all(&mut reader, ranks)?);
+    }
     let subject_count = reader.u32()? as usize;
     let mut subjects = Vec::with_capacity(subject_count.min(1 << 20));
     for _ in 0..subject_count {

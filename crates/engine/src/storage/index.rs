@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::bits::Bits;
 use super::message::Limits;
 use super::postings::Postings;
+use super::record::HEAD_BYTES;
 use super::removal::{self, Removal};
 use super::segment_file::SegmentFile;
 use super::segment_index::{Place, Placed, SegmentIndex};
@@ -16,6 +17,12 @@ use super::subject_index::{SubjectId, SubjectIndex};
 
 /// What a message counts for beyond its own bytes in the size of a stream: nats-server counts 30, and the head of a record has 28.
 const COUNTED_BEYOND_RECORD: u64 = 2;
+
+/// What a message counts for in the size of the stream.
+pub fn counted(subject_len: usize, headers_len: usize, payload_len: usize) -> u64 {
+    let headers = if headers_len == 0 { 0 } else { headers_len + 4 };
+    (HEAD_BYTES + subject_len + headers + payload_len) as u64 + COUNTED_BEYOND_RECORD
+}
 
 /// One segment: its file, and what is in it.
 pub struct Segment {
@@ -82,6 +89,11 @@ impl Segment {
 
     /// Bytes in the file that nobody needs any more.
     pub fn dead_part(&self) -> f64 {
+        if self.file.header.rewritten {
+            // How many bytes its messages take here says nothing: they may be compressed, and removed ones leave something behind.
+            let ranks = self.index.rank_count().max(1);
+            return 1.0 - self.live_count.max(1) as f64 / ranks as f64;
+        }
         let stored = self.index.end as f64;
         1.0 - (self.live_bytes as f64 / stored).min(1.0)
     }
@@ -89,6 +101,9 @@ impl Segment {
 
 /// What the message of a rank counts for in the size of the stream, in a segment whose records have so many bytes beyond plain ones.
 pub fn counted_bytes(index: &SegmentIndex, extra_bytes: usize, rank: usize) -> u64 {
+    if let Some(sizes) = &index.sizes {
+        return u64::from(sizes[rank]);
+    }
     let Some(extent) = index.extent(rank) else {
         return 0;
     };
@@ -137,9 +152,7 @@ impl MessageIndex {
         let index = Arc::get_mut(&mut segment.index).expect("nobody shares an open segment");
         index.add(placed, id);
         segment.subjects.set(id as usize);
-        let extra =
-            segment.file.header.extra_bytes() + if placed.expires_ns.is_some() { 8 } else { 0 };
-        let counted = placed.length as u64 + COUNTED_BEYOND_RECORD - extra as u64;
+        let counted = placed.counted_bytes;
         segment.live_count += 1;
         segment.live_bytes += counted;
         self.bytes += counted;

@@ -4,13 +4,14 @@ use std::io;
 use std::path::Path;
 
 use super::bytes::Reader;
+use super::compression;
 use super::encryption::StreamKey;
 use super::file_system::{Access, FileSystem};
 use super::footer::{self, Footer, FooterSubject};
-use super::index::counted_bytes;
+use super::index::{counted, counted_bytes};
 use super::record::{self, Kind, Record};
 use super::removal::{self, Removal};
-use super::scan::{scan, Scan};
+use super::scan::{scan, Scan, Tail};
 use super::segment_file::SegmentFile;
 use super::segment_header::{HeaderState, SegmentHeader, RECORDS_START};
 use super::segment_index::{Placed, SegmentIndex};
@@ -37,11 +38,12 @@ pub struct Loaded {
     pub scan: Option<Scan>,
 }
 
-/// Looks at one file. Nothing is changed but a bad copy of its header, if `heal` is set.
+/// Looks at one file. Nothing is changed but a bad copy of its header, if `heal` is set. With `in_use` its last write may be unfinished.
 pub fn load(
     file_system: &dyn FileSystem,
     path: &Path,
     heal: bool,
+    in_use: bool,
     stream_key: Option<&StreamKey>,
 ) -> io::Result<Loading> {
     let access = if heal { Access::Write } else { Access::Read };
@@ -53,14 +55,27 @@ pub fn load(
         HeaderState::TooNew(version) => return Ok(Loading::TooNew(version)),
         HeaderState::Lost => return Ok(Loading::HeaderLost),
     };
-    let file = SegmentFile::new(header, path.to_owned(), file, stream_key);
+    let mut file = SegmentFile::new(header, path.to_owned(), file, stream_key);
     if header.encrypted && file.key.is_none() {
         return Ok(Loading::Locked);
+    }
+    if header.compressed {
+        file.read_dictionary()?;
     }
     let (footer, scan) = match footer::read(&*file.file, &header, file.key.as_ref())? {
         Some(footer) => (footer, None),
         None => {
-            let (footer, scan) = read_records(&file, file_bytes)?;
+            let (mut footer, mut scan) = read_records(&file, file_bytes)?;
+            let torn_at = match in_use {
+                true => scan.torn_at(&*file.file)?,
+                false => None,
+            };
+            if let Some(torn_at) = torn_at {
+                let dirty_end = scan.dirty_end;
+                (footer, scan) = read_records(&file, torn_at)?;
+                scan.tail = Tail::Torn;
+                scan.dirty_end = dirty_end;
+            }
             (footer, Some(scan))
         }
     };
@@ -79,6 +94,7 @@ pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, 
     let binding = header.binding();
     let mut plain = Vec::new();
     let mut index = SegmentIndex::new(header.base_sequence, RECORDS_START, 0);
+    index.sizes = header.compressed.then(Vec::new);
     let mut names = SubjectIndex::default();
     let mut subjects: Vec<FooterSubject> = Vec::new();
     let found = |record: Record<'_>, position: u64, bytes: &[u8]| {
@@ -96,7 +112,9 @@ pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, 
         }
         match record.kind {
             // A record out of order cannot have been written so.
-            Kind::Message if index.rank_from(record.sequence) == index.rank_count() => {
+            Kind::Message | Kind::Compressed
+                if index.rank_from(record.sequence) == index.rank_count() =>
+            {
                 let id = names.intern(record.subject);
                 names.add(id, 1, record.sequence, record.sequence);
                 if id as usize == subjects.len() {
@@ -116,10 +134,13 @@ pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, 
                     length,
                     time_ns: record.time_ns,
                     expires_ns: record.expires_ns,
+                    counted_bytes: counted_record(&record),
                 };
                 index.add(&placed, id);
             }
-            Kind::Message => index.add_other(position, end),
+            Kind::Message | Kind::Compressed | Kind::Dictionary => {
+                index.add_other(position, end);
+            }
             Kind::Erased => {
                 let removal = Removal {
                     first: record.sequence,
@@ -132,6 +153,7 @@ pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, 
             }
             Kind::Removed => {
                 index.add_other(position, end);
+                index.last_sequence = index.last_sequence.max(record.sequence - 1);
                 if let Some(removals) = removal::decode(&mut Reader::new(record.payload)) {
                     index.removals.extend(removals);
                 }
@@ -159,4 +181,13 @@ pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, 
         bytes,
     };
     Ok((footer, scan))
+}
+
+/// What a message counts for, compressed or not.
+fn counted_record(record: &Record<'_>) -> u64 {
+    let (headers_len, payload_len) = match record.kind {
+        Kind::Compressed => compression::lengths(record.payload).unwrap_or((0, 0)),
+        _ => (record.headers.len(), record.payload.len()),
+    };
+    counted(record.subject.len(), headers_len, payload_len)
 }

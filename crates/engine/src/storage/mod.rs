@@ -1,11 +1,12 @@
 //! Messages on disk, so that an acknowledgement means durable.
 //!
 //! - `store` is the messages of one stream: append, commit, read, remove, and opening after a crash.
-//! - `record` is one message as bytes, bound to its place; `removal` says which messages are gone. A segment is a file of records:
+//! - `record` is one message as bytes, bound to its place and to the `round` it was written in; `removal` says which messages are gone. A segment is a file of records:
 //!   `segment_header` in front, `footer` behind when it is sealed, `segment_index` what is known of it in memory.
 //! - `index` is everything committed, `subject_index` its subjects, `lookup` the questions it answers.
 //! - `scan` reads records over damage, `loading` finds out what a file holds, `finding` says what was wrong.
-//! - `encryption` and `chain` are what a stream can have besides: a key, and links from each message to the one before it.
+//! - `encryption`, `compression` and `chain` are what a stream can have besides: a key, fewer bytes, and links from each message to the one
+//!   before it.
 //! - `twin_file` is a small file kept twice; `anchor` is the one every store has.
 //! - `work_pool` is the threads that commit and clean up for many streams.
 //! - `file_system` is every call to a disk; `memory` a disk in memory, for streams that need no other; `simulated` a disk in memory that forgets, tears and fails, for tests.
@@ -14,6 +15,7 @@ pub mod anchor;
 pub mod bits;
 pub mod bytes;
 pub mod chain;
+pub mod compression;
 pub mod encryption;
 pub mod file_system;
 pub mod finding;
@@ -26,6 +28,7 @@ pub mod message;
 pub mod postings;
 pub mod record;
 pub mod removal;
+pub mod round;
 pub mod scan;
 pub mod sealing;
 pub mod segment_file;

@@ -5,7 +5,7 @@
 //!  0      4     length of the whole record, head included, padding not
 //!  4      8     checksum over everything else in the record, the length, and the place it was written to
 //! 12      1     kind (low four bits) and what it has besides (high four bits)
-//! 13      1     reserved, zero
+//! 13      1     the round it was written in (low seven bits), and whether it is the first of it (high bit)
 //! 14      2     length of the subject
 //! 16      4     sequence, counted from the base sequence of the segment
 //! 20      8     time, nanoseconds since 1970
@@ -23,6 +23,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::encryption::{SegmentKey, TAG_BYTES};
+use super::round::Round;
 
 pub const HEAD_BYTES: usize = 28;
 pub const ALIGNMENT: usize = 4;
@@ -46,6 +47,10 @@ pub enum Kind {
     Erased,
     /// Says that messages were removed; the payload lists them.
     Removed,
+    /// A message whose headers and payload are compressed, together, in `payload`.
+    Compressed,
+    /// What the compressed messages of the segment have in common.
+    Dictionary,
 }
 
 impl Kind {
@@ -54,6 +59,8 @@ impl Kind {
             1 => Some(Self::Message),
             2 => Some(Self::Erased),
             3 => Some(Self::Removed),
+            4 => Some(Self::Compressed),
+            5 => Some(Self::Dictionary),
             _ => None,
         }
     }
@@ -63,6 +70,8 @@ impl Kind {
             Self::Message => 1,
             Self::Erased => 2,
             Self::Removed => 3,
+            Self::Compressed => 4,
+            Self::Dictionary => 5,
         }
     }
 }
@@ -73,6 +82,7 @@ pub struct Record<'a> {
     pub kind: Kind,
     /// Subject, headers and payload are one ciphertext, held in `payload`, until `open` has been called.
     pub encrypted: bool,
+    pub round: Round,
     pub sequence: u64,
     pub time_ns: i64,
     pub expires_ns: Option<i64>,
@@ -124,6 +134,7 @@ impl<'a> Record<'a> {
         Self {
             kind: Kind::Erased,
             encrypted: false,
+            round: Round::default(),
             sequence,
             time_ns: 0,
             expires_ns: None,
@@ -178,7 +189,7 @@ impl<'a> Record<'a> {
         out.reserve(padded(length));
         out.extend_from_slice(&(length as u32).to_le_bytes());
         out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(&[kind, 0]);
+        out.extend_from_slice(&[kind, self.round.byte()]);
         out.extend_from_slice(&(self.subject.len() as u16).to_le_bytes());
         out.extend_from_slice(&delta.to_le_bytes());
         out.extend_from_slice(&self.time_ns.to_le_bytes());
@@ -226,7 +237,7 @@ pub fn decode(
     if length == 0 && bytes[..HEAD_BYTES].iter().all(|byte| *byte == 0) {
         return Err(NotARecord::Blank);
     }
-    if length < HEAD_BYTES || bytes[13] != 0 {
+    if length < HEAD_BYTES {
         return Err(NotARecord::Damaged);
     }
     if bytes.len() < length {
@@ -298,6 +309,7 @@ fn parts(bytes: &[u8], binding: Binding) -> Option<Record<'_>> {
     Some(Record {
         kind: Kind::from_byte(bytes[12] & KIND_MASK)?,
         encrypted,
+        round: Round::from_byte(bytes[13]),
         sequence: binding.base_sequence + u64::from(u32_at(bytes, 16)),
         time_ns: u64_at(bytes, 20) as i64,
         expires_ns: layout.expires_ns,
@@ -375,6 +387,7 @@ mod tests {
         Record {
             kind: Kind::Message,
             encrypted: false,
+            round: Round::default().next(),
             sequence: 42,
             time_ns: 1_700_000_000_000_000_000,
             expires_ns: None,

@@ -7,8 +7,12 @@
 use std::io;
 
 use super::file_system::File;
-use super::record::{decode, Binding, NotARecord, Record, ALIGNMENT, HEAD_BYTES};
+use super::record::{decode, Binding, Kind, NotARecord, Record, ALIGNMENT, HEAD_BYTES};
+use super::round::Round;
 use super::segment_header::RECORDS_START;
+
+/// What a disk writes as a whole, or not at all.
+const SECTOR_BYTES: u64 = 512;
 
 /// Read at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -36,6 +40,10 @@ pub struct Scan {
     pub tail: Tail,
     /// Behind the last bytes that are not blank.
     pub dirty_end: u64,
+    /// The round of the last record.
+    pub round: Round,
+    /// Everything up to here was durable before the last round began.
+    pub durable_end: u64,
 }
 
 /// Calls `found` with every record, its position and its bytes.
@@ -52,6 +60,8 @@ pub fn scan(
     let mut end = RECORDS_START;
     let mut written_behind_end = false;
     let mut dirty_end = RECORDS_START;
+    let mut round = Round::default();
+    let mut durable_end = RECORDS_START;
     while position < until {
         let mut bytes = window.at(position, HEAD_BYTES)?;
         let mut decoded = decode(bytes, binding, position);
@@ -76,6 +86,19 @@ pub fn scan(
                     });
                 }
                 let exact = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                match record.kind {
+                    // Nothing is erased before it is durable.
+                    Kind::Erased => durable_end = position + length as u64,
+                    _ => {
+                        if record.round.is_first() {
+                            durable_end = position;
+                        } else if !record.round.is_same(round) {
+                            // Its first one is missing, so what is missing before it may be of either round.
+                            durable_end = end;
+                        }
+                        round = record.round;
+                    }
+                }
                 found(record, position, &bytes[..exact as usize]);
                 position += length as u64;
                 end = position;
@@ -103,7 +126,38 @@ pub fn scan(
             Tail::Blank
         },
         dirty_end,
+        round,
+        durable_end,
     })
+}
+
+impl Scan {
+    /// Where a write that was never finished shows: sectors of it are there, and one before them is not.
+    ///
+    /// Such a sector is blank, because everything behind the last record always is before it is written; damage leaves something else.
+    pub fn torn_at(&self, file: &dyn File) -> io::Result<Option<u64>> {
+        let mut bytes = Vec::new();
+        let unsure = |hole: &&Hole| hole.start >= self.durable_end;
+        for hole in self.holes.iter().filter(unsure) {
+            bytes.resize((hole.end - hole.start) as usize, 0);
+            file.read_exact_at(&mut bytes, hole.start)?;
+            let first_sector = hole.start.next_multiple_of(SECTOR_BYTES);
+            // The sector a hole begins in may hold the end of what is before it, as it was or because it is blank anyway.
+            let shared = (hole.start, first_sector);
+            let sectors = (first_sector..hole.end).step_by(SECTOR_BYTES as usize);
+            let mut pieces = sectors
+                .map(|start| (start, start + SECTOR_BYTES))
+                .chain((shared.0 < shared.1).then_some(shared));
+            let blank = |(start, end): (u64, u64)| {
+                let piece = bytes.get((start - hole.start) as usize..(end - hole.start) as usize);
+                piece.is_some_and(|piece| piece.iter().all(|byte| *byte == 0))
+            };
+            if pieces.any(blank) {
+                return Ok(Some(hole.start));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// A part of the file in memory.

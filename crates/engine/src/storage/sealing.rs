@@ -31,12 +31,14 @@ pub fn footer(contents: &Contents<'_>, extra_bytes: usize) -> Footer {
         sequences: sparse.then(Vec::new),
         places: Vec::new(),
         subject_ids: Vec::new(),
+        sizes: source.sizes.as_ref().map(|_| Vec::new()),
         others: source.others.clone(),
         ..source.clone()
     };
     if !sparse {
         index.places = vec![Place::NONE.0; source.rank_count()];
         index.subject_ids = vec![0; source.rank_count()];
+        index.sizes = source.sizes.clone();
     }
     let mut subjects: Vec<FooterSubject> = Vec::new();
     let mut local = vec![u32::MAX; contents.names.len()];
@@ -66,6 +68,9 @@ pub fn footer(contents: &Contents<'_>, extra_bytes: usize) -> Footer {
                 sequences.push((sequence - source.base_sequence) as u32);
                 index.places.push(source.places[*rank]);
                 index.subject_ids.push(local[at]);
+                if let (Some(sizes), Some(source)) = (&mut index.sizes, &source.sizes) {
+                    sizes.push(source[*rank]);
+                }
             }
             None => {
                 index.places[*rank] = source.places[*rank];

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::chain::{self, Link};
+use super::compression::{Unpacker, DICTIONARY_BYTES_MAX};
 use super::encryption::{SegmentKey, StreamKey};
 use super::file_system::File;
 use super::record::{self, Kind, NotARecord, Record, LINK_BYTES};
-use super::segment_header::SegmentHeader;
+use super::scan::scan;
+use super::segment_header::{SegmentHeader, RECORDS_START};
 use super::segment_index::Extent;
 
 const SUFFIX: &str = ".segment";
@@ -19,16 +21,24 @@ pub struct SegmentFile {
     pub file: Arc<dyn File>,
     /// There if the segment is encrypted.
     pub key: Option<SegmentKey>,
+    /// There if the segment is compressed and its dictionary could be read.
+    pub unpacker: Option<Unpacker>,
 }
 
 /// The path of a segment.
 pub fn path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("{number:010}{SUFFIX}"))
+    folder.join(file_name(number))
 }
 
 /// The number in the name of a segment; `None` if it is no name of a segment.
 pub fn number(name: &str) -> Option<u64> {
-    name.strip_suffix(SUFFIX)?.parse().ok()
+    let number = name.strip_suffix(SUFFIX)?.parse().ok()?;
+    // There is one name for each number, and no other is ours.
+    (file_name(number) == name).then_some(number)
+}
+
+fn file_name(number: u64) -> String {
+    format!("{number:010}{SUFFIX}")
 }
 
 /// What is left of a message in a chain after it was removed.
@@ -48,6 +58,13 @@ impl Remains {
             digest: digest.filter(|digest| *digest != [0; LINK_BYTES]),
         })
     }
+}
+
+/// What a message is read into: its record, and its headers and payload if they are compressed there.
+#[derive(Default)]
+pub struct Buffers {
+    pub stored: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 /// What was read at the place of a message.
@@ -74,28 +91,75 @@ impl SegmentFile {
             path,
             file,
             key,
+            unpacker: None,
         }
     }
 
-    /// Reads the message of this sequence, which lies here, into `buffer`.
+    /// Finds the dictionary in front of compressed messages: either copy will do.
+    pub fn read_dictionary(&mut self) -> io::Result<()> {
+        let binding = self.header.binding();
+        let copies = 2 * (DICTIONARY_BYTES_MAX + 1024) as u64;
+        let until = self.file.len()?.min(RECORDS_START + copies);
+        let mut unpacker = None;
+        let mut plain = Vec::new();
+        scan(&*self.file, binding, until, |record, position, bytes| {
+            if record.kind != Kind::Dictionary || unpacker.is_some() {
+                return;
+            }
+            plain.clear();
+            plain.extend_from_slice(bytes);
+            let record = match &self.key {
+                Some(key) if record.encrypted => record::open(&mut plain, binding, position, key),
+                _ => record::parts_of(&plain, binding),
+            };
+            unpacker = record.and_then(|record| Unpacker::new(record.payload));
+        })?;
+        self.unpacker = unpacker;
+        Ok(())
+    }
+
+    /// A message as it was published, from a record that may be compressed; `None` if it cannot be made from it.
+    pub fn expand<'a>(&self, record: Record<'a>, body: &'a mut Vec<u8>) -> Option<Record<'a>> {
+        if record.kind == Kind::Message {
+            return Some(record);
+        }
+        let unpacker = self.unpacker.as_ref()?;
+        let headers_len = unpacker.unpack(record.payload, body)?;
+        let (headers, payload) = body.split_at(headers_len);
+        Some(Record {
+            kind: Kind::Message,
+            headers,
+            payload,
+            ..record
+        })
+    }
+
+    /// Reads the message of this sequence, which lies here.
     pub fn read<'a>(
         &self,
         sequence: u64,
         extent: Extent,
-        buffer: &'a mut Vec<u8>,
+        buffers: &'a mut Buffers,
     ) -> io::Result<Found<'a>> {
-        buffer.resize(extent.length, 0);
-        match self.file.read_exact_at(buffer, extent.position) {
+        let Buffers { stored, body } = buffers;
+        stored.resize(extent.length, 0);
+        match self.file.read_exact_at(stored, extent.position) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Ok(Found::Damaged)
             }
             other => other?,
         }
-        Ok(self.decode(sequence, extent.position, buffer))
+        Ok(self.decode(sequence, extent.position, stored, body))
     }
 
     /// Takes the message of this sequence from bytes that stand at `position`, which are decrypted in their place.
-    pub fn decode<'a>(&self, sequence: u64, position: u64, bytes: &'a mut [u8]) -> Found<'a> {
+    pub fn decode<'a>(
+        &self,
+        sequence: u64,
+        position: u64,
+        bytes: &'a mut [u8],
+        body: &'a mut Vec<u8>,
+    ) -> Found<'a> {
         let binding = self.header.binding();
         let (kind, encrypted) = match record::decode(bytes, binding, position) {
             Ok((record, _)) if record.sequence == sequence => (record.kind, record.encrypted),
@@ -104,28 +168,31 @@ impl SegmentFile {
             }
         };
         match kind {
-            Kind::Message => {}
+            Kind::Message | Kind::Compressed => {}
             Kind::Erased => return Found::Erased,
-            Kind::Removed => return Found::Damaged,
+            Kind::Removed | Kind::Dictionary => return Found::Damaged,
         }
         let record = match (&self.key, encrypted) {
             (_, false) => record::parts_of(bytes, binding),
             (Some(key), true) => record::open(bytes, binding, position, key),
             (None, true) => None,
         };
-        record.map_or(Found::Damaged, Found::Message)
+        record
+            .and_then(|record| self.expand(record, body))
+            .map_or(Found::Damaged, Found::Message)
     }
 
     /// What a chain needs to go on after the message of this place is gone.
     pub fn remains(&self, sequence: u64, extent: Extent) -> io::Result<Option<Remains>> {
-        let mut buffer = Vec::new();
-        match self.read(sequence, extent, &mut buffer)? {
+        let mut buffers = Buffers::default();
+        match self.read(sequence, extent, &mut buffers)? {
             Found::Message(record) => Ok(record.link.map(|link| Remains {
                 link: *link,
                 digest: Some(chain::digest(&record)),
             })),
             Found::Erased => {
-                let decoded = record::decode(&buffer, self.header.binding(), extent.position);
+                let binding = self.header.binding();
+                let decoded = record::decode(&buffers.stored, binding, extent.position);
                 Ok(decoded.ok().and_then(|(record, _)| Remains::of(&record)))
             }
             Found::Damaged => Ok(None),

@@ -42,10 +42,16 @@ pub struct SegmentHeader {
     pub chained: bool,
     /// Every record is encrypted.
     pub encrypted: bool,
+    /// Messages may be compressed, and a dictionary stands in front of them.
+    pub compressed: bool,
+    /// Made from older segments: what it holds is what was of use then.
+    pub rewritten: bool,
 }
 
 const FLAG_CHAINED: u32 = 1;
 const FLAG_ENCRYPTED: u32 = 2;
+const FLAG_COMPRESSED: u32 = 4;
+const FLAG_REWRITTEN: u32 = 8;
 
 /// What was found where a header should be.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,7 +85,9 @@ impl SegmentHeader {
         bytes.put_u32(FORMAT_VERSION);
         let chained = if self.chained { FLAG_CHAINED } else { 0 };
         let encrypted = if self.encrypted { FLAG_ENCRYPTED } else { 0 };
-        bytes.put_u32(chained | encrypted);
+        let compressed = if self.compressed { FLAG_COMPRESSED } else { 0 };
+        let rewritten = if self.rewritten { FLAG_REWRITTEN } else { 0 };
+        bytes.put_u32(chained | encrypted | compressed | rewritten);
         bytes.put_u64(self.identity);
         bytes.put_u64(self.stream);
         bytes.put_u64(self.number);
@@ -158,6 +166,8 @@ fn decode(bytes: &[u8; HEADER_BYTES]) -> Decoded {
             created_ns: reader.u64()? as i64,
             chained: flags & FLAG_CHAINED != 0,
             encrypted: flags & FLAG_ENCRYPTED != 0,
+            compressed: flags & FLAG_COMPRESSED != 0,
+            rewritten: flags & FLAG_REWRITTEN != 0,
         }))
     };
     let mut header = header;
@@ -182,6 +192,8 @@ mod tests {
             created_ns: -1,
             chained: true,
             encrypted: false,
+            compressed: true,
+            rewritten: false,
         };
         let path = Path::new("/f");
         for bit in 0..HEADER_BYTES * 8 {

@@ -47,6 +47,8 @@ pub struct SegmentIndex {
     pub sequences: Option<Vec<u32>>,
     pub places: Vec<u32>,
     pub subject_ids: Vec<SubjectId>,
+    /// What messages count for in the size of the stream, where their records do not tell.
+    pub sizes: Option<Vec<u32>>,
     /// Where something else than a message begins: a removal, or damage.
     pub others: Vec<u32>,
     pub removals: Vec<Removal>,
@@ -68,6 +70,8 @@ pub struct Placed {
     pub length: usize,
     pub time_ns: i64,
     pub expires_ns: Option<i64>,
+    /// What it counts for in the size of the stream.
+    pub counted_bytes: u64,
 }
 
 impl SegmentIndex {
@@ -128,6 +132,10 @@ impl SegmentIndex {
         self.places
             .push(Place::new(placed.position, placed.length).0);
         self.subject_ids.push(subject_id);
+        if let Some(sizes) = &mut self.sizes {
+            sizes.resize(delta, 0);
+            sizes.push(placed.counted_bytes as u32);
+        }
         if let Some(expires_ns) = placed.expires_ns {
             self.expiries.push((delta as u32, expires_ns));
         }
@@ -144,6 +152,9 @@ impl SegmentIndex {
         self.places
             .push(Place::new(placed.position, placed.length).0);
         self.subject_ids.push(subject_id);
+        if let Some(sizes) = &mut self.sizes {
+            sizes.push(placed.counted_bytes as u32);
+        }
         if let Some(expires_ns) = placed.expires_ns {
             self.expiries.push((delta, expires_ns));
         }
@@ -194,7 +205,8 @@ impl SegmentIndex {
     /// Bytes of memory this takes.
     pub fn memory_bytes(&self) -> usize {
         let sequences = self.sequences.as_ref().map_or(0, Vec::len);
-        4 * (self.places.len() + self.subject_ids.len() + self.others.len() + sequences)
+        let sizes = self.sizes.as_ref().map_or(0, Vec::len);
+        4 * (self.places.len() + self.subject_ids.len() + self.others.len() + sequences + sizes)
             + 16 * self.expiries.len()
             + 24 * (self.removals.len() + self.lost.len())
     }
@@ -211,6 +223,7 @@ mod tests {
             length,
             time_ns: 7,
             expires_ns: None,
+            counted_bytes: 0,
         }
     }
 

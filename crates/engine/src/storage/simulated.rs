@@ -93,6 +93,7 @@ struct Content {
     durable: Vec<u8>,
 }
 
+#[derive(Clone)]
 enum Pending {
     Write {
         content: u64,
@@ -269,7 +270,23 @@ impl SimulatedDisk {
         state.durable_names.remove(path);
     }
 
-    /// A copy that shares nothing.
+    /// A copy that shares nothing, and has the same pending; no fault is planned for it.
+    pub fn fork(&self) -> Self {
+        let state = self.state.lock();
+        Self {
+            state: Arc::new(Mutex::new(State {
+                names: state.names.clone(),
+                durable_names: state.durable_names.clone(),
+                folders: state.folders.clone(),
+                contents: state.contents.clone(),
+                pending: state.pending.clone(),
+                next_content: state.next_content,
+                ..State::default()
+            })),
+        }
+    }
+
+    /// A copy that shares nothing, with everything durable.
     pub fn copy(&self) -> Self {
         let state = self.state.lock();
         let contents = state

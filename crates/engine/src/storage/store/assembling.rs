@@ -9,8 +9,9 @@ use crate::storage::index::{MessageIndex, Segment};
 use crate::storage::loading::Loaded;
 use crate::storage::record::Record;
 use crate::storage::removal::{self, Removal};
+use crate::storage::round::Round;
 use crate::storage::scan::{Hole, Tail};
-use crate::storage::segment_file::{Found, SegmentFile};
+use crate::storage::segment_file::{Buffers, Found, SegmentFile};
 use crate::storage::segment_header::RECORDS_START;
 use crate::storage::segment_index::{Place, SegmentIndex};
 use crate::storage::subject_index::SubjectId;
@@ -20,6 +21,7 @@ pub struct LastTail {
     pub kind: Tail,
     pub end: u64,
     pub dirty_end: u64,
+    pub round: Round,
     pub file_bytes: u64,
 }
 
@@ -32,6 +34,8 @@ pub struct Assembly {
     erasures: Vec<Removal>,
     /// Stretches without a record, by the place of their segment.
     holes: Vec<(usize, Hole)>,
+    /// Segments whose footer has to be made again.
+    pub torn_footers: Vec<usize>,
 }
 
 impl Assembly {
@@ -45,16 +49,33 @@ impl Assembly {
         self.index.segments.push(Segment::new(file, open, false));
     }
 
-    /// The subjects of the last segment.
-    pub fn names(&self) -> Vec<(SubjectId, Box<[u8]>)> {
-        let Some(segment) = self.index.segments.last() else {
-            return Vec::new();
-        };
+    /// The subjects of a segment.
+    pub fn names(&self, at: usize) -> Vec<(SubjectId, Box<[u8]>)> {
+        let segment = &self.index.segments[at];
         let name = |id: usize| {
             let id = id as SubjectId;
             (id, self.index.subjects.name(id).into())
         };
         segment.subjects.ones().map(name).collect()
+    }
+
+    /// The message a hole was, if it is one that was being overwritten.
+    fn half_erased(&self, at: usize, hole: &Hole) -> Option<u64> {
+        let segment = &self.index.segments[at];
+        let before = (0..segment.index.rank_count())
+            .rev()
+            .find(|rank| {
+                let place = segment.index.place(*rank);
+                place != Place::NONE && place.position() < hole.start
+            })
+            .map_or(segment.index.base_sequence, |rank| {
+                segment.index.sequence(rank) + 1
+            });
+        let mut erasures = self.erasures.iter();
+        let erased = erasures.any(|removal| removal.contains(before));
+        let rank = segment.index.rank(before);
+        let there = rank.is_some_and(|rank| segment.index.place(rank) != Place::NONE);
+        (erased && !there).then_some(before)
     }
 }
 
@@ -66,6 +87,7 @@ pub fn assemble(loaded: Vec<Loaded>, origin: u64, findings: &mut Vec<Finding>) -
         leftovers: Vec::new(),
         erasures: Vec::new(),
         holes: Vec::new(),
+        torn_footers: Vec::new(),
     };
     assembly.index.last_sequence = origin - 1;
     let mut removals: Vec<Removal> = Vec::new();
@@ -85,6 +107,7 @@ pub fn assemble(loaded: Vec<Loaded>, origin: u64, findings: &mut Vec<Finding>) -
         assembly.index.remove_range(*removal);
     }
     find_lost(&mut assembly, &removals, findings);
+    find_damage(&mut assembly, findings);
     assembly
 }
 
@@ -114,14 +137,9 @@ fn add_segment(
     }
     let sealed = scan.is_none();
     if let Some(scan) = scan {
-        for hole in &scan.holes {
-            findings.push(Finding::Damaged {
-                path: file.path.clone(),
-                position: hole.start,
-                bytes: hole.end - hole.start,
-            });
-            assembly.holes.push((assembly.index.segments.len(), *hole));
-        }
+        let at = assembly.index.segments.len();
+        let holes = scan.holes.iter().map(|hole| (at, *hole));
+        assembly.holes.extend(holes);
         let erasures = contents.removals.iter().filter(|removal| removal.erase);
         assembly.erasures.extend(erasures);
         if is_last {
@@ -129,12 +147,14 @@ fn add_segment(
                 kind: scan.tail,
                 end: scan.end,
                 dirty_end: scan.dirty_end,
+                round: scan.round,
                 file_bytes,
             });
         } else {
             if scan.tail == Tail::Torn {
                 let path = file.path.clone();
                 findings.push(Finding::FooterRebuilt { path });
+                assembly.torn_footers.push(at);
             }
             // The next one begins only when everything before it is durable.
             contents.last_sequence = next_base.map_or(contents.last_sequence, |base| base - 1);
@@ -260,6 +280,21 @@ fn find_lost(assembly: &mut Assembly, removals: &[Removal], findings: &mut Vec<F
     }
 }
 
+/// Reports stretches that cannot be read, but not messages whose erasure was interrupted.
+fn find_damage(assembly: &mut Assembly, findings: &mut Vec<Finding>) {
+    for (at, hole) in std::mem::take(&mut assembly.holes) {
+        if assembly.half_erased(at, &hole).is_some() {
+            assembly.holes.push((at, hole));
+            continue;
+        }
+        findings.push(Finding::Damaged {
+            path: assembly.index.segments[at].file.path.clone(),
+            position: hole.start,
+            bytes: hole.end - hole.start,
+        });
+    }
+}
+
 /// The parts of a range that were not removed.
 fn not_removed(range: Removal, removals: &[Removal]) -> Vec<Removal> {
     let mut left = Vec::new();
@@ -301,7 +336,7 @@ fn is_removed(removals: &[Removal], sequence: u64) -> bool {
 /// Overwrites messages whose removal was written down and perhaps not carried out.
 pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<()> {
     let index = &assembly.index;
-    let mut buffer = Vec::new();
+    let mut buffers = Buffers::default();
     for removal in &assembly.erasures {
         for sequence in removal.first..=removal.last {
             let Some(at) = index.segment_of(sequence) else {
@@ -316,7 +351,7 @@ pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<()> {
                 continue;
             };
             if !matches!(
-                segment.file.read(sequence, extent, &mut buffer)?,
+                segment.file.read(sequence, extent, &mut buffers)?,
                 Found::Erased
             ) {
                 segment.file.erase(sequence, extent)?;
@@ -324,28 +359,9 @@ pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<()> {
             }
         }
     }
-    // One that was half overwritten is only a hole now.
     for (at, hole) in &assembly.holes {
-        let segment = &index.segments[*at];
-        let before = (0..segment.index.rank_count())
-            .rev()
-            .find(|rank| {
-                let place = segment.index.place(*rank);
-                place != Place::NONE && place.position() < hole.start
-            })
-            .map_or(segment.index.base_sequence, |rank| {
-                segment.index.sequence(rank) + 1
-            });
-        let erased = assembly
-            .erasures
-            .iter()
-            .any(|removal| removal.contains(before));
-        let there = segment
-            .index
-            .rank(before)
-            .is_some_and(|rank| segment.index.place(rank) != Place::NONE);
-        if erased && !there {
-            wipe(&segment.file, before, hole)?;
+        if let Some(sequence) = assembly.half_erased(*at, hole) {
+            wipe(&index.segments[*at].file, sequence, hole)?;
         }
     }
     Ok(())

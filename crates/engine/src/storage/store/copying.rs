@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use super::verifying::links;
 use crate::storage::bits::Bits;
-use crate::storage::record::Record;
+use crate::storage::compression::{self, Packer, SAMPLES_MAX, SAMPLE_BYTES_MAX};
+use crate::storage::index::counted;
+use crate::storage::record::{Kind, Record};
 use crate::storage::removal::{self, Removal};
-use crate::storage::segment_file::{Found, Remains, SegmentFile};
+use crate::storage::segment_file::{Buffers, Found, Remains, SegmentFile};
 use crate::storage::segment_header::RECORDS_START;
 use crate::storage::segment_index::{Place, Placed, SegmentIndex};
 use crate::storage::subject_index::SubjectId;
@@ -26,6 +28,29 @@ impl Source {
     }
 }
 
+/// What the live messages of some segments have in common; nothing if that is too little.
+pub fn common(sources: &[Source]) -> io::Result<Vec<u8>> {
+    let mut samples = Vec::new();
+    let mut buffers = Buffers::default();
+    let each = SAMPLES_MAX / sources.len();
+    for source in sources {
+        let step = source.index.rank_count().div_ceil(each.max(1)).max(1);
+        for rank in (0..source.index.rank_count()).step_by(step) {
+            let extent = source.index.extent(rank);
+            let Some(extent) = extent.filter(|_| source.is_live(rank)) else {
+                continue;
+            };
+            let sequence = source.index.sequence(rank);
+            if let Found::Message(record) = source.file.read(sequence, extent, &mut buffers)? {
+                let mut sample = [record.headers, record.payload].concat();
+                sample.truncate(SAMPLE_BYTES_MAX);
+                samples.push(sample);
+            }
+        }
+    }
+    Ok(compression::train(&samples))
+}
+
 /// Bytes gathered before they are written.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -33,6 +58,7 @@ const COPY_BYTES: usize = 1 << 20;
 pub struct Copy<'a> {
     file: &'a SegmentFile,
     pub index: SegmentIndex,
+    packer: Option<Packer>,
     buffer: Vec<u8>,
     written: u64,
     /// Messages that could not be read.
@@ -46,8 +72,10 @@ impl<'a> Copy<'a> {
             file,
             index: SegmentIndex {
                 sequences: Some(Vec::new()),
+                sizes: header.compressed.then(Vec::new),
                 ..SegmentIndex::new(header.base_sequence, RECORDS_START, 0)
             },
+            packer: None,
             buffer: Vec::new(),
             written: RECORDS_START,
             lost: Vec::new(),
@@ -56,6 +84,23 @@ impl<'a> Copy<'a> {
 
     fn position(&self) -> u64 {
         self.written + self.buffer.len() as u64
+    }
+
+    /// Puts the dictionary of the messages that follow in front of them, twice.
+    pub fn dictionary(&mut self, dictionary: &[u8]) {
+        for _ in 0..2 {
+            let binding = self.file.header.binding();
+            let record = Record {
+                kind: Kind::Dictionary,
+                encrypted: self.file.header.encrypted,
+                ..Record::removed(binding.base_sequence, dictionary)
+            };
+            let position = self.position();
+            record.encode(&mut self.buffer, binding, position, self.file.key.as_ref());
+            let end = self.position();
+            self.index.add_other(position, end);
+        }
+        self.packer = Packer::new(dictionary);
     }
 
     pub fn flush(&mut self) -> io::Result<()> {
@@ -67,7 +112,7 @@ impl<'a> Copy<'a> {
 
     /// Copies the live messages of a segment, and of a chained one what is left of the others.
     pub fn messages(&mut self, source: &Source, first_sequence: u64) -> io::Result<()> {
-        let mut bytes = Vec::new();
+        let mut buffers = Buffers::default();
         if self.file.header.chained {
             let mut chained = Vec::new();
             links(&source.file, source.index.end, |sequence, remains| {
@@ -76,7 +121,7 @@ impl<'a> Copy<'a> {
             for (sequence, remains) in chained {
                 let rank = source.index.rank(sequence);
                 match rank.filter(|rank| source.is_live(*rank)) {
-                    Some(rank) => self.live(source, rank, &mut bytes)?,
+                    Some(rank) => self.live(source, rank, &mut buffers)?,
                     // Nothing before the first message is ever verified.
                     None if sequence > first_sequence => self.remains(sequence, remains.as_ref()),
                     None => {}
@@ -85,19 +130,19 @@ impl<'a> Copy<'a> {
         } else {
             for rank in 0..source.index.rank_count() {
                 if source.is_live(rank) {
-                    self.live(source, rank, &mut bytes)?;
+                    self.live(source, rank, &mut buffers)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn live(&mut self, source: &Source, rank: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+    fn live(&mut self, source: &Source, rank: usize, buffers: &mut Buffers) -> io::Result<()> {
         let Some(extent) = source.index.extent(rank) else {
             return Ok(());
         };
         let sequence = source.index.sequence(rank);
-        let found = source.file.read(sequence, extent, bytes)?;
+        let found = source.file.read(sequence, extent, buffers)?;
         self.message(sequence, source.index.subject_ids[rank], &found);
         if self.buffer.len() >= COPY_BYTES {
             self.flush()?;
@@ -130,10 +175,25 @@ impl<'a> Copy<'a> {
                 return;
             }
         };
-        let record = Record {
+        let counted_bytes = counted(
+            record.subject.len(),
+            record.headers.len(),
+            record.payload.len(),
+        );
+        let packer = self.packer.as_mut();
+        let packed = packer.and_then(|packer| packer.pack(record.headers, record.payload));
+        let mut record = Record {
             encrypted: self.file.header.encrypted,
             ..*record
         };
+        if let Some(packed) = &packed {
+            record = Record {
+                kind: Kind::Compressed,
+                headers: b"",
+                payload: packed,
+                ..record
+            };
+        }
         let position = self.position();
         let binding = self.file.header.binding();
         record.encode(&mut self.buffer, binding, position, self.file.key.as_ref());
@@ -143,6 +203,7 @@ impl<'a> Copy<'a> {
             length: record.length(),
             time_ns: record.time_ns,
             expires_ns: record.expires_ns,
+            counted_bytes,
         };
         self.index.add_sparse(&placed, id);
     }

@@ -55,6 +55,8 @@ pub struct StoreOptions {
     pub sync_commits: bool,
     /// Whether each message is linked to the one before it.
     pub chained: bool,
+    /// Whether sealed segments are compressed.
+    pub compressed: bool,
     /// The server's key, if messages are to be encrypted.
     pub key: Option<MasterKey>,
     /// Whether the space of coming messages is filled with zeros ahead: overwriting is faster than growing on a disk, and useless in memory.
@@ -69,6 +71,7 @@ impl Default for StoreOptions {
             first_sequence: 1,
             sync_commits: true,
             chained: false,
+            compressed: false,
             key: None,
             fill_ahead: true,
         }
@@ -121,7 +124,12 @@ impl Store {
 
     fn commit_staged(&self, lazy: bool) -> StoreResult<Committed> {
         let mut writer = self.writer.lock();
-        let batch = self.staging.lock().take(writer.committed, lazy);
+        let mut staging = self.staging.lock();
+        let batch = staging.take(writer.committed, lazy);
+        if self.options.sync_commits {
+            staging.begin_round();
+        }
+        drop(staging);
         let Some(batch) = batch else {
             return Ok(writer.committed);
         };
@@ -165,7 +173,11 @@ impl Store {
     /// Makes durable what was committed without waiting for the disk.
     pub fn sync(&self) -> StoreResult<()> {
         let mut writer = self.writer.lock();
-        writer.sync().map_err(|error| self.become_read_only(error))
+        writer
+            .sync()
+            .map_err(|error| self.become_read_only(error))?;
+        self.staging.lock().begin_round();
+        Ok(())
     }
 
     pub fn state(&self) -> StoreState {

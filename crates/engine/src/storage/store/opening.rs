@@ -25,6 +25,7 @@ use crate::storage::finding::Finding;
 use crate::storage::loading::{self, Loaded, Loading};
 use crate::storage::message::{Committed, StoreError, StoreResult, Ticket};
 use crate::storage::record::HEAD_BYTES;
+use crate::storage::round::Round;
 use crate::storage::scan::Tail;
 use crate::storage::sealing::{self, Contents};
 use crate::storage::segment_file::{self, SegmentFile};
@@ -32,6 +33,9 @@ use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
 
 /// Torn bytes put aside at most.
 const ASIDE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Of a segment on its way to its right name.
+const MOVED_SUFFIX: &str = ".moved";
 
 /// A number nobody has had before.
 pub fn random_identity() -> u64 {
@@ -69,6 +73,7 @@ impl Store {
             header: opened.active.file.header,
             position: opened.active.end,
             next_sequence: opened.next_sequence,
+            round: opened.round.next(),
             stream_key: stream_key.clone(),
             link: opened.link,
         });
@@ -103,6 +108,8 @@ struct Opened {
     active: Active,
     kept: Kept,
     next_sequence: u64,
+    /// Of the last record.
+    round: Round,
     /// Of the last message, if the stream is chained.
     link: Option<Link>,
 }
@@ -181,10 +188,9 @@ impl Opening<'_> {
         let mut names = self.file_system.list(self.folder).map_err(read_error)?;
         names.sort();
         let mut loaded: Vec<Loaded> = Vec::new();
-        let numbers: Vec<u64> = names
-            .iter()
-            .filter_map(|name| segment_file::number(name))
-            .collect();
+        let is_segment =
+            |name: &&String| segment_file::number(name).is_some() || name.ends_with(MOVED_SUFFIX);
+        let segments: Vec<&String> = names.iter().filter(is_segment).collect();
         for name in &names {
             if name.ends_with(".new") {
                 // An interrupted change, which nobody was told of.
@@ -192,10 +198,13 @@ impl Opening<'_> {
                 self.file_system.remove_file(&path).map_err(read_error)?;
             }
         }
-        for number in &numbers {
-            let path = segment_file::path(self.folder, *number);
+        for name in &segments {
+            let path = self.folder.join(name);
             let stream_key = self.stream_key.as_ref();
-            match loading::load(self.file_system, &path, true, stream_key).map_err(read_error)? {
+            let in_use = Some(name) == segments.last()
+                && kept.is_none_or(|kept| kept.anchor.closed.is_none());
+            let loading = loading::load(self.file_system, &path, true, in_use, stream_key);
+            match loading.map_err(read_error)? {
                 Loading::Locked => return Err(StoreError::Key),
                 Loading::Segment(segment) => loaded.push(*segment),
                 Loading::TooNew(version) => return Err(StoreError::TooNew { version }),
@@ -221,13 +230,28 @@ impl Opening<'_> {
                     .map_err(read_error)?;
             }
         }
-        own.sort_by_key(|one| one.file.header.number);
         self.check_names(&mut own).map_err(read_error)?;
         Ok(own)
     }
 
     /// Reports segments that have the name of another, and gives them their own.
     fn check_names(&mut self, loaded: &mut Vec<Loaded>) -> io::Result<()> {
+        let own_path = |one: &Loaded| segment_file::path(self.folder, one.file.header.number);
+        // Of two with the same number, the one that has the name for it counts.
+        loaded.sort_by_key(|one| (one.file.header.number, one.file.path != own_path(one)));
+        let mut copies = Vec::new();
+        let mut number = None;
+        loaded.retain(|one| {
+            let first = number != Some(one.file.header.number);
+            number = Some(one.file.header.number);
+            if !first {
+                copies.push(one.file.path.clone());
+            }
+            first
+        });
+        for path in copies {
+            self.put_aside(&path, "it is a copy of another segment")?;
+        }
         let mut misnamed = Vec::new();
         for (at, one) in loaded.iter().enumerate() {
             let number = one.file.header.number;
@@ -245,7 +269,9 @@ impl Opening<'_> {
         // First out of each other's way, then to where they belong.
         for at in &misnamed {
             let path = &mut loaded[*at].file.path;
-            let between = path.with_extension("segment.moved");
+            let mut between = path.as_os_str().to_owned();
+            between.push(MOVED_SUFFIX);
+            let between = PathBuf::from(between);
             self.file_system.rename(path, &between)?;
             *path = between;
         }
@@ -258,7 +284,6 @@ impl Opening<'_> {
         if !misnamed.is_empty() {
             self.file_system.sync_folder(self.folder)?;
         }
-        loaded.dedup_by_key(|one| one.file.header.number);
         Ok(())
     }
 
@@ -281,10 +306,17 @@ impl Opening<'_> {
         let is_new = kept.is_none() && loaded.is_empty();
         let origin = kept.map_or(options.first_sequence, |kept| kept.anchor.origin_sequence);
         let mut assembly = assemble(loaded, origin, &mut self.findings);
+        // The names found may not be durable yet, if only the process ended: what replaces a leftover must not go when that does.
+        self.file_system.sync_folder(self.folder)?;
         for path in std::mem::take(&mut assembly.leftovers) {
             self.file_system.remove_file(&path)?;
         }
         finish_erasures(&mut assembly)?;
+        for at in std::mem::take(&mut assembly.torn_footers) {
+            self.seal(&mut assembly, at)?;
+        }
+        let tail = assembly.tail.as_ref();
+        let round = tail.map_or(Round::default(), |tail| tail.round);
         let mut tailored = self.tailor(&mut assembly, kept.as_ref(), origin)?;
         let last = assembly.index.segments.last().map(|last| last.file.header);
         let alike = |header: &SegmentHeader| {
@@ -346,6 +378,8 @@ impl Opening<'_> {
                     created_ns: 0,
                     chained: options.chained,
                     encrypted: self.stream_key.is_some(),
+                    compressed: false,
+                    rewritten: false,
                 };
                 let (path, file) = create(self.file_system, self.folder, &header)?;
                 let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
@@ -389,6 +423,7 @@ impl Opening<'_> {
             active,
             kept,
             next_sequence,
+            round,
             link,
         })
     }
@@ -448,6 +483,10 @@ impl Opening<'_> {
         });
         let torn = tail.kind == Tail::Torn;
         if !cut_off && !torn && short.is_none() {
+            if closed.is_none() {
+                // The process may have ended before it synced what is read here, and readers are not shown what could still be lost.
+                file.file.sync()?;
+            }
             return Ok(Tailored {
                 next_sequence,
                 writable: Some((tail.end, tail.file_bytes)),
@@ -502,13 +541,20 @@ impl Opening<'_> {
 
     /// Nothing more goes into the last segment: it is sealed, and answers for everything below `next_sequence`.
     fn end_segment(&self, assembly: &mut Assembly, next_sequence: u64) -> io::Result<()> {
-        let names = assembly.names();
         let Some(segment) = assembly.index.segments.last_mut() else {
             return Ok(());
         };
         let index = Arc::get_mut(&mut segment.index).expect("nobody else has it yet");
         index.last_sequence = next_sequence - 1;
         segment.closed = true;
+        let last = assembly.index.segments.len() - 1;
+        self.seal(assembly, last)
+    }
+
+    /// Writes the footer of a segment, in place of whatever follows its records.
+    fn seal(&self, assembly: &mut Assembly, at: usize) -> io::Result<()> {
+        let names = assembly.names(at);
+        let segment = &mut assembly.index.segments[at];
         let contents = Contents {
             index: &segment.index,
             dead: &segment.dead,
@@ -519,6 +565,8 @@ impl Opening<'_> {
         let end = footer.index.end;
         if file.len()? > end {
             write_zeros(&**file, end, file.len()?)?;
+            // Half wiped out and half overwritten it could not be told any more what it was.
+            file.sync()?;
         }
         sealing::seal(&segment.file, &footer)?;
         segment.sealed = true;

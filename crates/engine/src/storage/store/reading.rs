@@ -12,7 +12,7 @@ use crate::storage::finding::Finding;
 use crate::storage::message::{Message, StoreError, StoreResult};
 use crate::storage::record::Record;
 use crate::storage::removal::Removal;
-use crate::storage::segment_file::{Found, SegmentFile};
+use crate::storage::segment_file::{Buffers, Found, SegmentFile};
 use crate::storage::segment_index::Extent;
 
 /// Read at once when messages are read in order.
@@ -33,28 +33,32 @@ impl Store {
         let Some((file, extent)) = self.place_of(sequence) else {
             return Ok(None);
         };
-        let mut buffer = Vec::with_capacity(extent.length);
+        let mut buffers = Buffers::default();
         match file
-            .read(sequence, extent, &mut buffer)
+            .read(sequence, extent, &mut buffers)
             .map_err(read_error)?
         {
             Found::Message(record) => {
-                let body = record.subject.len() + record.headers.len() + record.payload.len();
-                let tag = if record.encrypted { TAG_BYTES } else { 0 };
-                let message = Message {
+                let mut message = Message {
                     sequence,
                     time_ns: record.time_ns,
                     expires_ns: record.expires_ns,
-                    subject_start: extent.length - tag - body,
+                    subject_start: 0,
                     subject_len: record.subject.len(),
                     headers_len: record.headers.len(),
                     bytes: Vec::new(),
                 };
-                buffer.truncate(extent.length - tag);
-                Ok(Some(Message {
-                    bytes: buffer,
-                    ..message
-                }))
+                if file.header.compressed {
+                    message.bytes = [record.subject, record.headers, record.payload].concat();
+                } else {
+                    let body = record.subject.len() + record.headers.len() + record.payload.len();
+                    let tag = if record.encrypted { TAG_BYTES } else { 0 };
+                    let end = extent.length - tag;
+                    message.subject_start = end - body;
+                    message.bytes = buffers.stored;
+                    message.bytes.truncate(end);
+                }
+                Ok(Some(message))
             }
             Found::Erased => Ok(None),
             Found::Damaged => self.report_damaged(sequence, &file, extent),
@@ -104,6 +108,7 @@ impl Store {
     ) -> StoreResult<()> {
         let mut next = sequence;
         let mut buffer = Vec::new();
+        let mut body = Vec::new();
         while let Some(chunk) = self.chunk(next) {
             let first = chunk.messages[0].1.position;
             let (last_sequence, last) = chunk.messages[chunk.messages.len() - 1];
@@ -116,7 +121,9 @@ impl Store {
                 let start = (extent.position - first) as usize;
                 let bytes = &mut buffer[start..start + extent.length];
                 let found = match whole {
-                    true => chunk.file.decode(*sequence, extent.position, bytes),
+                    true => chunk
+                        .file
+                        .decode(*sequence, extent.position, bytes, &mut body),
                     false => Found::Damaged,
                 };
                 match found {

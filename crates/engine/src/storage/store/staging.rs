@@ -8,9 +8,11 @@ use std::sync::Arc;
 use super::StoreOptions;
 use crate::storage::chain::{self, Link};
 use crate::storage::encryption::{SegmentKey, StreamKey};
+use crate::storage::index::counted;
 use crate::storage::message::{Appended, Committed, NewMessage, StoreError, StoreResult, Ticket};
 use crate::storage::record::{self, Kind, Record, SUBJECT_BYTES_MAX};
 use crate::storage::removal::{self, Removal, RANGES_MAX};
+use crate::storage::round::Round;
 use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
 use crate::storage::segment_index::Placed;
 
@@ -81,6 +83,8 @@ pub struct Staging {
     header: SegmentHeader,
     position: u64,
     opens: bool,
+    /// The round of the next record.
+    round: Round,
     parts: Vec<Part>,
     staged_bytes: usize,
     staged_messages: usize,
@@ -101,6 +105,7 @@ pub struct Start {
     pub header: SegmentHeader,
     pub position: u64,
     pub next_sequence: u64,
+    pub round: Round,
     pub stream_key: Option<StreamKey>,
     pub link: Option<Link>,
 }
@@ -111,6 +116,7 @@ impl Staging {
             header,
             position,
             next_sequence,
+            round,
             stream_key,
             link,
         } = start;
@@ -127,6 +133,7 @@ impl Staging {
             header,
             position,
             opens: false,
+            round,
             parts: Vec::new(),
             staged_bytes: 0,
             staged_messages: 0,
@@ -146,6 +153,7 @@ impl Staging {
         let mut record = Record {
             kind: Kind::Message,
             encrypted: self.header.encrypted,
+            round: self.round,
             sequence: self.next_sequence,
             time_ns: message.time_ns,
             expires_ns: message.expires_ns,
@@ -181,9 +189,15 @@ impl Staging {
                 length,
                 time_ns: message.time_ns,
                 expires_ns: message.expires_ns,
+                counted_bytes: counted(
+                    message.subject.len(),
+                    message.headers.len(),
+                    message.payload.len(),
+                ),
             },
             name_end: part.names.len(),
         });
+        self.round = self.round.further();
         self.position += record::padded(length) as u64;
         self.staged_bytes += record::padded(length);
         self.link = link;
@@ -284,20 +298,32 @@ impl Staging {
 
     /// Writes down which messages are removed, twice, so that one damaged record cannot bring them back.
     fn remember(&mut self, removals: &[Removal]) {
+        // Tells how far messages had come, should the last of them be damaged.
+        let next_sequence = self.next_sequence;
         for some in removals.chunks(RANGES_MAX) {
             let mut payload = Vec::new();
             removal::encode(some, &mut payload);
             for _ in 0..2 {
                 let position = self.position;
+                let round = self.round;
                 let part = self.part();
                 let binding = part.header.binding();
-                let record = Record::removed(binding.base_sequence, &payload);
+                let record = Record {
+                    round,
+                    ..Record::removed(next_sequence, &payload)
+                };
                 record.encode(&mut part.bytes, binding, position, None);
                 let end = position + record.stored_bytes() as u64;
                 part.others.push((position, end));
                 self.position = end;
+                self.round = round.further();
             }
         }
+    }
+
+    /// What is staged from now on is written after a sync.
+    pub fn begin_round(&mut self) {
+        self.round = self.round.next();
     }
 
     /// Takes the buffers of a batch back, for the next one.
@@ -325,6 +351,7 @@ impl Staging {
             header,
             position,
             next_sequence,
+            round: self.round.next(),
             stream_key: self.stream_key.take(),
             link,
         };

@@ -4,15 +4,17 @@
 //! counts, and afterwards a leftover of it is recognised by its sequences, which the new one answers for.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use super::copying::{Copy, Source};
+use super::copying::{common, Copy, Source};
 use super::opening::random_identity;
 use super::writing::{remove_if_there, write_zeros, Spare, SLACK_BYTES};
 use super::Store;
 use crate::storage::bits::Bits;
+use crate::storage::compression::{self, Unpacker};
 use crate::storage::file_system::Access;
 use crate::storage::footer::Footer;
 use crate::storage::index::Segment;
@@ -26,6 +28,9 @@ use crate::storage::subject_index::SubjectId;
 
 /// A segment is rewritten when this part of it is of no use.
 const DEAD_PART_MAX: f64 = 0.5;
+
+/// A segment with less than this part of what it may hold is joined to its neighbours.
+const SMALL_PART: u64 = 8;
 
 /// Most segments that become one at a time.
 const JOINED_MAX: usize = 64;
@@ -81,16 +86,10 @@ impl Store {
             let index = self.index.read();
             let emptied = |segment: &&Segment| segment.closed && segment.live_count == 0;
             let front = index.segments.iter().take_while(emptied);
-            let (mut first, mut last) = (0, 0);
-            for segment in front {
-                if first == 0 {
-                    first = segment.index.base_sequence;
-                }
-                last = segment.index.last_sequence;
-            }
-            (first > 0).then_some(Removal {
-                first,
-                last,
+            // From the first sequence on: whichever of the files a crash brings back, this says why nothing comes before it.
+            front.last().map(|segment| Removal {
+                first: 1,
+                last: segment.index.last_sequence,
                 erase: false,
             })
         };
@@ -121,7 +120,7 @@ impl Store {
     }
 
     /// Some segments as they are at one moment.
-    fn sources(&self, run: std::ops::Range<usize>) -> Vec<Source> {
+    fn sources(&self, run: Range<usize>) -> Vec<Source> {
         let index = self.index.read();
         let name = |id: usize| {
             let id = id as SubjectId;
@@ -194,30 +193,8 @@ impl Store {
 
     /// Rewrites one run of neighbours that are mostly of no use.
     fn compact(&self) -> io::Result<bool> {
-        let run = {
-            let index = self.index.read();
-            let worth = |segment: &Segment| segment.sealed && segment.dead_part() > DEAD_PART_MAX;
-            let Some(start) = index.segments.iter().position(worth) else {
-                return Ok(false);
-            };
-            let mut bytes = 0;
-            let count = index.segments[start..]
-                .iter()
-                .take(JOINED_MAX)
-                .take_while(|segment| {
-                    bytes += segment.live_bytes;
-                    let alike =
-                        segment.file.header.chained == index.segments[start].file.header.chained;
-                    alike && worth(segment) && bytes <= self.options.segment_bytes
-                })
-                .count();
-            // Alone and small it would be rewritten for ever.
-            let alone = &index.segments[start];
-            let gains = alone.live_bytes + RECORDS_START * 2 < alone.index.end;
-            if count == 0 || (count == 1 && !gains) {
-                return Ok(false);
-            }
-            start..start + count
+        let Some(run) = self.run_to_rewrite() else {
+            return Ok(false);
         };
         let first_base = self.index.read().segments[0].index.base_sequence;
         let sources = self.sources(run.clone());
@@ -229,6 +206,46 @@ impl Store {
         let paths = sources[1..].iter().map(|source| source.file.path.as_path());
         self.remove_files(paths)?;
         Ok(true)
+    }
+
+    /// Neighbours that are worth rewriting: mostly of no use, or small, or not compressed although they should be.
+    fn run_to_rewrite(&self) -> Option<Range<usize>> {
+        let index = self.index.read();
+        let bytes_max = self.options.segment_bytes;
+        let is_small = |segment: &Segment| segment.live_bytes < bytes_max / SMALL_PART;
+        let is_wasteful = |segment: &Segment| {
+            let gained = segment.file.header.rewritten
+                || segment.live_bytes + RECORDS_START * 2 < segment.index.end;
+            segment.dead_part() > DEAD_PART_MAX && gained
+        };
+        let is_plain = |segment: &Segment| {
+            self.options.compressed
+                && !segment.file.header.compressed
+                && segment.live_bytes >= compression::SEGMENT_BYTES_MIN
+        };
+        for (start, first) in index.segments.iter().enumerate() {
+            if !first.sealed {
+                continue;
+            }
+            let mut bytes = 0;
+            let joined = index.segments[start..]
+                .iter()
+                .take(JOINED_MAX)
+                .take_while(|segment| {
+                    bytes += segment.live_bytes;
+                    let alike = segment.file.header.chained == first.file.header.chained;
+                    let worth = is_small(segment) || is_wasteful(segment);
+                    segment.sealed && alike && worth && bytes <= bytes_max
+                });
+            let count = joined.count();
+            if count > 1 {
+                return Some(start..start + count);
+            }
+            if is_wasteful(first) || is_plain(first) {
+                return Some(start..start + 1);
+            }
+        }
+        None
     }
 
     /// Removes files for good: one that came back later would not be recognised, because its removal may be forgotten by then.
@@ -248,9 +265,12 @@ impl Store {
     fn rewrite(&self, sources: &[Source], first_base: u64) -> io::Result<Rewritten> {
         let first = &sources[0];
         let last = &sources[sources.len() - 1];
+        let compressed = self.options.compressed;
         let header = SegmentHeader {
             identity: random_identity(),
             encrypted: self.stream_key.is_some(),
+            compressed,
+            rewritten: true,
             ..first.file.header
         };
         let path = segment_file::path(&self.folder, header.number).with_extension("segment.new");
@@ -259,6 +279,14 @@ impl Store {
         header.write(&*file)?;
         let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
         let mut copy = Copy::new(&file);
+        let dictionary = if compressed {
+            common(sources)?
+        } else {
+            Vec::new()
+        };
+        if compressed {
+            copy.dictionary(&dictionary);
+        }
         let first_sequence = self.index.read().first_sequence;
         for source in sources {
             copy.messages(source, first_sequence)?;
@@ -306,6 +334,8 @@ impl Store {
         };
         let footer = sealing::footer(&contents, header.extra_bytes());
         sealing::seal(&file, &footer)?;
+        let mut file = file;
+        file.unpacker = compressed.then(|| Unpacker::new(&dictionary)).flatten();
         Ok(Rewritten {
             file,
             footer,
@@ -315,7 +345,7 @@ impl Store {
     }
 
     /// Puts the rewritten segment in the place of those it was made of.
-    fn exchange(&self, run: std::ops::Range<usize>, rewritten: Rewritten, path: PathBuf) {
+    fn exchange(&self, run: Range<usize>, rewritten: Rewritten, path: PathBuf) {
         let file = Arc::new(SegmentFile {
             path,
             ..rewritten.file

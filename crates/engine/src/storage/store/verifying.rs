@@ -66,7 +66,7 @@ pub fn links(
     mut found: impl FnMut(u64, Option<Remains>),
 ) -> io::Result<()> {
     let binding = file.header.binding();
-    let mut plain = Vec::new();
+    let (mut plain, mut body) = (Vec::new(), Vec::new());
     let mut visit = |record: Record<'_>, position: u64, bytes: &[u8]| {
         let contents = |record: &Record<'_>| {
             record.link.map(|link| Remains {
@@ -75,15 +75,19 @@ pub fn links(
             })
         };
         match (record.kind, &file.key) {
-            (Kind::Removed, _) => {}
+            (Kind::Removed | Kind::Dictionary, _) => {}
             (Kind::Erased, _) => found(record.sequence, Remains::of(&record)),
-            (Kind::Message, Some(key)) if record.encrypted => {
+            (Kind::Message | Kind::Compressed, Some(key)) if record.encrypted => {
                 plain.clear();
                 plain.extend_from_slice(bytes);
                 let opened = record::open(&mut plain, binding, position, key);
-                found(record.sequence, opened.as_ref().and_then(contents));
+                let whole = opened.and_then(|record| file.expand(record, &mut body));
+                found(record.sequence, whole.as_ref().and_then(contents));
             }
-            (Kind::Message, _) => found(record.sequence, contents(&record)),
+            (Kind::Message | Kind::Compressed, _) => {
+                let whole = file.expand(record, &mut body);
+                found(record.sequence, whole.as_ref().and_then(contents));
+            }
         }
     };
     scan(&*file.file, binding, end, &mut visit)?;
