@@ -4,6 +4,7 @@
 - `servers`: the two servers as processes, what they use of the machine.
 - `measure`: one workload, once, at one server. `idle_memory` and `cold_start` are the two that are no load.
 - `tls_cost`: what TLS costs each server; a run of its own, `python -m benchmarks.tls_cost`.
+- `flood`: what clients that nobody knows cost, `strangers`; a run of its own, `python -m benchmarks.flood`.
 - `figures`: medians, spreads, ratios, and whether a goal is reached.
 - `report`, `plot`: the results as a table, as JSON, and as a page with pictures.
 - `run`: the command line, and the order of things: both servers take turns, in every repeat.

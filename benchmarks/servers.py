@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import resource
 import shutil
 import socket
@@ -17,7 +19,9 @@ REFERENCE = "nats-server"
 
 START_S_MAX = 20.0
 
-CONNECT_LINE = b'CONNECT {"verbose":false,"pedantic":false,"lang":"bench","version":"1","name":"bench"}\r\n'
+PORTS = (10_000, 32_000)
+
+CONNECT_OPTIONS = {"verbose": False, "pedantic": False, "lang": "bench", "version": "1", "name": "bench"}
 
 
 class BenchmarkError(Exception):
@@ -43,19 +47,28 @@ def raise_open_file_limit() -> int:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port below those that the kernel gives to clients: of which thousands may come and take them."""
+    while True:
+        port = random.randrange(*PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class ServerProcess:
-    """One server; a context manager that has answered a PING when it is entered and is gone when it is left."""
+    """One server; a context manager that has answered a PING when it is entered and is gone when it is left.
 
-    def __init__(self, name: str, command: list[str]) -> None:
+    With a token, that is what clients must present.
+    """
+
+    def __init__(self, name: str, command: list[str], *, token: str = "") -> None:
         self.name = name
         self.port = free_port()
-        self._command = [*command, "-a", "127.0.0.1", "-p", str(self.port)]
+        self._token = token
+        self._command = [*command, "-a", "127.0.0.1", "-p", str(self.port), *(["--auth", token] if token else [])]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -70,7 +83,7 @@ class ServerProcess:
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            connected(self.port).close()
+            connected(self.port, token=self._token).close()
         except BenchmarkError:
             self.__exit__()
             raise
@@ -101,7 +114,7 @@ def cpu_us(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) * 1_000_000 / os.sysconf("SC_CLK_TCK")
 
 
-def connected(port: int, give_up_at: float | None = None) -> socket.socket:
+def connected(port: int, give_up_at: float | None = None, *, token: str = "") -> socket.socket:
     """Connect as soon as the port answers, and return the connection when it has got its first PONG."""
     give_up_at = time.perf_counter() + START_S_MAX if give_up_at is None else give_up_at
     while True:
@@ -112,7 +125,8 @@ def connected(port: int, give_up_at: float | None = None) -> socket.socket:
             if time.perf_counter() > give_up_at:
                 raise BenchmarkError(f"no server answers on port {port}; start it by hand to see why") from None
             time.sleep(0.0005)
-    client.sendall(CONNECT_LINE + b"PING\r\n")
+    options = CONNECT_OPTIONS | ({"auth_token": token} if token else {})
+    client.sendall(f"CONNECT {json.dumps(options)}\r\nPING\r\n".encode())
     received = b""
     while b"PONG\r\n" not in received:
         piece = client.recv(4096)

@@ -9,6 +9,7 @@ Run `make demo`, or `python examples/demo.py [folder for the page]`.
 import asyncio
 import html
 import platform
+import re
 import sys
 import time
 from collections import Counter
@@ -207,7 +208,7 @@ def page(server_line: str, scenes: list[Scene]) -> str:
   section {{ background: var(--card); border: 1px solid var(--line); border-radius: 14px;
             padding: 1.25rem 1.5rem; overflow-x: auto; }}
   h2 {{ margin: 0 0 .25rem; font-size: 1.15rem; }}
-  p {{ margin: 0 0 .9rem; opacity: .8; }}
+  section p {{ margin: 0 0 .9rem; opacity: .8; }}
   table {{ border-collapse: collapse; width: 100%; }}
   th, td {{ text-align: left; padding: .4rem .75rem .4rem 0; border-top: 1px solid var(--line); white-space: nowrap; }}
   th {{ font-weight: 600; opacity: .65; border-top: 0; }}
@@ -231,9 +232,14 @@ def section(scene: Scene) -> str:
             cells += f'<td class="bar"><i style="width:{100 * float(row[-1]) / largest:.0f}%"></i></td>'
         rows.append(f"<tr>{cells}</tr>")
     return (
-        f"<section><h2>{html.escape(scene.title)}</h2><p>{html.escape(scene.explanation)}</p>"
+        f"<section><h2>{html.escape(scene.title)}</h2><p>{prose(scene.explanation)}</p>"
         f"<table><tr>{heads}{'<th></th>' if scene.bars else ''}</tr>{''.join(rows)}</table></section>"
     )
+
+
+def prose(text: str) -> str:
+    """Text for the page; what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 async def main() -> None:

@@ -79,6 +79,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
+class EngineCertificate(msgspec.Struct, frozen=True, kw_only=True):
+    """A certificate and its key, as text."""
+
+    certificate_pem: str
+    key_pem: str
+
+    def __repr__(self) -> str:
+        return "EngineCertificate(…)"
+
+
 class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
     """Certificates as the engine takes them: their content, not the names of their files."""
 
@@ -95,6 +105,12 @@ class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int = 2_000
     # SHA-256 of the public keys that may come; empty = all.
     pinned_certificates: tuple[str, ...] = ()
+    # A client gets the first certificate that has the name it asks for.
+    further_certificates: tuple[EngineCertificate, ...] = ()
+    # Empty = all.
+    curves: tuple[str, ...] = ()
+    # 0 = no limit.
+    handshakes_per_second_max: int = 0
 
     def __repr__(self) -> str:
         # Options end up in logs and tracebacks; a private key must not.

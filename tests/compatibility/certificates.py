@@ -53,9 +53,9 @@ class Authority:
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def server(self, file_name: str = "server", *, days: int = 1) -> Certificate:
-        """A certificate for this machine."""
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    def server(self, file_name: str = "server", *, host: str = "localhost", days: int = 1) -> Certificate:
+        """A certificate for this machine, known by a name."""
+        names = [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         return self._certify(file_name, {"CN": file_name}, names, days)
 
     def client(

@@ -155,3 +155,26 @@ def test_user_without_password_flag(start_once) -> None:
     with server.client() as client:
         client.send_connect(verbose=False, user="bob")
         client.expect_error_and_closed("Authorization Violation")
+
+
+@pytest.mark.parametrize(
+    ("options", "who"),
+    [
+        ({"user": "ann", "pass": "x"}, ' - User "ann"'),
+        ({"user": 'a\x01"b'}, ' - User "a\\x01\\"b"'),
+        ({"auth_token": "x"}, ' - Token "[REDACTED]"'),
+        ({"nkey": "short"}, ' - Nkey "short"'),
+        ({"nkey": "short", "user": "ann", "auth_token": "x"}, ' - Nkey "short"'),
+        ({"pass": "x"}, ""),
+        ({}, ""),
+    ],
+)
+def test_log_says_who_was_refused(start_server, options: dict[str, str], who: str) -> None:
+    server = start_server(config="authorization { user: ann, password: ann }")
+
+    with server.client() as client:
+        client.send_connect(**options)
+        client.expect_error_and_closed("Authorization Violation")
+
+    log = server.wait_for_log("authentication error")
+    assert log.rstrip("\n").endswith(f" - authentication error{who}")

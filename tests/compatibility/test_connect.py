@@ -137,6 +137,28 @@ def test_connect_with_a_wrong_value_type_closes_silently(client: RawClient, opti
     client.expect_closed()
 
 
+@pytest.mark.parametrize(
+    "json_text",
+    [
+        rb'{"x":1e999}',
+        rb'{"name":"\ud800"}',
+        rb'{"\udc00":1}',
+        rb'{"user":"\ud83dx\ude00"}',
+        b'{"x":' + b"[" * 1500 + b"]" * 1500 + b"}",
+    ],
+)
+def test_connect_takes_what_means_nothing_to_it(client: RawClient, json_text: bytes) -> None:
+    client.send(b"CONNECT " + json_text + b"\r\nPING\r\n")
+
+    client.expect(b"+OK\r\nPONG\r\n")
+
+
+def test_connect_last_of_several_keys_counts(client: RawClient) -> None:
+    client.send(b'CONNECT {"verbose":true,"VERBOSE":false}\r\nPING\r\n')
+
+    client.expect(b"PONG\r\n")
+
+
 @pytest.mark.parametrize("protocol", [2, 3, -1, 100])
 def test_connect_with_an_unknown_protocol_is_refused(client: RawClient, protocol: int) -> None:
     client.send_connect(verbose=False, protocol=protocol)

@@ -60,9 +60,11 @@ class RawClient:
     def close(self) -> None:
         self._socket.close()
 
-    def encrypt(self, context: ssl.SSLContext) -> ssl.SSLSocket:
+    def encrypt(
+        self, context: ssl.SSLContext, session: ssl.SSLSession | None = None, host: str = "localhost"
+    ) -> ssl.SSLSocket:
         """Shake hands; from here on everything is encrypted. An end that was not announced is an error then."""
-        encrypted = context.wrap_socket(self._socket, server_hostname="localhost", suppress_ragged_eofs=False)
+        encrypted = context.wrap_socket(self._socket, server_hostname=host, suppress_ragged_eofs=False, session=session)
         self._socket = encrypted
         return encrypted
 

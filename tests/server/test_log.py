@@ -43,6 +43,14 @@ def test_line_break_in_a_text_does_not_forge_a_line():
     assert format_line("info", "a\r\nb", LogOptions(timestamps=False)).endswith(b"[INF] a\\r\\nb\n")
 
 
+def test_control_characters_do_not_reach_a_terminal():
+    text = "\x00\x1b[31m\x7f\x9b\u2028é\t"
+
+    line = format_line("info", text, LogOptions(timestamps=False)).decode()
+
+    assert line.endswith("[INF] \\x00\\x1b[31m\\x7f\\x9b\\u2028é\\t\n")
+
+
 def test_debug_and_trace_are_dropped_unless_asked_for(tmp_path):
     quiet = FileLog(LogOptions(file=str(tmp_path / "quiet.log")))
     loud = FileLog(LogOptions(file=str(tmp_path / "loud.log"), debug=True, trace=True))

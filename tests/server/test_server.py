@@ -326,6 +326,29 @@ def test_program_that_forgets_to_stop_its_server_ends_in_order(tmp_path):
     assert not Path(answer.stdout.strip()).exists()
 
 
+def test_program_that_ends_while_logins_wait_ends_in_order():
+    """A thread that comes back from native code while the interpreter ends would abort the process."""
+    program = """
+import bcrypt, jetlake, socket, time
+
+class SlowEnd:
+    def __del__(self):
+        time.sleep(1)
+
+slow_end = SlowEnd()
+hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(12)).decode()
+with jetlake.Server(config=f"authorization {{ users: [ {{user: slow, password: '{hashed}'}} ] }}") as server:
+    clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+    for client in clients:
+        client.sendall(b'CONNECT {"user":"slow","pass":"wrong"}\\r\\n')
+    time.sleep(0.1)
+"""
+
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
 async def test_loop_is_not_blocked_by_a_stop():
     ticks = []
 

@@ -146,6 +146,23 @@ pub struct TlsOptions {
     /// SHA-256 of the public keys (as DER, in hexadecimal) of the only clients let in; empty lets all in.
     #[serde(default)]
     pub pinned_certificates: Vec<String>,
+    /// Certificates besides the first: a client gets the first one that has the name it asks for.
+    #[serde(default)]
+    pub further_certificates: Vec<TlsCertificate>,
+    /// Curves of the key exchange, by Go's names, in order of preference; empty allows all there are.
+    #[serde(default)]
+    pub curves: Vec<String>,
+    /// Handshakes that may begin within a second; 0 is unlimited.
+    #[serde(default)]
+    pub handshakes_per_second_max: u64,
+}
+
+/// A certificate with those that lead to its authority, and its key.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsCertificate {
+    pub certificate_pem: String,
+    pub key_pem: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

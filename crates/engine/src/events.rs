@@ -57,7 +57,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct AuthenticationRequest {
     pub connection_id: u64,
-    /// The JSON object the client sent with CONNECT.
+    /// The credentials that the client sent with CONNECT, as a JSON object with the protocol's keys.
     pub connect: Vec<u8>,
     pub nonce: String,
     pub remote_address: String,

@@ -9,7 +9,8 @@
 //! - `services` is the server itself as a subscriber and publisher, for Python; `events` is what Python hears; `load` is the
 //!   load generator behind `jetlake bench`.
 //! - Monitoring shows `statistics` in sums, `reports` one by one, and `closed`, the connections that ended last.
-//! - `storage` keeps messages on disk: `record`, and every call to a disk behind `file_system`.
+//! - `storage` keeps messages on disk: `store` is the messages of one stream, and every call to a disk is behind `file_system`.
+//! - `stream` is what happens to a message between the router and the store.
 //! - `clock`, `random`, `identity` are the small things the rest takes for granted.
 //!
 //! # The path of one message
@@ -35,5 +36,6 @@ pub mod routing;
 pub mod services;
 pub mod statistics;
 pub mod storage;
+pub mod stream;
 pub mod system_events;
 pub mod wire;

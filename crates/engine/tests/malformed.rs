@@ -26,7 +26,7 @@ use support::{answers, frames, process};
 /// Names another server to attack instead.
 const REFERENCE: &str = "JETLAKE_MALFORMED_SERVER";
 
-const FRAMES_DEFAULT: u64 = 10_000;
+const FRAMES_DEFAULT: u64 = 200_000;
 const SEED_DEFAULT: u64 = 0x6a65_746c_616b_6521;
 
 /// Connections at the same time.

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring.go_text import duration_text, time_text, uptime_text
-from jetlake.monitoring.parameters import Integer, Parameters, RefusedError
+from jetlake.monitoring.parameters import ConnectionId, Integer, Parameters, RefusedError
 from jetlake.monitoring.readings import GLOBAL_ACCOUNT, Connection, Source, Subscription, SubscriptionQuery
 from jetlake.monitoring.subjects import collide
 from jetlake.monitoring.subsz import SubscriptionDetail
@@ -30,9 +30,9 @@ class ConnzOptions(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions_detail: bool = False
     offset: Integer = 0
     limit: Integer = 0
-    cid: int = 0
+    cid: ConnectionId = 0
     mqtt_client: str = ""
-    state: int = OPEN
+    state: Integer = OPEN
     user: str = ""
     acc: str = ""
     filter_subject: str = ""

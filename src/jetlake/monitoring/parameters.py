@@ -18,6 +18,9 @@ INTEGER_MAX = 2**63 - 1
 Integer = Annotated[int, msgspec.Meta(ge=-INTEGER_MAX - 1, le=INTEGER_MAX)]
 """A number in the options of a request; what is larger would not fit anywhere behind them."""
 
+ConnectionId = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
+"""The id of a connection; they are counted from 1, so none will ever be larger."""
+
 UNSIGNED_MAX = 2**64 - 1
 
 DIGITS_MAX = 40

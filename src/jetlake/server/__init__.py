@@ -9,12 +9,14 @@ In the order of one start:
 - `process`         a server as a process: log, signals, exit code
 - `server`          `Server`: starts and stops one engine; the same for processes and for Python programs
 - `banner`          the start-up lines
+- `engine_errors`   the engine's errors in words for an operator
 - `unserved`        what this build accepts without serving it, one warning each
 - `events`          the thread that hears the engine: log lines, logins, requests, the end
 - `authentication`  who may come in; `nkeys` are keys that sign instead of passwords
 - `system`          the system account: what a server answers about itself, and what it tells unasked
 - `log`             nats-server's log format, to stderr or a file; `python_log` forwards to `logging` instead
-- `files`           pid file and ports file
+- `files`           pid file and ports file; `own_files` are those of one server
+- `store_folder`    the folder that JetStream stores in
 - `reload`          what may change while a server runs, and what may not
 - `signals`         signals received, and `--signal` to send one
 - `lame_duck`       how a server leaves without all its clients coming back at once

@@ -37,7 +37,9 @@ class EventThread:
         self._thread.start()
 
     def join(self) -> None:
+        """Wait for the end of this thread, and of those that decide about logins."""
         self._thread.join()
+        self._gate.join()
 
     def _run(self) -> None:
         try:

@@ -41,6 +41,13 @@ COLOURS: dict[Level, str] = {
     "trace": "33",
 }
 
+ESCAPES = {
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
+    **{code: f"\\u{code:04x}" for code in (0x2028, 0x2029)},
+    **{ord(character): name for character, name in (("\r", "\\r"), ("\n", "\\n"), ("\t", "\\t"))},
+}
+"""What a client says may stand in a line: it must neither end the line nor speak to the terminal that shows it."""
+
 STDERR = 2
 FILE_MODE = 0o640
 """Trace lines show payloads: the group may read them, the world may not."""
@@ -215,9 +222,12 @@ def format_line(level: Level, text: str, options: LogOptions, *, coloured: bool 
     label = LABELS[level]
     if coloured:
         label = f"\x1b[{COLOURS[level]}m{label}\x1b[0m"
-    # A text with a line break would forge a second line.
-    text = text.replace("\r", "\\r").replace("\n", "\\n")
-    return f"[{os.getpid()}] {stamp}[{label}] {text}\n".encode(errors="replace")
+    return f"[{os.getpid()}] {stamp}[{label}] {printable(text)}\n".encode(errors="replace")
+
+
+def printable(text: str) -> str:
+    """Return it with every control character written out."""
+    return text.translate(ESCAPES)
 
 
 def _open_for_append(path: str) -> int:

@@ -5,7 +5,7 @@ It stands apart from `log` because a server process must start without importing
 
 import logging
 
-from jetlake.server.log import Level, Log
+from jetlake.server.log import Level, Log, printable
 
 LOGGER_NAME = "jetlake.server"
 
@@ -36,4 +36,4 @@ class PythonLog(Log):
         """Do nothing: the logger belongs to the program."""
 
     def _write(self, level: Level, text: str) -> None:
-        self._logger.log(LEVEL_NUMBERS[level], "%s", text)
+        self._logger.log(LEVEL_NUMBERS[level], "%s", printable(text))

@@ -26,10 +26,11 @@ import msgspec
 
 from jetlake._engine import Engine, EngineError, __version__
 from jetlake.config import NATS_VERSION, Limits
-from jetlake.errors import ConfigurationError, EngineFailedError, ServerError, StartError, reason_of
+from jetlake.errors import ConfigurationError, EngineFailedError, ServerError, StartError
 from jetlake.server import banner, files, unserved
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.gate import Gate
+from jetlake.server.engine_errors import message_of, start_error
 from jetlake.server.events import EventThread
 from jetlake.server.options import (
     AccessOptions,
@@ -37,14 +38,13 @@ from jetlake.server.options import (
     JetStreamOptions,
     LogOptions,
     ServerOptions,
-    default_store_directory,
 )
+from jetlake.server.own_files import OwnFiles
 from jetlake.server.signals import signals_blocked
+from jetlake.server.store_folder import StoreFolder
 from jetlake.server.system.account import SystemAccount
 
 if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
-
     from jetlake.monitoring.facts import ServerFacts
     from jetlake.monitoring.monitor import Monitor
     from jetlake.server.log import Log
@@ -106,7 +106,10 @@ class Server:
         if config:
             if options != ServerOptions():
                 raise ConfigurationError("config decides about users, limits, JetStream and log: put them there")
-            options, digest = _read_configuration(config)
+            from jetlake.server.configuration.load import load
+
+            configuration = load(config)
+            options, digest = configuration.options, configuration.digest
         options = msgspec.structs.replace(options, host=host, port=port, worker_threads=worker_threads)
         if monitor_port is not None:
             monitoring = msgspec.structs.replace(options.monitoring, http_port=monitor_port)
@@ -148,12 +151,8 @@ class Server:
         self._config_loaded_unix_ns = time.time_ns()
         self._config_digest = ""
         self._leaving = False
-        self._temporary_store_wanted = temporary_store
-        self._temporary_store: TemporaryDirectory[str] | None = None
-        self._store_directory = ""
-        self._memory_bytes_max = 0
-        self._storage_bytes_max = 0
-        self._ports_file = ""
+        self._store_folder = StoreFolder(options.jetstream, log, temporary=temporary_store)
+        self._files = OwnFiles(log)
         self._failure = ""
         # Two threads may stop the same server; one does it, the other finds it done.
         self._lock = Lock()
@@ -190,7 +189,7 @@ class Server:
     def store_directory(self) -> str:
         """The folder JetStream stores in, once started; empty without JetStream."""
         self._started_engine()
-        return self._store_directory
+        return self._store_folder.directory
 
     @property
     def running(self) -> bool:
@@ -262,7 +261,7 @@ class Server:
             except EngineError as error:
                 if options.log != before.log:
                     replace_log(before.log)
-                raise ConfigurationError(_message_of(error)) from error
+                raise ConfigurationError(message_of(error)) from error
             self._authenticator = Authenticator(options.access, gate.authenticator.passwords)
             gate.replace_authenticator(self._authenticator)
             if options.access != before.access:
@@ -271,7 +270,7 @@ class Server:
             system.update()
             self._config_loaded_unix_ns = time.time_ns()
             self._config_digest = digest
-            self._rewrite_files(before)
+            self._files.move(before, options, self._ports)
             self._renew_certificate()
         return lines
 
@@ -302,9 +301,9 @@ class Server:
             config_digest=self._config_digest,
             monitor_port=self._monitor.port if self._monitor else 0,
             accepts_clients=not (self._leaving or self._failure),
-            store_directory=self._store_directory,
-            memory_bytes_max=self._memory_bytes_max,
-            storage_bytes_max=self._storage_bytes_max,
+            store_directory=self._store_folder.directory,
+            memory_bytes_max=self._store_folder.memory_bytes_max,
+            storage_bytes_max=self._store_folder.storage_bytes_max,
         )
         return facts_of(self._options, running)
 
@@ -334,22 +333,23 @@ class Server:
         await asyncio.to_thread(self.__exit__, kind, error, where)
 
     def __repr__(self) -> str:
-        where = self.url if self._state == "running" else self._state
-        return f"<jetlake.Server {where}>"
+        return f"<jetlake.Server {self.url if self._state == 'running' else self._state}>"
 
     def _start(self) -> None:
         options = self._options
         self._log_all(banner.version_lines(version=NATS_VERSION, git_commit=GIT_COMMIT))
-        self._write_pid_file()
+        self._files.write_pid(options)
         # Making the engine takes the port; clients that come before `start` wait in the operating system's queue.
         engine = self._make_engine()
         self._log_all(banner.identity_lines(server_name=options.server_name, server_id=engine.server_id))
-        for warning in self._warnings():
+        for warning in unserved.warnings(options):
             self._log.warning(warning)
+        if self._authenticator.has_plain_passwords:
+            self._log.warning("Plaintext passwords detected, use nkeys or bcrypt")
         if self._notice:
             self._log.info(self._notice)
         if options.jetstream.enabled:
-            self._prepare_store()
+            self._store_folder.open()
         self._open_monitor(engine)
         gate = Gate(engine, self._authenticator, self._note_broken)
         system = SystemAccount(
@@ -370,7 +370,7 @@ class Server:
                 events.start()
         except EngineError as error:
             self._engine = None
-            raise StartError(f"The engine did not start: {_message_of(error)}") from error
+            raise StartError(f"The engine did not start: {message_of(error)}") from error
         if self._monitor is not None:
             with signals_blocked():
                 self._monitor.start()
@@ -381,18 +381,14 @@ class Server:
             self._log.info(banner.tls_line(plain_allowed=options.tls.allow_plain and not always_first))
             if always_first:
                 self._log.warning(banner.HANDSHAKE_FIRST_WARNING)
-        self._write_ports_file(port)
+        self._files.write_ports(options, self._ports)
         self._log.info(banner.READY_LINE)
 
     def _make_engine(self) -> Engine:
         try:
             return Engine(self._engine_options)
         except EngineError as error:
-            kind, message = error.args
-            if kind != "listen":
-                raise StartError(str(message)) from error
-            address = banner.join_address(self._options.host, self._options.port)
-            raise StartError(f'Error listening on port: {address}, "{_as_go_says(message)}"') from error
+            raise start_error(error, banner.join_address(self._options.host, self._options.port)) from error
 
     def _open_monitor(self, engine: Engine) -> None:
         monitoring = self._options.monitoring
@@ -416,96 +412,15 @@ class Server:
             except OSError as error:
                 self._log.error(f"The monitoring pages keep their certificate: {error}")
 
-    def _warnings(self) -> list[str]:
-        lines = unserved.warnings(self._options)
-        if self._authenticator.has_plain_passwords:
-            lines.append("Plaintext passwords detected, use nkeys or bcrypt")
-        return lines
-
-    def _prepare_store(self) -> None:
-        begun_at = time.monotonic()
-        self._log.info("Starting JetStream")
-        path = os.path.join(self._choose_store(), banner.STORE_SUBDIRECTORY)
-        try:
-            os.makedirs(path, exist_ok=True)
-        except OSError as error:
-            raise StartError(
-                f'Can not create the store directory "{path}": {reason_of(error)}; choose another with -sd'
-            ) from error
-        self._store_directory = path
-        self._memory_bytes_max = _given(self._options.jetstream.max_memory_bytes, banner.memory_bytes_max)
-        self._storage_bytes_max = _given(
-            self._options.jetstream.max_storage_bytes, lambda: banner.storage_bytes_max(path)
-        )
-        self._log_all(
-            banner.jetstream_lines(
-                store_path=path,
-                memory_bytes_max=self._memory_bytes_max,
-                storage_bytes_max=self._storage_bytes_max,
-            )
-        )
-        self._log.info(f"Took {(time.monotonic() - begun_at) * 1000:.3f}ms to start JetStream")
-
-    def _choose_store(self) -> str:
-        if self._options.jetstream.store_directory:
-            return self._options.jetstream.store_directory
-        if self._temporary_store_wanted:
-            from tempfile import TemporaryDirectory
-
-            self._temporary_store = TemporaryDirectory(prefix="jetlake-")
-            return self._temporary_store.name
-        self._log.warning("Temporary storage directory used, data could be lost on system reboot")
-        return default_store_directory()
-
-    def _write_pid_file(self) -> None:
-        if self._options.pid_file:
-            try:
-                files.write_pid_file(self._options.pid_file, os.getpid())
-            except OSError as error:
-                raise StartError(
-                    f"Could not write pidfile: open {self._options.pid_file}: {reason_of(error)}"
-                ) from error
-
-    def _write_ports_file(self, port: int) -> None:
-        directory = self._options.ports_file_directory
-        if not directory:
-            return
-        path = files.ports_file_path(directory, self._options.program, os.getpid())
-        ports = files.Ports(
-            nats=files.urls_of_listener("nats", self.host, port),
+    def _ports(self) -> files.Ports:
+        return files.Ports(
+            nats=files.urls_of_listener("nats", self.host, self.port),
             monitoring=self._monitor.urls() if self._monitor else [],
         )
-        try:
-            files.write_ports_file(path, ports)
-        except OSError as error:
-            # As in nats-server: whoever waits for the file will notice, clients need not suffer.
-            self._log.error(f"Error writing ports file ({path}): {reason_of(error)}")
-            return
-        self._ports_file = path
-
-    def _rewrite_files(self, before: ServerOptions) -> None:
-        """Write the files whose names have changed, and remove the ports file of before."""
-        if self._options.pid_file != before.pid_file:
-            try:
-                self._write_pid_file()
-            except StartError as error:
-                self._log.error(str(error))
-        if self._options.ports_file_directory != before.ports_file_directory:
-            self._remove_ports_file()
-            self._write_ports_file(self._started_engine().address[1])
-
-    def _remove_ports_file(self) -> None:
-        if self._ports_file:
-            try:
-                os.remove(self._ports_file)
-            except OSError as error:
-                self._log.error(f"Error cleaning up ports file {self._ports_file}: {reason_of(error)}")
-            self._ports_file = ""
 
     def _remove_files(self) -> None:
-        self._remove_ports_file()
-        if self._temporary_store is not None:
-            self._temporary_store.cleanup()
+        self._files.remove()
+        self._store_folder.remove()
 
     def _note_broken(self, failure: str) -> None:
         """A thread other than the one that hears the engine has a bug: nobody would hear clients that log in."""
@@ -524,35 +439,6 @@ class Server:
         if self._engine is None:
             raise ServerError("this server has not started: use it in a `with` statement, or call start() first")
         return self._engine
-
-
-def _given(value: int | None, otherwise: Callable[[], int]) -> int:
-    return otherwise() if value is None else value
-
-
-def _read_configuration(config: str | os.PathLike[str]) -> tuple[ServerOptions, str]:
-    """Return what a file says, and its digest, or a text: what no file is called and no file name looks like."""
-    from jetlake.server.configuration.load import load_file, load_text
-
-    name = os.fspath(config)
-    is_text = isinstance(config, str) and any(mark in name for mark in "\n{:=") and not os.path.isfile(name)
-    configuration = load_text(name) if is_text else load_file(name)
-    return configuration.options, configuration.digest
-
-
-def _message_of(error: EngineError) -> str:
-    """Return the sentence of an engine error; its arguments are a kind and a message."""
-    return str(error.args[-1])
-
-
-def _as_go_says(message: str) -> str:
-    """Return a listen error in the words tests of nats-server wait for: `…: bind: address already in use`."""
-    sentence, error_number, _ = message.partition(" (os error")
-    if not error_number:
-        # The name was not found: nothing was bound.
-        return message
-    place, colon, reason = sentence.rpartition(": ")
-    return f"{place}{colon}bind: {reason[:1].lower()}{reason[1:]}"
 
 
 def _refuse_reload() -> str:

@@ -60,7 +60,7 @@ def test_anything_else_is_refused(fields):
 
 
 def test_token_is_enough_where_a_token_is_wanted():
-    assert TOKEN.decide(login(auth_token="t0ken")) == Verdict(account="$G", user="")
+    assert TOKEN.decide(login(auth_token="t0ken")) == Verdict(account="$G", user="[REDACTED]")
     assert TOKEN.decide(login(auth_token="wrong")) is None
     assert TOKEN.decide(login(user="ada", password="secret")) is None
 

@@ -58,7 +58,7 @@ def test_quick_decision_is_made_at_once(engine):
     gate.receive(Request(1, b'{"auth_token":"t"}'))
     gate.receive(Request(2, b'{"auth_token":"x"}'))
 
-    assert engine.admitted == {1: b'{"account":"$G","user":""}'}
+    assert engine.admitted == {1: b'{"account":"$G","user":"[REDACTED]"}'}
     assert engine.refused == [2]
 
 
@@ -75,6 +75,21 @@ def test_slow_decision_is_made_by_another_thread(engine, monkeypatch):
     wait_until(lambda: 1 in engine.admitted)
     gate.close()
     wait_until(lambda: not any(thread.is_alive() for thread in gate._threads))
+
+
+def test_logins_that_wait_at_the_end_are_not_decided_any_more(engine, monkeypatch):
+    gate = Gate(engine, by_token(HASH), pytest.fail)
+    may_go_on = threading.Event()
+    monkeypatch.setattr(Authenticator, "decide", lambda *_: may_go_on.wait(10) and None)
+    for number in range(20):
+        gate.receive(Request(number, b"{}"))
+
+    gate.close()
+    may_go_on.set()
+    gate.join()
+
+    assert len(engine.refused) <= gate_module.SLOW_LOGIN_THREADS
+    assert not any(thread.is_alive() for thread in gate._threads)
 
 
 def test_waiting_logins_have_a_limit(engine, monkeypatch):

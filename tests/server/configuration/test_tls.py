@@ -35,6 +35,23 @@ def test_one_pair_of_certs_is_the_same_as_the_files():
     assert tls == TlsOptions(certificate_file="c.pem", key_file="k.pem")
 
 
+def test_several_pairs_of_certs_keep_their_order():
+    tls = load_text(
+        "tls { certs: [ {cert_file: c.pem, key_file: k.pem}, {cert_file: d.pem, key_file: l.pem} ] }"
+    ).options.tls
+
+    assert (tls.certificate_file, tls.key_file, tls.further_files) == ("c.pem", "k.pem", (("d.pem", "l.pem"),))
+
+
+def test_curves_that_are_not_on_offer_are_passed_over():
+    assert tls_of("curve_preferences: [CurveP521, CurveP384, X25519]").curves == ("CurveP384", "X25519")
+
+
+@pytest.mark.parametrize(("text", "limit"), [("0", 0), ("-1", 0), ("25", 25)])
+def test_rate_of_handshakes(text, limit):
+    assert tls_of(f"connection_rate_limit: {text}").handshakes_per_second_max == limit
+
+
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
     [("true", 0), ("false", None), ("'on'", 0), ("auto", 50), ("300ms", 300), ("'1s'", 1000), ("off", None)],
@@ -71,6 +88,10 @@ def test_rules_of_the_handshake():
         (f"tls {{ {FILES}, handshake_first: soon }}", "\"handshake_first\": 'soon' is no duration"),
         (f"tls {{ {FILES}, handshake_first: 5 }}", '"handshake_first" must be true, false, auto or a duration'),
         (f"tls {{ {FILES}, certs: [] }}", "cannot combine 'cert_file' option with 'certs' option"),
+        ("tls { certs: [ {cert_file: c.pem, key_file: k.pem}, {cert_file: d.pem} ] }", "missing 'key_file' in TLS"),
+        (f"tls {{ {FILES}, curve_preferences: [CurveP521] }}", '"curve_preferences" names none that'),
+        (f"tls {{ {FILES}, curve_preferences: [bogus] }}", "unrecognized curve preference bogus"),
+        (f"tls {{ {FILES}, connection_rate_limit: often }}", '"connection_rate_limit" must be'),
         (f"tls {{ {FILES}, ocsp_peer: true }}", '"ocsp_peer" is not supported yet'),
     ],
 )

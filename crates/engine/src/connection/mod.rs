@@ -4,6 +4,7 @@
 //! may touch: it has an outbox, some counters, and nothing else that moves.
 
 pub mod closed_reason;
+pub mod connect_options;
 pub mod handle;
 pub mod handshake;
 mod input;

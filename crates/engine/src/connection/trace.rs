@@ -1,6 +1,6 @@
 //! Operations as log lines, for `-V`. Only called when tracing is on.
 
-use super::handshake::redacted;
+use super::connect_options::redacted;
 use super::Connection;
 use crate::engine::Shared;
 use crate::events::Level;

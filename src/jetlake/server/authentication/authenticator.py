@@ -7,7 +7,7 @@ reload, `decide` is what decides.
 
 from jetlake.server.authentication.passwords import Passwords, equal, is_bcrypt
 from jetlake.server.authentication.presented import Login, Presented, client_certificate, read_presented
-from jetlake.server.authentication.verdict import Verdict, Verdicts
+from jetlake.server.authentication.verdict import REDACTED, Verdict, Verdicts
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.options.users import User
 
@@ -103,7 +103,8 @@ class Authenticator:
     def _decide_shared(self, presented: Presented) -> Verdict | None:
         wanted = self._access.credentials
         if wanted.token:
-            return self._verdicts.for_anybody() if self._passwords.match(wanted.token, presented.auth_token) else None
+            token_matches = self._passwords.match(wanted.token, presented.auth_token)
+            return self._verdicts.for_anybody(REDACTED) if token_matches else None
         if not wanted.user:
             return None
         # Both are compared in any case: the time taken must not tell a wrong user from a wrong password.

@@ -25,6 +25,9 @@ SLOW_LOGIN_THREADS = 4
 SLOW_LOGINS_WAITING_MAX = 1024
 """About half a minute of work: several times what can be decided before clients run out of time."""
 
+CLOSE_S_MAX = 10.0
+"""How long `join` waits for a comparison: the most expensive hashes take seconds."""
+
 
 class Request(Protocol):
     """A client that asks to come in; `jetlake._engine.AuthenticationRequest` is one."""
@@ -58,6 +61,7 @@ class Gate:
         # Held while an answer is given and while the authenticator changes: see the invariant above.
         self._lock = Lock()
         self._threads: list[Thread] = []
+        self._closed = False
         # Made with the threads: most servers need neither.
         self._waiting: SimpleQueue[Request | None] | None = None
 
@@ -82,10 +86,16 @@ class Gate:
             waiting.put(request)
 
     def close(self) -> None:
-        """End the threads; nobody waits for what they were about to say."""
+        """End the threads after what they are at; nobody waits for what they were about to say."""
+        self._closed = True
         if self._waiting is not None:
             for _ in self._threads:
                 self._waiting.put(None)
+
+    def join(self) -> None:
+        """Wait until the threads have ended: a process must not end while one of them is in native code."""
+        for thread in self._threads:
+            thread.join(CLOSE_S_MAX)
 
     def _start_threads(self) -> "SimpleQueue[Request | None]":
         from queue import SimpleQueue
@@ -100,7 +110,7 @@ class Gate:
         return self._waiting
 
     def _work(self, waiting: "SimpleQueue[Request | None]") -> None:
-        while (request := waiting.get()) is not None:
+        while (request := waiting.get()) is not None and not self._closed:
             try:
                 self._answer(request)
             except Exception:  # noqa: BLE001 - whatever it was, it is our bug and ends this server

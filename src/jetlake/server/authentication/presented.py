@@ -23,7 +23,7 @@ class Presented(msgspec.Struct, frozen=True, kw_only=True, rename={"password": "
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """One client that asks to come in: the JSON of its CONNECT, its nonce, and what its handshake showed."""
+    """One client that asks to come in: its credentials as JSON, its nonce, and what its handshake showed."""
 
     connect: bytes
     nonce: str = ""

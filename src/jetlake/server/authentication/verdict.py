@@ -5,6 +5,9 @@ import msgspec
 from jetlake.server.options.accounts import AccessOptions, Account
 from jetlake.server.options.users import GLOBAL_ACCOUNT, Permissions, User
 
+REDACTED = "[REDACTED]"
+"""Stands where others have a user's name, for a client that came in with a token."""
+
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An admission: what the engine needs to know about the client from here on. None = no limit but the server's."""

@@ -1,5 +1,7 @@
 """A configuration file, from its name to `ServerOptions`."""
 
+import os
+
 import msgspec
 
 from jetlake.server.configuration.digest import digest_of
@@ -16,6 +18,13 @@ class Configuration(msgspec.Struct, frozen=True):
     options: ServerOptions
     digest: str
     warnings: tuple[str, ...]
+
+
+def load(config: str | os.PathLike[str]) -> Configuration:
+    """Read a file, or a text: what no file is called and no file name looks like. Raises `ConfigurationError`."""
+    name = os.fspath(config)
+    is_text = isinstance(config, str) and any(mark in name for mark in "\n{:=") and not os.path.isfile(name)
+    return load_text(name) if is_text else load_file(name)
 
 
 def load_file(path: str) -> Configuration:

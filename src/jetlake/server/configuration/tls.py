@@ -25,6 +25,11 @@ CIPHER_SUITES = frozenset(
 
 OTHER_CIPHER_SUITES = re.compile("TLS_(RSA|ECDHE_RSA|ECDHE_ECDSA)_WITH_[A-Z0-9_]+")
 
+CURVES = ("X25519", "CurveP256", "CurveP384")
+"""What the engine offers."""
+
+OTHER_CURVES = ("CurveP521", "X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024")
+
 MIN_VERSIONS = ("1.2", "1.3")
 
 HANDSHAKE_FIRST_WORDS = {
@@ -44,7 +49,7 @@ def read_tls(section: Section, *, allow_plain: bool) -> TlsOptions | None:
     inner = section.section("tls")
     if inner is None:
         return None
-    certificate_file, key_file = _read_files(inner)
+    (certificate_file, key_file), *further_files = _read_files(inner)
     map_users = bool(inner.switch("verify_and_map"))
     if inner.switch("ocsp_peer"):
         inner.error(inner.node("ocsp_peer"), '"ocsp_peer" is not supported yet: revoke by removing users instead')
@@ -60,6 +65,10 @@ def read_tls(section: Section, *, allow_plain: bool) -> TlsOptions | None:
         cipher_suites=_read_cipher_suites(inner),
         handshake_first_ms=_read_handshake_first(inner),
         pinned_certificates=_read_fingerprints(inner),
+        further_files=tuple(further_files),
+        curves=_read_curves(inner),
+        # A limit that is none, as in nats-server.
+        handshakes_per_second_max=max(0, inner.integer("connection_rate_limit") or 0),
     )
     # It says how a client of another server would behave.
     inner.accept("insecure")
@@ -69,28 +78,39 @@ def read_tls(section: Section, *, allow_plain: bool) -> TlsOptions | None:
     return tls
 
 
-def _read_files(section: Section) -> tuple[str, str]:
+def _read_files(section: Section) -> list[tuple[str, str]]:
+    """Return the files of every certificate and its key, at least one pair."""
     certificate_file = section.text("cert_file") or ""
     key_file = section.text("key_file") or ""
     pairs = section.sections("certs", "certificates")
-    if pairs is not None:
-        if certificate_file:
-            section.error(
-                section.node("certs", "certificates"), "cannot combine 'cert_file' option with 'certs' option"
-            )
-        if len(pairs) != 1:
-            section.error(
-                section.node("certs", "certificates"),
-                "several certificates are not supported yet: make one certificate that has all the names",
-            )
-        for pair in pairs:
-            certificate_file, key_file = pair.text("cert_file") or "", pair.text("key_file") or ""
-            pair.finish()
-    if not certificate_file:
+    if pairs is not None and certificate_file:
+        section.error(section.node("certs", "certificates"), "cannot combine 'cert_file' option with 'certs' option")
+    files = [] if pairs else [(certificate_file, key_file)]
+    for pair in pairs or []:
+        files.append((pair.text("cert_file") or "", pair.text("key_file") or ""))
+        pair.finish()
+    if not all(certificate for certificate, _ in files):
         section.error(None, "missing 'cert_file' in TLS configuration")
-    if not key_file:
+    if not all(key for _, key in files):
         section.error(None, "missing 'key_file' in TLS configuration")
-    return certificate_file, key_file
+    return files
+
+
+def _read_curves(section: Section) -> tuple[str, ...]:
+    node = section.node("curve_preferences")
+    names = section.texts("curve_preferences")
+    if node is None or names is None:
+        return ()
+    if not names:
+        section.error(node, "error parsing tls config, 'curve_preferences' cannot be empty")
+        return ()
+    unknown = [name for name in names if name not in CURVES + OTHER_CURVES]
+    for name in unknown:
+        section.error(node, f"unrecognized curve preference {name}")
+    offered = tuple(name for name in names if name in CURVES)
+    if not offered and not unknown:
+        section.error(node, f'"curve_preferences" names none that this server offers: {", ".join(CURVES)}')
+    return offered
 
 
 def _read_min_version(section: Section) -> str:

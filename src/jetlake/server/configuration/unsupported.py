@@ -69,7 +69,5 @@ TLS = {
     "cert_match": "here: it is for Windows; name files with cert_file and key_file",
     "cert_match_skip_invalid": "here: it is for Windows; name files with cert_file and key_file",
     "ca_certs_match": "here: it is for Windows; name a file with ca_file",
-    "curve_preferences": "yet: remove it, all curves on offer are safe ones",
-    "connection_rate_limit": "yet: limit connections in the firewall, or with max_connections",
     "verify_cert_and_check_known_urls": "in this context: it is for routes and gateways; use verify",
 }

@@ -5,7 +5,7 @@ The files are named here and read when the engine is told about them: at the sta
 
 import msgspec
 
-from jetlake.config import EngineTls
+from jetlake.config import EngineCertificate, EngineTls
 from jetlake.errors import ConfigurationError, reason_of
 
 DEFAULT_TIMEOUT_S = 2.0
@@ -38,6 +38,12 @@ class TlsOptions(msgspec.Struct, frozen=True, kw_only=True):
     handshake_first_ms: int | None = None
     # SHA-256 of the public keys that may come, in hexadecimal; empty = all.
     pinned_certificates: tuple[str, ...] = ()
+    # Certificates besides the first, each with its key; a client gets the first that has the name it asks for.
+    further_files: tuple[tuple[str, str], ...] = ()
+    # Of the key exchange, by Go's names; empty = all that the engine knows.
+    curves: tuple[str, ...] = ()
+    # 0 = no limit.
+    handshakes_per_second_max: int = 0
 
     def for_engine(self) -> EngineTls:
         """Read the files. Raises `ConfigurationError`."""
@@ -52,6 +58,14 @@ class TlsOptions(msgspec.Struct, frozen=True, kw_only=True):
             allow_non_tls=self.allow_plain,
             timeout_ms=int(self.timeout_s * 1000),
             pinned_certificates=self.pinned_certificates,
+            further_certificates=tuple(
+                EngineCertificate(
+                    certificate_pem=_read(certificate_file, "certificate"), key_pem=_read(key_file, "private key")
+                )
+                for certificate_file, key_file in self.further_files
+            ),
+            curves=self.curves,
+            handshakes_per_second_max=self.handshakes_per_second_max,
         )
 
 

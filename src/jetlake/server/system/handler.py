@@ -13,7 +13,7 @@ import msgspec
 from jetlake._engine import EngineError
 from jetlake.monitoring import statsz
 from jetlake.monitoring.facts import ServerFacts
-from jetlake.monitoring.parameters import RefusedError, UnreadableOptionsError
+from jetlake.monitoring.parameters import ConnectionId, RefusedError, UnreadableOptionsError
 from jetlake.monitoring.readings import Source
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.system import advisories, replies
@@ -32,7 +32,7 @@ BROKEN = "the server failed to answer; this is a bug, and its log has the detail
 class Kick(msgspec.Struct, frozen=True):
     """The options of KICK and LDM."""
 
-    cid: int = 0
+    cid: ConnectionId = 0
 
 
 class Handler:
@@ -175,7 +175,7 @@ class Handler:
         wanted = read_options(payload, Kick)
         if command == "LDM":
             return self._error(replies.NOT_SUPPORTED, "lame duck mode for one client is not supported; use KICK")
-        if 0 < wanted.cid < 2**64 and self._engine.kick(wanted.cid):
+        if wanted.cid > 0 and self._engine.kick(wanted.cid):
             return msgspec.json.encode(Reply(server=self._server()))
         return self._error(replies.FAILED, "no such client or leafnode id")
 

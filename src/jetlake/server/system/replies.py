@@ -52,7 +52,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def accepts_gzip(header: bytes) -> bool:
-    """Return whether the requester understands gzip. The name is spelled like this or not understood at all."""
+    """Return whether the requester understands gzip. The name is spelled like this or not understood at all.
+
+    No other header of a request is looked at: a client writes what it likes, so none may say who it is.
+    """
     start = header.find(ACCEPT_ENCODING)
     if start < 0:
         return False

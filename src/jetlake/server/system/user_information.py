@@ -11,9 +11,6 @@ from jetlake.server.options.users import Permissions, SubjectPermissions
 
 NANOSECONDS_PER_MILLISECOND = 1_000_000
 
-REDACTED = "[REDACTED]"
-"""Stands for a client that came in with a token."""
-
 
 class Subjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which subjects are allowed and which are not; nothing = all are."""
@@ -51,7 +48,7 @@ def user_information(access: AccessOptions, account: str, user: str) -> UserInfo
     known = next((each for each in access.users if each.name == user and each.account == account), None)
     permissions = known.permissions if known else None
     return UserInformation(
-        user=REDACTED if access.credentials.token and not known else user,
+        user=user,
         account=account,
         account_name=account,
         permissions=msgspec.UNSET if permissions is None else _shown(permissions),

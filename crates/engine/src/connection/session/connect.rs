@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::{Context, Next, Phase, Session};
 use crate::connection::closed_reason::ClosedReason;
+use crate::connection::connect_options::Credentials;
 use crate::connection::mailbox::{Admission, Verdict};
 use crate::events::{AuthenticationRequest, Event};
 use crate::system_events;
@@ -20,7 +21,7 @@ pub enum Decision {
 
 impl Session {
     pub(super) fn connect(&mut self, json: &[u8], context: &mut Context<'_>) -> Result<(), Next> {
-        let Some(options) = self.options.decode(json) else {
+        let Some((options, credentials)) = self.options.decode(json) else {
             return Err(Next::Close(ClosedReason::ParseError));
         };
         self.connection.guess_round_trip();
@@ -33,7 +34,7 @@ impl Session {
         self.said_connect = true;
         if auth_required {
             self.phase = Phase::AwaitingVerdict;
-            self.ask(json, false, context);
+            self.ask(credentials, false, context);
             return Ok(());
         }
         match self.open(context) {
@@ -43,16 +44,16 @@ impl Session {
     }
 
     /// Asks Python who this is.
-    pub(super) fn ask(&mut self, json: &[u8], again: bool, context: &Context<'_>) {
-        self.credentials = json.into();
+    pub(super) fn ask(&mut self, credentials: Credentials, again: bool, context: &Context<'_>) {
         let request = AuthenticationRequest {
             connection_id: self.connection.id,
-            connect: json.to_vec(),
+            connect: credentials.to_json(),
             nonce: self.nonce.clone(),
             remote_address: self.connection.remote_address.to_string(),
             tls: self.tls.clone(),
             again,
         };
+        self.credentials = Some(Box::new(credentials));
         context.shared.events.push(Event::Authenticate(request));
     }
 
@@ -60,8 +61,8 @@ impl Session {
     pub fn ask_again(&mut self, context: &Context<'_>) {
         if self.phase == Phase::Open && context.shared.options().auth_required {
             self.review_pending = true;
-            let credentials = std::mem::take(&mut self.credentials);
-            self.ask(&credentials, true, context);
+            let credentials = self.credentials.take().unwrap_or_default();
+            self.ask(*credentials, true, context);
         }
     }
 

@@ -20,7 +20,7 @@ use ahash::AHashMap;
 use access::Access;
 
 use super::closed_reason::ClosedReason;
-use super::handshake::ConnectOptions;
+use super::connect_options::{ConnectOptions, Credentials};
 use super::input::Input;
 use super::staging::Staging;
 use super::trace;
@@ -57,7 +57,7 @@ pub struct Session {
     round_trip_measured_ms: Option<u64>,
     nonce: String,
     /// What CONNECT carried, kept to ask again after a reload. Only where authentication is required.
-    credentials: Box<[u8]>,
+    credentials: Option<Box<Credentials>>,
     /// What the handshake of TLS showed, as JSON; empty without TLS.
     pub tls: Vec<u8>,
     review_pending: bool,
@@ -130,7 +130,7 @@ impl Session {
             ping_sent_micros: 0,
             round_trip_measured_ms: None,
             nonce,
-            credentials: Box::default(),
+            credentials: None,
             tls: Vec::new(),
             review_pending: false,
             in_account: !options.auth_required && shared.global_account().enter(None),
@@ -221,7 +221,7 @@ impl Session {
             (Phase::AwaitingVerdict, _) => Some(Next::Wait),
             (_, None | Some(b'C' | b'c')) => None,
             (_, Some(_)) if context.shared.options().admits_without_connect => {
-                self.ask(b"{}", false, context);
+                self.ask(Credentials::default(), false, context);
                 self.phase = Phase::AwaitingVerdict;
                 Some(Next::Wait)
             }

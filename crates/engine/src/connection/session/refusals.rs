@@ -16,6 +16,14 @@ impl Session {
         self.say_error(context, "maximum connections exceeded");
     }
 
+    /// Too many begin a handshake; this client hears so and goes.
+    pub fn refuse_handshake(&self, context: &mut Context<'_>) {
+        self.say_error(
+            context,
+            "Connection throttling is active. Please try again later.",
+        );
+    }
+
     pub(super) fn refuse(&self, refusal: Refusal, context: &mut Context<'_>) -> Next {
         let log = |text: &str| {
             context.shared.events.log(
@@ -82,9 +90,13 @@ impl Session {
     }
 
     pub(super) fn violate_authorization(&self, context: &mut Context<'_>) -> Next {
+        let who = self
+            .credentials
+            .as_ref()
+            .map_or(String::new(), |credentials| credentials.label());
         context.shared.events.log(
             Level::Error,
-            format!("{} - authentication error", self.connection.label()),
+            format!("{} - authentication error{who}", self.connection.label()),
         );
         self.close_with_error(
             context,

@@ -5,16 +5,16 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::{ring as provider, CryptoProvider};
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::crypto::{ring as provider, CryptoProvider, SupportedKxGroup};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     CipherSuite, RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
 };
 
+use super::certificates::{read_certificates, refused, Certificates};
 use super::peer::{KeyDigest, KEY_DIGEST_BYTES};
+use super::throttle::Throttle;
 use crate::config::{Options, TlsOptions, TlsVersion};
 use crate::error::EngineError;
 
@@ -26,6 +26,7 @@ pub struct Settings {
     pub allow_non_tls: bool,
     /// The keys of the only clients let in; empty lets all in.
     pub pinned: Vec<KeyDigest>,
+    pub throttle: Throttle,
 }
 
 impl Settings {
@@ -51,6 +52,7 @@ impl Settings {
             // Where TLS comes first, there is nothing in the clear that could tell a client of its choice.
             allow_non_tls: options.allow_non_tls && options.handshake_first_ms.is_none(),
             pinned,
+            throttle: Throttle::new(options.handshakes_per_second_max),
         })
     }
 }
@@ -65,12 +67,12 @@ pub fn settings(options: &Options) -> Result<Option<Arc<Settings>>, EngineError>
 
 /// What rustls needs for the server's side of a handshake.
 pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, EngineError> {
-    let certificates = read_certificates(&options.certificate_pem, "cert_file")?;
-    let key = read_key(&options.key_pem)?;
     let provider = Arc::new(CryptoProvider {
         cipher_suites: select_cipher_suites(&options.cipher_suites)?,
+        kx_groups: select_curves(&options.curves)?,
         ..provider::default_provider()
     });
+    let certificates = Certificates::read(options, &provider)?;
     let versions: &[&SupportedProtocolVersion] = match options.min_version {
         TlsVersion::Tls12 => &[&TLS13, &TLS12],
         TlsVersion::Tls13 => &[&TLS13],
@@ -87,55 +89,13 @@ pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, EngineEr
     } else {
         builder.with_no_client_auth()
     };
-    let mut config = builder
-        .with_single_cert(certificates, key)
-        .map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => refused(
-                "key_file is not the key of the first certificate in cert_file: give the key that certificate was made for",
-            ),
-            error => refused(format!("cert_file and key_file: {error}")),
-        })?;
+    let mut config = builder.with_cert_resolver(Arc::new(certificates));
     // The fastest first, as the reference server does, whatever a client would like best.
     config.ignore_client_order = true;
     // No resumption: connections last, and one that comes back has its certificate looked at again.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(Arc::new(config))
-}
-
-fn refused(reason: impl Into<String>) -> EngineError {
-    EngineError::Options(format!("tls: {}", reason.into()))
-}
-
-fn read_certificates(text: &str, file: &str) -> Result<Vec<CertificateDer<'static>>, EngineError> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|error| refused(format!("{file} cannot be read as PEM: {}", fault(&error))))?;
-    if certificates.is_empty() {
-        return Err(refused(format!(
-            "{file} holds no certificate: it must be PEM, with a line `-----BEGIN CERTIFICATE-----`"
-        )));
-    }
-    Ok(certificates)
-}
-
-fn read_key(text: &str) -> Result<PrivateKeyDer<'static>, EngineError> {
-    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
-        pem::Error::NoItemsFound => refused(
-            "key_file holds no private key: it must be PEM, and not encrypted (`openssl pkey` writes such a key)",
-        ),
-        error => refused(format!("key_file cannot be read as PEM: {}", fault(&error))),
-    })
-}
-
-/// What is wrong with a PEM, without any of its text: a line of a key must not get into a log.
-fn fault(error: &pem::Error) -> &'static str {
-    match error {
-        pem::Error::MissingSectionEnd { .. } => "a section has no end",
-        pem::Error::IllegalSectionStart { .. } => "a section begins wrongly",
-        pem::Error::Base64Decode(_) => "a section is not base64",
-        _ => "it is damaged",
-    }
 }
 
 fn read_authorities(text: Option<&str>) -> Result<RootCertStore, EngineError> {
@@ -187,6 +147,24 @@ fn select_cipher_suites(names: &[String]) -> Result<Vec<SupportedCipherSuite>, E
             wanted.is_empty() || wanted.contains(suite) || (suite.tls13().is_some() && !names_tls13)
         })
         .collect())
+}
+
+/// The curves of that list, in its order.
+fn select_curves(names: &[String]) -> Result<Vec<&'static dyn SupportedKxGroup>, EngineError> {
+    if names.is_empty() {
+        return Ok(provider::ALL_KX_GROUPS.to_vec());
+    }
+    names
+        .iter()
+        .map(|name| match name.as_str() {
+            "X25519" => Ok(provider::kx_group::X25519),
+            "CurveP256" => Ok(provider::kx_group::SECP256R1),
+            "CurveP384" => Ok(provider::kx_group::SECP384R1),
+            _ => Err(refused(format!(
+                "curve_preferences: {name:?} is not on offer; there are X25519, CurveP256, CurveP384"
+            ))),
+        })
+        .collect()
 }
 
 /// All suites, the fastest first. Without instructions for AES, ChaCha20 is the faster one.

@@ -65,6 +65,9 @@ impl Authority {
             allow_non_tls: false,
             timeout_ms: 2_000,
             pinned_certificates: Vec::new(),
+            further_certificates: Vec::new(),
+            curves: Vec::new(),
+            handshakes_per_second_max: 0,
         }
     }
 

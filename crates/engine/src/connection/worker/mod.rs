@@ -1,7 +1,7 @@
 //! A worker thread: polls its sockets, reads, lets sessions work, hands over what they staged.
 //!
 //! Each turn: wait for events → letters from other threads → one turn of reading per ready connection (`reading`) → what was staged is
-//! handed over (`delivery`) → deadlines (`upkeep`). Everything shared is touched per read or per turn and not per message.
+//! handed over (`delivery`) → newcomers → deadlines (`upkeep`). Everything shared is touched per read or per turn and not per message.
 
 mod delivery;
 mod reading;
@@ -128,6 +128,7 @@ impl Worker {
                 _ => {}
             }
             self.core.now_ms = self.core.shared.clock.now_ms();
+            let mut newcomers = false;
             for event in &events {
                 match event.token() {
                     WAKER_TOKEN => {
@@ -135,7 +136,7 @@ impl Worker {
                             return Ok(());
                         }
                     }
-                    LISTENER_TOKEN => self.accept(),
+                    LISTENER_TOKEN => newcomers = true,
                     Token(slot) => self.note_event(slot, event),
                 }
             }
@@ -146,6 +147,10 @@ impl Worker {
                 self.take_turn(slot);
             }
             self.hand_over(&[]);
+            // After those who are here already: a flood must not keep them waiting.
+            if newcomers {
+                self.accept();
+            }
             self.retry_stalled();
             self.run_timers();
             self.sweep();
@@ -350,7 +355,11 @@ impl Worker {
             return self.begin_close(slot, ClosedReason::MaximumConnectionsExceeded);
         }
         let carries_messages = member.transport.carries_messages();
+        let must_encrypt = member.transport.must_encrypt();
         self.hand_over(&[]);
+        if must_encrypt && self.throttle(slot) {
+            return;
+        }
         if carries_messages {
             self.start_clocks(slot);
         } else {

@@ -69,6 +69,23 @@ impl Worker {
         }
     }
 
+    /// Whether too many handshakes have begun within this second; then the client hears so, in the clear, and goes.
+    pub(super) fn throttle(&mut self, slot: usize) -> bool {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return false;
+        };
+        let Transport::Awaiting(awaiting) = &member.transport else {
+            return false;
+        };
+        if awaiting.settings.throttle.admits(self.core.now_ms) {
+            return false;
+        }
+        member.session.refuse_handshake(&mut self.core.context());
+        self.hand_over(&[]);
+        self.begin_close(slot, ClosedReason::MaximumConnectionsExceeded);
+        true
+    }
+
     /// Reads once for a connection that carries no messages yet.
     pub(super) fn shake_hands(&mut self, slot: usize) -> Turn {
         let mut buffer = std::mem::take(&mut self.read_buffer);
@@ -138,6 +155,14 @@ impl Worker {
     /// The first record is there: from now on rustls has the say. False when it could not be asked.
     fn begin_handshake(&mut self, slot: usize) -> bool {
         let member = self.members.get_mut(&slot).expect("the caller found it");
+        let Transport::Awaiting(awaiting) = &member.transport else {
+            return false;
+        };
+        // Of those who need not use TLS it is known only now.
+        if awaiting.settings.allow_non_tls && self.throttle(slot) {
+            return false;
+        }
+        let member = self.members.get_mut(&slot).expect("it was there before");
         let Transport::Awaiting(awaiting) = &member.transport else {
             return false;
         };

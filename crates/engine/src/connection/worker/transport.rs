@@ -67,6 +67,11 @@ impl Transport {
         }
     }
 
+    /// Whether a handshake will be the first thing that is read.
+    pub(super) fn must_encrypt(&self) -> bool {
+        matches!(self, Self::Awaiting(awaiting) if !awaiting.settings.allow_non_tls)
+    }
+
     #[inline]
     pub(super) fn carries_messages(&self) -> bool {
         match self {

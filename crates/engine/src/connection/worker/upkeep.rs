@@ -4,14 +4,21 @@ use super::{Worker, SWEEP_MS};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::session::Tick;
 use crate::connection::timers::Timer;
+use crate::events::Level;
 
 /// Deadlines are not taken back when a connection ends; when there are this many for each living one, the dead ones' are cleared away.
 const TIMERS_PER_CONNECTION_MAX: usize = 6;
 const TIMERS_SPARE: usize = 1024;
 
+/// Deadlines seen to before it is read again: clients that came together are late together, and the others must not wait for all of them.
+const TIMERS_PER_TURN_MAX: usize = 32;
+
 impl Worker {
     pub(super) fn run_timers(&mut self) {
-        while let Some((slot, connection_id, timer)) = self.timers.pop_due(self.core.now_ms) {
+        for _ in 0..TIMERS_PER_TURN_MAX {
+            let Some((slot, connection_id, timer)) = self.timers.pop_due(self.core.now_ms) else {
+                return;
+            };
             let Some(member) = self.members.get_mut(&slot) else {
                 continue;
             };
@@ -51,6 +58,19 @@ impl Worker {
         }
     }
 
+    fn report_throttled(&self) {
+        let shared = &self.core.shared;
+        let rejected = shared
+            .tls()
+            .and_then(|settings| settings.throttle.take_rejected(self.core.now_ms));
+        if let Some(rejected) = rejected {
+            shared.events.log(
+                Level::Warning,
+                format!("Rejected {rejected} connections due to TLS rate limiting"),
+            );
+        }
+    }
+
     /// What is looked after now and then: write deadlines and outdated routes.
     pub(super) fn sweep(&mut self) {
         if self.core.now_ms < self.next_sweep_ms {
@@ -59,6 +79,7 @@ impl Worker {
         self.next_sweep_ms = self.core.now_ms + SWEEP_MS;
         self.core.router.forget_outdated();
         self.forget_known();
+        self.report_throttled();
         if self.timers.len() > TIMERS_PER_CONNECTION_MAX * (self.members.len() + TIMERS_SPARE) {
             let members = &self.members;
             self.timers.retain(|slot, connection_id| {

@@ -1,0 +1,67 @@
+"""The folder that JetStream stores in, and how much it may hold: found at the start, given back at the end.
+
+Invariant: a temporary folder is gone after `remove`; any other stays.
+"""
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from jetlake.errors import StartError, reason_of
+from jetlake.server import banner
+from jetlake.server.options import JetStreamOptions, default_store_directory
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+    from jetlake.server.log import Log
+
+
+class StoreFolder:
+    """The folder of one server; empty until it is opened, and for good without JetStream."""
+
+    def __init__(self, options: JetStreamOptions, log: "Log", *, temporary: bool) -> None:
+        self._options = options
+        self._log = log
+        self._temporary_wanted = temporary
+        self._temporary: TemporaryDirectory[str] | None = None
+        self.directory = ""
+        self.memory_bytes_max = 0
+        self.storage_bytes_max = 0
+
+    def open(self) -> None:
+        """Make the folder, and say in the log where it is. Raises `StartError`."""
+        begun_at = time.monotonic()
+        self._log.info("Starting JetStream")
+        path = os.path.join(self._choose(), banner.STORE_SUBDIRECTORY)
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise StartError(
+                f'Can not create the store directory "{path}": {reason_of(error)}; choose another with -sd'
+            ) from error
+        memory, storage = self._options.max_memory_bytes, self._options.max_storage_bytes
+        self.directory = path
+        self.memory_bytes_max = banner.memory_bytes_max() if memory is None else memory
+        self.storage_bytes_max = banner.storage_bytes_max(path) if storage is None else storage
+        for line in banner.jetstream_lines(
+            store_path=path, memory_bytes_max=self.memory_bytes_max, storage_bytes_max=self.storage_bytes_max
+        ):
+            self._log.info(line)
+        self._log.info(f"Took {(time.monotonic() - begun_at) * 1000:.3f}ms to start JetStream")
+
+    def remove(self) -> None:
+        """Remove the folder, if it was a temporary one."""
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _choose(self) -> str:
+        if self._options.store_directory:
+            return self._options.store_directory
+        if self._temporary_wanted:
+            from tempfile import TemporaryDirectory
+
+            self._temporary = TemporaryDirectory(prefix="jetlake-")
+            return self._temporary.name
+        self._log.warning("Temporary storage directory used, data could be lost on system reboot")
+        return default_store_directory()
