@@ -14,6 +14,7 @@ The map of the package:
 - `server`      runs a server: flags, log, files, signals, authentication; `Server` for programs, `main` for processes
 - `monitoring`  what a server shows of itself: nats-server's pages, and `/metrics`
 - `client`      how everything else reaches a server: `connect`, and the load generator
+- `storage`     what is on a disk, looked at without a server: the check of a store
 - `spark`       what the Spark side needs; so far the search for a Java
 - `cli`         the command `jetlake`
 - `_engine`     the native engine: everything that happens once per message

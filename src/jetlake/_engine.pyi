@@ -4,6 +4,7 @@ The whole surface is on this page. Options, verdicts and statistics cross the bo
 `jetlake.config.EngineOptions` is the Python side of the options. No call holds the GIL while it waits.
 """
 
+from collections.abc import Callable
 from typing import final
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Stopped",
     "__version__",
     "build_profile",
+    "check_store",
     "run_load",
 ]
 
@@ -122,3 +124,9 @@ class Engine:
 
 def run_load(plan: bytes) -> bytes:
     """Run one load of `jetlake bench` and return its figures; both sides are JSON objects."""
+
+def check_store(folder: str, progress: Callable[[int, int], object] | None = None) -> str:
+    """Examine the store in a folder without changing it and return the report, a JSON object.
+
+    `progress` is told how many bytes of how many are done; what it raises ends the check. Raises `OSError`.
+    """

@@ -1,6 +1,7 @@
 """The layers of the architecture: who may know whom.
 
-Python: only `server` and `management` import the whole engine; `client` and `spark` may take its bulk side;
+Python: only `server` and `management` import the whole engine; `client` and `spark` may take its bulk side, `storage`
+what looks at files;
 features import `client` and never each other; `cli` and `dashboard` sit on top and are imported by nobody. Rust:
 `wire` knows nothing of `connection`, `storage` nothing of `stream`.
 """
@@ -10,6 +11,12 @@ import re
 
 BULK_NAMES = {"EngineError", "__version__", "build_profile", "run_load"}
 """What of the engine the client side may use: it needs no server in this process."""
+
+FILE_NAMES = {"EngineError", "check_store"}
+"""What of the engine reads files and needs no server either."""
+
+ENGINE_NAMES = {"client": BULK_NAMES, "spark": BULK_NAMES, "storage": FILE_NAMES}
+"""Who besides the server side may import something of the engine, and what."""
 
 FEATURES = {"adapters", "agents", "devices", "governor", "kv", "objects", "submission"}
 SERVER_SIDE = {"management", "monitoring", "server"}
@@ -25,6 +32,7 @@ FORBIDDEN = {
     "monitoring": FEATURES | TOP | {"client", "iac", "spark"},
     "server": FEATURES | TOP | {"client", "iac", "spark"},
     "spark": SERVER_SIDE | FEATURES | TOP | {"iac"},
+    "storage": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
     **{feature: (FEATURES - {feature}) | SERVER_SIDE | TOP | {"iac", "spark"} for feature in FEATURES},
 }
 
@@ -63,7 +71,7 @@ def test_only_the_server_side_imports_the_engine(tree):
     for path, line, own, imported, name in jetlake_imports(tree):
         if imported != "_engine" or own in SERVER_SIDE | {"__init__"}:
             continue
-        if own not in {"client", "spark"} or name not in BULK_NAMES:
+        if name not in ENGINE_NAMES.get(own, set()):
             wrong.append(f"{path}:{line} imports {name or 'jetlake._engine'}")
 
     assert not wrong, "go through jetlake.server or jetlake.client instead:\n" + "\n".join(wrong)

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the GIL is released around every call that may wait.
 
+mod check;
 mod engine;
 mod error;
 mod events;
@@ -12,6 +13,8 @@ use pyo3::prelude::*;
 mod module {
     use super::*;
 
+    #[pymodule_export]
+    use super::check::check_store;
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]

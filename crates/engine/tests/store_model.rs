@@ -293,7 +293,7 @@ fn run(steps: &[Step], kind: Kind) {
                 let before = committed.messages.len();
                 committed.messages.retain(|_, kept| {
                     kept.expires_ns.is_none_or(|expires| expires > at)
-                        && limits.age_ns_max.is_none_or(|age| kept.time_ns >= at - age)
+                        && limits.age_ns_max.is_none_or(|age| kept.time_ns > at - age)
                 });
                 let gone = before - committed.messages.len();
                 assert_eq!(store.expire(at).unwrap(), gone as u64);

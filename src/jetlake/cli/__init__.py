@@ -2,5 +2,6 @@
 
 - `app`      the entry; hands `jetlake server` over before anything heavy is imported
 - `bench`    `jetlake bench`, the load generator
+- `check`    `jetlake check`, what is damaged in a store
 - `version`  `jetlake version`
 """

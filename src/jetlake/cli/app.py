@@ -25,7 +25,7 @@ def create() -> "typer.Typer":
     """Return the application with all its commands."""
     import typer
 
-    from jetlake.cli import bench, version
+    from jetlake.cli import bench, check, version
 
     application = typer.Typer(
         name="jetlake",
@@ -37,5 +37,6 @@ def create() -> "typer.Typer":
     # Never reached by `main`, which takes this word before; it stands here for the list of commands.
     application.command("server", help="Run a server; takes nats-server's flags, see `jetlake server --help`.")(main)
     application.command("bench")(bench.bench)
+    application.command("check")(check.check)
     application.command("version")(version.version)
     return application

@@ -9,10 +9,16 @@ use super::removal::Removal;
 pub enum Finding {
     /// A copy of a small file was bad and has been made again from the other.
     Healed { path: PathBuf, what: &'static str },
+    /// The copies of a small file differ: a change was interrupted between the two.
+    Interrupted { path: PathBuf },
+    /// Both copies of a small file are bad, and nothing else says what was in it.
+    BothLost { path: PathBuf },
     /// Both copies of the anchor are gone; it has been made again from the segments.
     AnchorLost { path: PathBuf },
     /// The footer of a sealed segment was bad and has been made again from its records.
     FooterRebuilt { path: PathBuf },
+    /// The footer of a sealed segment is whole, and does not tell what the records say.
+    FooterWrong { path: PathBuf, what: &'static str },
     /// The end of the last segment was torn or cut off: what a crash leaves of a write nobody was told had succeeded, or damage.
     TailCut {
         path: PathBuf,
@@ -32,6 +38,8 @@ pub enum Finding {
     SegmentMissing { first: u64, last: u64 },
     /// A file that does not belong where it is; it has been put aside.
     Foreign { path: PathBuf, what: &'static str },
+    /// A file that is not needed any more and was not removed, because a change was interrupted.
+    Leftover { path: PathBuf, what: &'static str },
     /// A file had the name of another and was read under its own.
     Misnamed { path: PathBuf, number: u64 },
     /// Bytes that should be zero are not; no message is touched.
@@ -47,13 +55,17 @@ impl Finding {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Healed { .. } => "healed",
+            Self::Interrupted { .. } => "interrupted",
+            Self::BothLost { .. } => "both_lost",
             Self::AnchorLost { .. } => "anchor_lost",
             Self::FooterRebuilt { .. } => "footer_rebuilt",
+            Self::FooterWrong { .. } => "footer_wrong",
             Self::TailCut { .. } => "tail_cut",
             Self::Damaged { .. } => "damaged",
             Self::Lost { .. } => "lost",
             Self::SegmentMissing { .. } => "segment_missing",
             Self::Foreign { .. } => "foreign",
+            Self::Leftover { .. } => "leftover",
             Self::Misnamed { .. } => "misnamed",
             Self::Stray { .. } => "stray",
             Self::Unerased { .. } => "unerased",
@@ -68,11 +80,20 @@ impl fmt::Display for Finding {
             Self::Healed { path, what } => {
                 write!(formatter, "{}: {what} was damaged and has been restored from its second copy", path.display())
             }
+            Self::Interrupted { path } => {
+                write!(formatter, "{}: one copy was older than the other and has been written again", path.display())
+            }
+            Self::BothLost { path } => {
+                write!(formatter, "{}: both copies are damaged: put one back from a backup", path.display())
+            }
             Self::AnchorLost { path } => {
                 write!(formatter, "{}: both copies are gone; it has been made again from the segments", path.display())
             }
             Self::FooterRebuilt { path } => {
                 write!(formatter, "{}: the footer was torn or damaged and has been made again from the records", path.display())
+            }
+            Self::FooterWrong { path, what } => {
+                write!(formatter, "{}: the footer does not agree with the records: {what}", path.display())
             }
             Self::TailCut { path, position, bytes, next_sequence } => write!(
                 formatter,
@@ -93,6 +114,9 @@ impl fmt::Display for Finding {
             }
             Self::Foreign { path, what } => {
                 write!(formatter, "{}: {what}; it has been put aside", path.display())
+            }
+            Self::Leftover { path, what } => {
+                write!(formatter, "{}: {what}; it has been removed", path.display())
             }
             Self::Misnamed { path, number } => {
                 write!(formatter, "{}: is segment {number} by its own word, and was read as that", path.display())

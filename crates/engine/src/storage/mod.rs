@@ -7,20 +7,23 @@
 //! - `scan` reads records over damage, `loading` finds out what a file holds, `finding` says what was wrong.
 //! - `encryption`, `compression` and `chain` are what a stream can have besides: a key, fewer bytes, and links from each message to the one
 //!   before it.
+//! - `check` examines the folder of a store and changes nothing.
 //! - `twin_file` is a small file kept twice; `anchor` is the one every store has.
-//! - `work_pool` is the threads that commit and clean up for many streams.
+//! - `keeper` commits and cleans up behind a store, on the threads of `work_pool`.
 //! - `file_system` is every call to a disk; `memory` a disk in memory, for streams that need no other; `simulated` a disk in memory that forgets, tears and fails, for tests.
 
 pub mod anchor;
 pub mod bits;
 pub mod bytes;
 pub mod chain;
+pub mod check;
 pub mod compression;
 pub mod encryption;
 pub mod file_system;
 pub mod finding;
 pub mod footer;
 pub mod index;
+pub mod keeper;
 pub mod loading;
 pub mod lookup;
 pub mod memory;

@@ -40,6 +40,8 @@ pub struct Scan {
     pub tail: Tail,
     /// Behind the last bytes that are not blank.
     pub dirty_end: u64,
+    /// What follows the last record begins like one that would end behind the file.
+    pub beyond: bool,
     /// The round of the last record.
     pub round: Round,
     /// Everything up to here was durable before the last round began.
@@ -60,6 +62,7 @@ pub fn scan(
     let mut end = RECORDS_START;
     let mut written_behind_end = false;
     let mut dirty_end = RECORDS_START;
+    let mut beyond = false;
     let mut round = Round::default();
     let mut durable_end = RECORDS_START;
     while position < until {
@@ -70,6 +73,7 @@ pub fn scan(
             bytes = if position + bytes_needed as u64 <= until {
                 window.at(position, bytes_needed)?
             } else {
+                beyond |= position == end;
                 &[1][..]
             };
             decoded = match decode(bytes, binding, position) {
@@ -103,6 +107,7 @@ pub fn scan(
                 position += length as u64;
                 end = position;
                 dirty_end = position;
+                beyond = false;
                 written_behind_end = false;
             }
             Err(error) => {
@@ -126,6 +131,7 @@ pub fn scan(
             Tail::Blank
         },
         dirty_end,
+        beyond,
         round,
         durable_end,
     })

@@ -5,6 +5,7 @@ use std::io;
 use super::bits::Bits;
 use super::footer::{self, Footer, FooterSubject};
 use super::index::counted_bytes;
+use super::record;
 use super::segment_file::SegmentFile;
 use super::segment_index::{Place, SegmentIndex};
 use super::subject_index::SubjectId;
@@ -97,10 +98,18 @@ pub fn footer(contents: &Contents<'_>, extra_bytes: usize) -> Footer {
     }
 }
 
+/// Files without a footer have a multiple of this length, and files with one never: so a footer that was wiped out shows.
+const BLOCK_BYTES: u64 = 4096;
+
 /// Puts a footer behind the records and makes it durable; the file ends with it.
 pub fn seal(file: &SegmentFile, footer: &Footer) -> io::Result<()> {
-    let position = footer.index.end;
-    let bytes = footer::encode(footer, &file.header, position, file.key.as_ref());
+    let mut position = footer.index.end;
+    let mut bytes = footer::encode(footer, &file.header, position, file.key.as_ref());
+    if (position + bytes.len() as u64).is_multiple_of(BLOCK_BYTES) {
+        file.file.write_all_at(&[0; record::ALIGNMENT], position)?;
+        position += record::ALIGNMENT as u64;
+        bytes = footer::encode(footer, &file.header, position, file.key.as_ref());
+    }
     file.file.write_all_at(&bytes, position)?;
     file.file.set_len(position + bytes.len() as u64)?;
     file.file.sync()

@@ -18,14 +18,14 @@ use super::record::{Binding, LINK_BYTES};
 
 /// Where records begin.
 pub const RECORDS_START: u64 = 4096;
-const COPY_OFFSETS: [u64; 2] = [0, 2048];
+pub const COPY_OFFSETS: [u64; 2] = [0, 2048];
 const MAGIC: &[u8; 8] = b"JETLAKES";
 
 /// The version of everything in a segment file. A file with a higher one is refused with a clear word; a lower one is read for ever.
 pub const FORMAT_VERSION: u32 = 1;
 
 const BODY_BYTES: usize = 8 + 4 + 4 + 5 * 8;
-const HEADER_BYTES: usize = BODY_BYTES + 8;
+pub const HEADER_BYTES: usize = BODY_BYTES + 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {

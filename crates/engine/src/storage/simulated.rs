@@ -363,6 +363,9 @@ impl State {
     }
 
     fn check_room(&self, more: usize) -> io::Result<()> {
+        if more == 0 {
+            return Ok(());
+        }
         let used: usize = self
             .names
             .values()

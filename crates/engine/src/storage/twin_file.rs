@@ -7,7 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::bytes::{Put, Reader};
 use super::file_system::{Access, FileSystem};
@@ -42,14 +42,15 @@ pub enum Twins {
     Lost,
 }
 
-enum Copy {
+/// What was found under the name of one copy.
+pub(super) enum Copy {
     Missing,
     Good(TwinFile),
     TooNew(u32),
     Damaged,
 }
 
-fn path(folder: &Path, name: &str, copy: usize) -> PathBuf {
+pub(super) fn path(folder: &Path, name: &str, copy: usize) -> PathBuf {
     folder.join(format!("{name}.{}", copy + 1))
 }
 
@@ -79,7 +80,7 @@ fn write_copy(
     bytes.put_u64(twin.generation);
     bytes.put_u64(twin.body.len() as u64);
     bytes.extend_from_slice(&twin.body);
-    let checksum = xxh3_64(&bytes);
+    let checksum = checksum(&bytes, name);
     bytes.put_u64(checksum);
 
     let target = path(folder, name, copy);
@@ -111,10 +112,12 @@ pub fn read(
     let (good, bad_copy, behind) = match copies {
         [Copy::Good(one), Copy::Good(other)] if one == other => return Ok(Twins::Good(one)),
         [Copy::Good(one), Copy::Good(other)] => {
+            // A change that was interrupted leaves neighbours; anything else has been put here by somebody else.
+            let neighbours = one.generation.abs_diff(other.generation) == 1;
             if one.generation > other.generation {
-                (one, 1, true)
+                (one, 1, neighbours)
             } else {
-                (other, 0, true)
+                (other, 0, neighbours)
             }
         }
         [Copy::TooNew(version), _] | [_, Copy::TooNew(version)] => {
@@ -137,7 +140,7 @@ pub fn read(
     })
 }
 
-fn read_copy(file_system: &dyn FileSystem, path: &Path) -> io::Result<Copy> {
+pub(super) fn read_copy(file_system: &dyn FileSystem, path: &Path) -> io::Result<Copy> {
     let file = match file_system.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copy::Missing),
         other => other?,
@@ -148,12 +151,19 @@ fn read_copy(file_system: &dyn FileSystem, path: &Path) -> io::Result<Copy> {
     }
     let mut bytes = vec![0; length as usize];
     file.read_exact_at(&mut bytes, 0)?;
-    Ok(decode(&bytes).unwrap_or(Copy::Damaged))
+    let name = path.file_stem().and_then(|stem| stem.to_str());
+    let copy = name.and_then(|name| decode(&bytes, name));
+    Ok(copy.unwrap_or(Copy::Damaged))
 }
 
-fn decode(bytes: &[u8]) -> Option<Copy> {
+/// Bound to the name, so that a file in the place of another is not taken for it.
+fn checksum(content: &[u8], name: &str) -> u64 {
+    xxh3_64_with_seed(content, xxh3_64(name.as_bytes()))
+}
+
+fn decode(bytes: &[u8], name: &str) -> Option<Copy> {
     let (content, checksum) = bytes.split_at(bytes.len() - 8);
-    if xxh3_64(content).to_le_bytes() != *checksum {
+    if self::checksum(content, name).to_le_bytes() != *checksum {
         return None;
     }
     let mut reader = Reader::new(content);
@@ -241,6 +251,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_another_is_not_taken_for_it() {
+        let disk = disk_with(&twin(1, b"mine"));
+        let folder = Path::new(FOLDER);
+        write(&disk, folder, "other", &twin(9, b"yours")).unwrap();
+        disk.rename(&folder.join("other.1"), &folder.join("state.1"))
+            .unwrap();
+
+        assert_eq!(opened(&disk), Twins::Healed(twin(1, b"mine")));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::writing::BLOCK_BYTES;
 use crate::storage::finding::Finding;
 use crate::storage::index::{MessageIndex, Segment};
 use crate::storage::loading::Loaded;
@@ -21,6 +22,7 @@ pub struct LastTail {
     pub kind: Tail,
     pub end: u64,
     pub dirty_end: u64,
+    pub beyond: bool,
     pub round: Round,
     pub file_bytes: u64,
 }
@@ -147,11 +149,13 @@ fn add_segment(
                 kind: scan.tail,
                 end: scan.end,
                 dirty_end: scan.dirty_end,
+                beyond: scan.beyond,
                 round: scan.round,
                 file_bytes,
             });
         } else {
-            if scan.tail == Tail::Torn {
+            // Without a footer a file ends with a block; only a footer makes it shorter.
+            if scan.tail == Tail::Torn || file_bytes % BLOCK_BYTES != 0 {
                 let path = file.path.clone();
                 findings.push(Finding::FooterRebuilt { path });
                 assembly.torn_footers.push(at);
@@ -333,8 +337,9 @@ fn is_removed(removals: &[Removal], sequence: u64) -> bool {
         .any(|removal| removal.contains(sequence))
 }
 
-/// Overwrites messages whose removal was written down and perhaps not carried out.
-pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<()> {
+/// Overwrites messages whose removal was written down and perhaps not carried out; returns those that were still whole.
+pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<Vec<u64>> {
+    let mut finished = Vec::new();
     let index = &assembly.index;
     let mut buffers = Buffers::default();
     for removal in &assembly.erasures {
@@ -356,6 +361,7 @@ pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<()> {
             ) {
                 segment.file.erase(sequence, extent)?;
                 segment.file.file.sync()?;
+                finished.push(sequence);
             }
         }
     }
@@ -364,7 +370,7 @@ pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<()> {
             wipe(&index.segments[*at].file, sequence, hole)?;
         }
     }
-    Ok(())
+    Ok(finished)
 }
 
 /// Fills a hole with one erased record.

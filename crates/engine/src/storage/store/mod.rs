@@ -3,7 +3,7 @@
 //! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
 //! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile.
 //! - `reading` and `removing` work on what is committed; `upkeep` seals, compacts and frees segments behind everybody's back.
-//! - `opening` finds out what there is, after whatever happened; `assembling` sees what is missing.
+//! - `opening` finds out what there is, after whatever happened: `gathering` finds the files, `assembling` sees what is missing.
 //!
 //! A message is staged by `append`, and is there for readers when `commit` has returned; between the two nobody but its publisher knows of it.
 //! Removals work the same way. A memory stream is the same store on a disk in memory.
@@ -12,15 +12,16 @@
 //! segment. A crash before that can leave any part of the batch; what of it is whole counts, the rest is cut. Invariant: what a reader was
 //! shown once is not taken back by a crash.
 
-mod assembling;
+pub(super) mod assembling;
 mod copying;
+mod gathering;
 mod opening;
 mod reading;
 mod removing;
 mod staging;
 mod upkeep;
-mod verifying;
-mod writing;
+pub(super) mod verifying;
+pub(super) mod writing;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -124,6 +125,10 @@ impl Store {
 
     fn commit_staged(&self, lazy: bool) -> StoreResult<Committed> {
         let mut writer = self.writer.lock();
+        let read_only = match &*self.status.lock() {
+            Status::ReadOnly(cause) => Some(Arc::clone(cause)),
+            Status::Writable | Status::Full { .. } => None,
+        };
         let mut staging = self.staging.lock();
         let batch = staging.take(writer.committed, lazy);
         if self.options.sync_commits {
@@ -133,6 +138,10 @@ impl Store {
         let Some(batch) = batch else {
             return Ok(writer.committed);
         };
+        if let Some(cause) = read_only {
+            // Staged before the write that failed was known to have failed.
+            return Err(StoreError::ReadOnly(cause));
+        }
         let before = writer.active.clone();
         if let Err(error) = writer.write(self, &batch) {
             return Err(self.refuse(&mut writer, &batch, before, error));

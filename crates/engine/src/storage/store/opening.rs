@@ -5,7 +5,7 @@
 //! belongs to exactly one segment, so a missing file shows. Invariant: no sequence is given a second time.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::storage::chain::Link;
 use crate::storage::encryption::{self, KeyFound, StreamKey};
 use crate::storage::file_system::{Access, FileSystem};
 use crate::storage::finding::Finding;
-use crate::storage::loading::{self, Loaded, Loading};
+use crate::storage::loading::Loaded;
 use crate::storage::message::{Committed, StoreError, StoreResult, Ticket};
 use crate::storage::record::HEAD_BYTES;
 use crate::storage::round::Round;
@@ -33,9 +33,6 @@ use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
 
 /// Torn bytes put aside at most.
 const ASIDE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-/// Of a segment on its way to its right name.
-const MOVED_SUFFIX: &str = ".moved";
 
 /// A number nobody has had before.
 pub fn random_identity() -> u64 {
@@ -56,6 +53,8 @@ impl Store {
             folder,
             findings: Vec::new(),
             anchor_missing: false,
+            anchor_foreign: false,
+            aside_number: 0,
             stream_key: None,
         };
         let opened = opening.open(&options)?;
@@ -98,7 +97,7 @@ impl Store {
             erasing: AtomicUsize::new(0),
             findings: Mutex::new(findings),
         };
-        store.set_limits(limits);
+        store.enforce_limits(limits);
         Ok(store)
     }
 }
@@ -121,12 +120,15 @@ struct Tailored {
     writable: Option<(u64, u64)>,
 }
 
-struct Opening<'a> {
-    file_system: &'a dyn FileSystem,
-    folder: &'a Path,
-    findings: Vec<Finding>,
-    anchor_missing: bool,
-    stream_key: Option<StreamKey>,
+pub struct Opening<'a> {
+    pub file_system: &'a dyn FileSystem,
+    pub folder: &'a Path,
+    pub findings: Vec<Finding>,
+    pub anchor_missing: bool,
+    pub anchor_foreign: bool,
+    /// The highest number in the name of a segment that was put aside.
+    pub aside_number: u64,
+    pub stream_key: Option<StreamKey>,
 }
 
 impl Opening<'_> {
@@ -137,6 +139,7 @@ impl Opening<'_> {
         let kept = self.read_anchor()?;
         self.read_key(options)?;
         let loaded = self.load_segments(kept.as_ref())?;
+        let kept = kept.filter(|_| !self.anchor_foreign);
         self.build(options, kept, loaded).map_err(read_error)
     }
 
@@ -183,120 +186,6 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// All segments of this stream, in the order of their numbers.
-    fn load_segments(&mut self, kept: Option<&Kept>) -> StoreResult<Vec<Loaded>> {
-        let mut names = self.file_system.list(self.folder).map_err(read_error)?;
-        names.sort();
-        let mut loaded: Vec<Loaded> = Vec::new();
-        let is_segment =
-            |name: &&String| segment_file::number(name).is_some() || name.ends_with(MOVED_SUFFIX);
-        let segments: Vec<&String> = names.iter().filter(is_segment).collect();
-        for name in &names {
-            if name.ends_with(".new") {
-                // An interrupted change, which nobody was told of.
-                let path = self.folder.join(name);
-                self.file_system.remove_file(&path).map_err(read_error)?;
-            }
-        }
-        for name in &segments {
-            let path = self.folder.join(name);
-            let stream_key = self.stream_key.as_ref();
-            let in_use = Some(name) == segments.last()
-                && kept.is_none_or(|kept| kept.anchor.closed.is_none());
-            let loading = loading::load(self.file_system, &path, true, in_use, stream_key);
-            match loading.map_err(read_error)? {
-                Loading::Locked => return Err(StoreError::Key),
-                Loading::Segment(segment) => loaded.push(*segment),
-                Loading::TooNew(version) => return Err(StoreError::TooNew { version }),
-                Loading::HeaderLost => {
-                    self.put_aside(&path, "its header is damaged")
-                        .map_err(read_error)?;
-                }
-            }
-        }
-        if self.anchor_missing && !loaded.is_empty() {
-            let path = self.folder.join(anchor::NAME);
-            self.findings.push(Finding::AnchorLost { path });
-        }
-        let stream = kept
-            .map(|kept| kept.anchor.stream)
-            .or(loaded.first().map(|one| one.file.header.stream));
-        let mut own = Vec::new();
-        for one in loaded {
-            if Some(one.file.header.stream) == stream {
-                own.push(one);
-            } else {
-                self.put_aside(&one.file.path, "it belongs to another stream")
-                    .map_err(read_error)?;
-            }
-        }
-        self.check_names(&mut own).map_err(read_error)?;
-        Ok(own)
-    }
-
-    /// Reports segments that have the name of another, and gives them their own.
-    fn check_names(&mut self, loaded: &mut Vec<Loaded>) -> io::Result<()> {
-        let own_path = |one: &Loaded| segment_file::path(self.folder, one.file.header.number);
-        // Of two with the same number, the one that has the name for it counts.
-        loaded.sort_by_key(|one| (one.file.header.number, one.file.path != own_path(one)));
-        let mut copies = Vec::new();
-        let mut number = None;
-        loaded.retain(|one| {
-            let first = number != Some(one.file.header.number);
-            number = Some(one.file.header.number);
-            if !first {
-                copies.push(one.file.path.clone());
-            }
-            first
-        });
-        for path in copies {
-            self.put_aside(&path, "it is a copy of another segment")?;
-        }
-        let mut misnamed = Vec::new();
-        for (at, one) in loaded.iter().enumerate() {
-            let number = one.file.header.number;
-            if one.header_healed {
-                let path = one.file.path.clone();
-                let what = "a copy of the header";
-                self.findings.push(Finding::Healed { path, what });
-            }
-            if one.file.path != segment_file::path(self.folder, number) {
-                let path = one.file.path.clone();
-                self.findings.push(Finding::Misnamed { path, number });
-                misnamed.push(at);
-            }
-        }
-        // First out of each other's way, then to where they belong.
-        for at in &misnamed {
-            let path = &mut loaded[*at].file.path;
-            let mut between = path.as_os_str().to_owned();
-            between.push(MOVED_SUFFIX);
-            let between = PathBuf::from(between);
-            self.file_system.rename(path, &between)?;
-            *path = between;
-        }
-        for at in &misnamed {
-            let one = &mut loaded[*at].file;
-            let target = segment_file::path(self.folder, one.header.number);
-            self.file_system.rename(&one.path, &target)?;
-            one.path = target;
-        }
-        if !misnamed.is_empty() {
-            self.file_system.sync_folder(self.folder)?;
-        }
-        Ok(())
-    }
-
-    fn put_aside(&mut self, path: &Path, what: &'static str) -> io::Result<()> {
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(".aside");
-        self.file_system.rename(path, &PathBuf::from(aside))?;
-        self.file_system.sync_folder(self.folder)?;
-        let path = path.to_owned();
-        self.findings.push(Finding::Foreign { path, what });
-        Ok(())
-    }
-
     fn build(
         &mut self,
         options: &StoreOptions,
@@ -311,7 +200,12 @@ impl Opening<'_> {
         for path in std::mem::take(&mut assembly.leftovers) {
             self.file_system.remove_file(&path)?;
         }
-        finish_erasures(&mut assembly)?;
+        let erased = finish_erasures(&mut assembly)?.into_iter();
+        if kept.is_some_and(|kept| kept.anchor.closed.is_some()) {
+            // Closed in good order, so no erasure was under way.
+            let back = erased.map(|sequence| Finding::Unerased { sequence });
+            self.findings.extend(back);
+        }
         for at in std::mem::take(&mut assembly.torn_footers) {
             self.seal(&mut assembly, at)?;
         }
@@ -441,7 +335,7 @@ impl Opening<'_> {
         let next_sequence = assembly.index.last_sequence + 1;
         let Some(segment) = assembly.index.segments.last() else {
             // All segments are gone, or there never was one with a message.
-            let any = anchor.is_some_and(|anchor| anchor.last_number > 0);
+            let any = anchor.is_some_and(|anchor| anchor.last_number.max(self.aside_number) > 0);
             let next_sequence = if any { reserved } else { origin };
             if any {
                 self.findings.push(Finding::SegmentMissing {
@@ -456,7 +350,7 @@ impl Opening<'_> {
         };
         let file = Arc::clone(&segment.file);
         let number = file.header.number;
-        if anchor.is_some_and(|anchor| anchor.last_number > number) {
+        if anchor.is_some_and(|anchor| anchor.last_number.max(self.aside_number) > number) {
             let last = closed.map_or(reserved - 1, |closed| closed.last_sequence);
             self.findings.push(Finding::SegmentMissing {
                 first: next_sequence,
@@ -476,7 +370,8 @@ impl Opening<'_> {
                 writable: None,
             });
         };
-        let cut_off = tail.file_bytes < tail.end + SLACK_BYTES_MIN;
+        let dirty_end = tail.dirty_end.max(tail.end);
+        let cut_off = tail.beyond || tail.file_bytes < dirty_end + SLACK_BYTES_MIN;
         let short = closed.filter(|closed| {
             closed.number == number
                 && (closed.last_sequence >= next_sequence || closed.end > tail.end)

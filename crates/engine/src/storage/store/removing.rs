@@ -66,7 +66,8 @@ impl Store {
         }
         let age_ns_max = self.limits.lock().age_ns_max;
         if let Some(oldest_ns) = age_ns_max.and_then(|age| now_ns.checked_sub(age)) {
-            let first_young = self.sequence_at(oldest_ns)?;
+            // One that is exactly as old as allowed goes too, as on nats-server.
+            let first_young = self.sequence_at(oldest_ns.saturating_add(1))?;
             let mut index = self.index.write();
             while index.messages > 0 && index.first_sequence < first_young {
                 let first = index.first_sequence;
@@ -99,7 +100,14 @@ impl Store {
     }
 
     /// Other limits from now on; what exceeds them goes at once.
-    pub fn set_limits(&self, limits: Limits) {
+    pub fn set_limits(&self, limits: Limits) -> StoreResult<()> {
+        // What the old limits have removed must be written down while they would ask for it again.
+        self.commit_staged(true)?;
+        self.enforce_limits(limits);
+        Ok(())
+    }
+
+    pub(super) fn enforce_limits(&self, limits: Limits) {
         *self.limits.lock() = limits;
         let mut lazy = Vec::new();
         self.index.write().enforce(&limits, &mut lazy);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::copying::{common, Copy, Source};
 use super::opening::random_identity;
-use super::writing::{remove_if_there, write_zeros, Spare, SLACK_BYTES};
+use super::writing::{remove_if_there, write_zeros, Spare, BLOCK_BYTES, SLACK_BYTES};
 use super::Store;
 use crate::storage::bits::Bits;
 use crate::storage::compression::{self, Unpacker};
@@ -153,7 +153,7 @@ impl Store {
         let path = self.folder.join(SPARE_NAME);
         remove_if_there(&*self.file_system, &path)?;
         let file = self.file_system.open(&path, Access::Create)?;
-        let filled = self.options.segment_bytes + SLACK_BYTES;
+        let filled = (self.options.segment_bytes + SLACK_BYTES).next_multiple_of(BLOCK_BYTES);
         let mut from = 0;
         while from < filled {
             // In pieces, so that commits of others do not wait long behind it.

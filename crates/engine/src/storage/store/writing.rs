@@ -28,7 +28,7 @@ pub const SLACK_BYTES: u64 = 16 * 1024;
 pub const SLACK_BYTES_MIN: u64 = 64;
 
 /// Files grow in such steps.
-const BLOCK_BYTES: u64 = 4096;
+pub const BLOCK_BYTES: u64 = 4096;
 
 /// How far ahead zeros are written where batches are small; a quarter of what is there, within these bounds.
 const FILL_BYTES_MIN: u64 = 64 * 1024;
@@ -120,8 +120,10 @@ impl Writer {
     /// Sees to it that the sequences of a batch can never be given again, and that the store counts as in use.
     fn reserve(&mut self, store: &Store, last_sequence: u64) -> io::Result<()> {
         let mut anchor = self.anchor.anchor;
-        // Number zero: nothing was ever written, and from now on a missing segment is a loss.
-        let in_use = anchor.closed.is_none() && anchor.last_number > 0;
+        // From the second batch of a segment on its absence is a loss, and must show. Number zero: nothing was ever written.
+        let begun = self.active.end > RECORDS_START || anchor.last_number == 0;
+        let noted = !begun || anchor.last_number >= self.active.file.header.number;
+        let in_use = anchor.closed.is_none() && noted;
         if in_use && last_sequence < anchor.reserved_sequence {
             return Ok(());
         }

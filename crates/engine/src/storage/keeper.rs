@@ -1,0 +1,162 @@
+//! A store together with the threads that serve it: whoever stages something asks for a commit, and hears when it is done.
+//!
+//! Commits and upkeep run on pools of their own, so that rewriting a segment never holds a commit up. Where commits do not wait for the disk, the
+//! keeper syncs when its interval is over. Invariant: what was staged before `ask` is in a commit whose outcome is told.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::message::{Committed, StoreResult};
+use super::store::Store;
+use super::work_pool::{Job, WorkPool};
+
+/// Commits between two looks at whether something is to be sealed, joined or freed.
+const UPKEEP_COMMITS: u32 = 64;
+
+/// The same in time, for streams that commit rarely.
+const UPKEEP_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The threads of all streams of a server.
+#[derive(Default)]
+pub struct StorageThreads {
+    commits: WorkPool,
+    upkeep: WorkPool,
+}
+
+pub struct Keeper {
+    store: Arc<Store>,
+    commit: Arc<Job>,
+    upkeep: Arc<Job>,
+    rhythm: Mutex<Rhythm>,
+    sync_interval: Option<Duration>,
+}
+
+struct Rhythm {
+    commits: u32,
+    kept_up: Instant,
+    synced: Instant,
+}
+
+impl Keeper {
+    /// Serves a store. `told` hears the outcome of every commit, on one thread at a time; after an error nothing that was staged is left.
+    /// With a `sync_interval`, commits do not wait for the disk, and `tick` must be called now and then.
+    pub fn new(
+        store: Arc<Store>,
+        threads: &StorageThreads,
+        sync_interval: Option<Duration>,
+        told: impl Fn(StoreResult<Committed>) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|keeper: &Weak<Self>| {
+            let commit = {
+                let (keeper, store) = (keeper.clone(), Arc::clone(&store));
+                threads.commits.job(move || {
+                    told(store.commit());
+                    if let Some(keeper) = keeper.upgrade() {
+                        keeper.committed();
+                    }
+                })
+            };
+            let upkeep = {
+                let store = Arc::clone(&store);
+                threads.upkeep.job(move || {
+                    // Whatever fails here is in the store's own status, and commits tell it.
+                    while store.upkeep().is_ok_and(|more| more) {}
+                })
+            };
+            let now = Instant::now();
+            Self {
+                store,
+                commit,
+                upkeep,
+                rhythm: Mutex::new(Rhythm {
+                    commits: 0,
+                    kept_up: now,
+                    synced: now,
+                }),
+                sync_interval,
+            }
+        })
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Asks for what is staged to be committed.
+    pub fn ask(&self) {
+        self.commit.ask();
+    }
+
+    fn committed(&self) {
+        let mut rhythm = self.rhythm.lock();
+        rhythm.commits += 1;
+        if rhythm.commits >= UPKEEP_COMMITS || rhythm.kept_up.elapsed() >= UPKEEP_INTERVAL {
+            rhythm.commits = 0;
+            rhythm.kept_up = Instant::now();
+            drop(rhythm);
+            self.upkeep.ask();
+        }
+    }
+
+    /// Syncs if the interval for that is over.
+    pub fn tick(&self) -> StoreResult<()> {
+        let Some(interval) = self.sync_interval else {
+            return Ok(());
+        };
+        {
+            let mut rhythm = self.rhythm.lock();
+            if rhythm.synced.elapsed() < interval {
+                return Ok(());
+            }
+            rhythm.synced = Instant::now();
+        }
+        self.store.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::sync::mpsc;
+
+    use crate::storage::memory::MemoryFileSystem;
+    use crate::storage::message::NewMessage;
+    use crate::storage::store::StoreOptions;
+
+    #[test]
+    fn everything_staged_before_asking_is_told_to_be_committed() {
+        let threads = StorageThreads::default();
+        let options = StoreOptions {
+            segment_bytes: 64 * 1024,
+            ..StoreOptions::default()
+        };
+        let disk = Arc::new(MemoryFileSystem::default());
+        let store = Arc::new(Store::open(disk, Path::new("/s"), options).unwrap());
+        let (tell, told) = mpsc::channel();
+        let keeper = Keeper::new(store, &threads, None, move |outcome| {
+            tell.send(outcome.unwrap().last_sequence).unwrap();
+        });
+
+        for number in 0..20_000 {
+            let message = NewMessage {
+                subject: b"a",
+                payload: b"payload",
+                time_ns: number,
+                ..NewMessage::default()
+            };
+            keeper.store().append(&message).unwrap();
+            keeper.ask();
+        }
+
+        let mut last = 0;
+        while last < 20_000 {
+            let next = told.recv_timeout(Duration::from_secs(10)).unwrap();
+            assert!(next >= last);
+            last = next;
+        }
+        assert_eq!(keeper.store().state().messages, 20_000);
+    }
+}

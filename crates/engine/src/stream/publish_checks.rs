@@ -1,0 +1,247 @@
+//! Whether a message may be stored: every check of a plain publish, in nats-server's order, so that the first failure is the same.
+//!
+//! The checks see the stream as it will be when everything staged is committed, because that is what the message comes after.
+//! Invariant: nothing is changed here.
+
+use super::acknowledgement::Refusal;
+use super::publish_headers::PublishHeaders;
+use super::settings::{Discard, Settings};
+use super::time_to_live::TimeToLive;
+use crate::storage::index::counted;
+
+/// A record larger than this is refused, as on nats-server.
+pub const RECORD_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// A header block larger than this is refused.
+pub const HEADER_BYTES_MAX: usize = 65_535;
+
+/// A message on its way into a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Publication<'a> {
+    pub subject: &'a [u8],
+    pub headers: &'a [u8],
+    pub payload: &'a [u8],
+}
+
+/// The stream as the checks need to see it, staged messages included.
+pub trait View {
+    fn last_sequence(&self) -> u64;
+    /// The last message whose subject matches; 0 if there is none.
+    fn last_sequence_of(&self, filter: &[u8]) -> u64;
+    fn messages(&self) -> u64;
+    fn bytes(&self) -> u64;
+    fn count_of(&self, subject: &[u8]) -> u64;
+    /// What the oldest message of a subject counts for.
+    fn oldest_bytes_of(&self, subject: &[u8]) -> u64;
+    /// The sequence of the message that had this id.
+    fn find_message_id(&self, id: &[u8]) -> Option<u64>;
+    /// The id of the last message; empty if it had none.
+    fn last_message_id(&self) -> &[u8];
+}
+
+/// What a message replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rollup {
+    Subject,
+    All,
+}
+
+/// What is to be done with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Store {
+        time_to_live: Option<TimeToLive>,
+        rollup: Option<Rollup>,
+    },
+    /// It was stored before, with this sequence.
+    Duplicate { sequence: u64 },
+}
+
+/// Goes through all checks.
+pub fn check(
+    settings: &Settings,
+    view: &impl View,
+    publication: &Publication<'_>,
+    headers: &PublishHeaders<'_>,
+) -> Result<Outcome, Refusal> {
+    let size = counted(
+        publication.subject.len(),
+        publication.headers.len(),
+        publication.payload.len(),
+    );
+    if size > RECORD_BYTES_MAX {
+        return Err(store_failed("message too large"));
+    }
+    if settings.sealed {
+        return Err(refusal(400, 10109, "invalid operation on sealed stream"));
+    }
+    check_expected_stream(settings, headers)?;
+    let time_to_live = headers.time_to_live.map(TimeToLive::read);
+    if matches!(time_to_live, Some(Ok(Some(_)))) && !settings.allow_time_to_live {
+        return Err(refusal(400, 10166, "per-message TTL is disabled"));
+    }
+    check_expected_sequences(view, publication, headers)?;
+    if let Some(id) = headers.message_id.filter(|id| !id.is_empty()) {
+        if let Some(sequence) = view.find_message_id(id) {
+            return Ok(Outcome::Duplicate { sequence });
+        }
+    }
+    check_expected_message_id(view, headers)?;
+    let rollup = check_rollup(settings, headers)?;
+    let length = (publication.headers.len() + publication.payload.len()) as u64;
+    if settings.message_bytes_max.is_some_and(|most| length > most) {
+        return Err(refusal(400, 10054, "message size exceeds maximum allowed"));
+    }
+    if publication.headers.len() > HEADER_BYTES_MAX {
+        return Err(refusal(
+            400,
+            10097,
+            "header size exceeds maximum allowed of 64k",
+        ));
+    }
+    let time_to_live = match time_to_live {
+        None => None,
+        Some(Ok(time_to_live)) => time_to_live,
+        Some(Err(_)) => return Err(refusal(400, 10165, "invalid per-message TTL")),
+    };
+    check_room(settings, view, publication.subject, size, rollup)?;
+    Ok(Outcome::Store {
+        time_to_live,
+        rollup,
+    })
+}
+
+fn check_expected_stream(settings: &Settings, headers: &PublishHeaders<'_>) -> Result<(), Refusal> {
+    match headers.expected_stream.filter(|name| !name.is_empty()) {
+        Some(name) if name != settings.name.as_bytes() => {
+            Err(refusal(400, 10060, "expected stream does not match"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_expected_sequences(
+    view: &impl View,
+    publication: &Publication<'_>,
+    headers: &PublishHeaders<'_>,
+) -> Result<(), Refusal> {
+    let subject = headers.expected_last_subject_sequence_subject;
+    match headers.expected_last_subject_sequence {
+        Some(expected) => {
+            let last = view.last_sequence_of(subject.unwrap_or(publication.subject));
+            if number(expected) != Some(last) {
+                return Err(wrong_last_sequence(last));
+            }
+        }
+        None if subject.is_some() => {
+            let text = "missing sequence for expected last sequence per subject";
+            return Err(refusal(400, 10193, text));
+        }
+        None => {}
+    }
+    if let Some(expected) = headers.expected_last_sequence {
+        let last = view.last_sequence();
+        if number(expected) != Some(last) {
+            return Err(wrong_last_sequence(last));
+        }
+    }
+    Ok(())
+}
+
+fn check_expected_message_id(
+    view: &impl View,
+    headers: &PublishHeaders<'_>,
+) -> Result<(), Refusal> {
+    let expected = headers.expected_last_message_id;
+    match expected.filter(|expected| !expected.is_empty()) {
+        Some(expected) if expected != view.last_message_id() => {
+            let last = String::from_utf8_lossy(view.last_message_id()).into_owned();
+            Err(refusal(400, 10070, &format!("wrong last msg ID: {last}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_rollup(
+    settings: &Settings,
+    headers: &PublishHeaders<'_>,
+) -> Result<Option<Rollup>, Refusal> {
+    let Some(value) = headers.rollup.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    if !settings.allow_rollup || settings.deny_purge {
+        return Err(refusal(500, 10111, "rollup not permitted"));
+    }
+    let value = value.to_ascii_lowercase();
+    match value.as_slice() {
+        b"sub" => Ok(Some(Rollup::Subject)),
+        b"all" => Ok(Some(Rollup::All)),
+        other => {
+            let text = format!("rollup value invalid: {:?}", String::from_utf8_lossy(other));
+            Err(refusal(500, 10111, &text))
+        }
+    }
+}
+
+/// With `Discard::New` a message that does not fit is refused, unless it takes the place of another.
+fn check_room(
+    settings: &Settings,
+    view: &impl View,
+    subject: &[u8],
+    size: u64,
+    rollup: Option<Rollup>,
+) -> Result<(), Refusal> {
+    if settings.discard == Discard::Old {
+        return Ok(());
+    }
+    let limits = &settings.limits;
+    let subject_full = limits
+        .per_subject_max
+        .is_some_and(|most| view.count_of(subject) >= most);
+    if subject_full && settings.discard_new_per_subject && rollup.is_none() {
+        return Err(store_failed("maximum messages per subject exceeded"));
+    }
+    let replaces = subject_full && !settings.discard_new_per_subject;
+    if limits
+        .messages_max
+        .is_some_and(|most| view.messages() >= most)
+        && !replaces
+    {
+        return Err(store_failed("maximum messages exceeded"));
+    }
+    if limits
+        .bytes_max
+        .is_some_and(|most| view.bytes() + size > most)
+    {
+        let fits = replaces && view.oldest_bytes_of(subject) >= size;
+        if !fits {
+            return Err(store_failed("maximum bytes exceeded"));
+        }
+    }
+    Ok(())
+}
+
+/// A sequence in a header; what is no number equals nothing.
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn wrong_last_sequence(last: u64) -> Refusal {
+    refusal(400, 10071, &format!("wrong last sequence: {last}"))
+}
+
+fn store_failed(text: &str) -> Refusal {
+    refusal(503, 10077, text)
+}
+
+fn refusal(code: u16, error_code: u16, description: &str) -> Refusal {
+    Refusal {
+        code,
+        error_code,
+        description: description.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "publish_checks_tests.rs"]
+mod tests;
