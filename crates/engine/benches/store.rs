@@ -6,17 +6,17 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
 use jetlake_engine::storage::file_system::RealFileSystem;
+use jetlake_engine::storage::keeper::{Keeper, StorageThreads};
 use jetlake_engine::storage::message::{NewMessage, StoreError};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use jetlake_engine::storage::subject_index::SubjectIndex;
 
 const SUBJECT: &[u8] = b"orders.new";
-const IN_FLIGHT_MAX: u64 = 1000;
 
 fn main() {
     let folder =
@@ -30,19 +30,39 @@ fn main() {
     fs::create_dir_all(&folder).expect("the folder can be made");
 
     let small = folder.join("small");
-    append(&small, messages, 128, "append_128");
-    disk_use(&small, messages);
+    let load = Load {
+        name: "append_128",
+        messages,
+        payload_bytes: 128,
+        in_flight_max: 1000,
+    };
+    append(&small, &load);
     opening(&small, "open_after_kill_ms");
     let store = open(&small);
     sequential_read(&store);
     point_reads(&store, messages);
     store.close().expect("it closes");
     drop(store);
+    disk_use(&small, messages);
     opening(&small, "open_after_close_ms");
     fs::remove_dir_all(&small).expect("it is ours");
 
     let plain = synced_writes(&folder);
-    let large = append(&folder.join("large"), 30_000, 64 * 1024, "append_65536");
+    let more = Load {
+        name: "append_128_with_4000_in_flight",
+        messages: messages / 2,
+        in_flight_max: 4000,
+        ..load
+    };
+    append(&folder.join("more"), &more);
+    fs::remove_dir_all(folder.join("more")).expect("it is ours");
+    let large = Load {
+        name: "append_65536",
+        messages: 30_000,
+        payload_bytes: 64 * 1024,
+        ..load
+    };
+    let large = append(&folder.join("large"), &large);
     figure("append_65536_of_disk", large * 65_536.0 / plain);
     subject_memory();
     fs::remove_dir_all(&folder).expect("it is ours");
@@ -58,48 +78,43 @@ fn open(folder: &Path) -> Store {
     Store::open(Arc::new(RealFileSystem), folder, StoreOptions::default()).expect("it opens")
 }
 
+/// What is published.
+struct Load {
+    name: &'static str,
+    messages: u64,
+    payload_bytes: usize,
+    in_flight_max: u64,
+}
+
 /// Publishes with so many waiting for their commit; returns messages per second.
-fn append(folder: &Path, messages: u64, payload_bytes: usize, name: &str) -> f64 {
-    let store = Arc::new(open(folder));
+fn append(folder: &Path, load: &Load) -> f64 {
+    let Load {
+        name,
+        messages,
+        payload_bytes,
+        in_flight_max,
+    } = *load;
+    let threads = StorageThreads::default();
     let committed = Arc::new(AtomicU64::new(0));
-    let done = Arc::new(AtomicBool::new(false));
     let syncs = Arc::new(AtomicU64::new(0));
-    let committer = {
-        let (store, committed, done, syncs) = (
-            store.clone(),
-            committed.clone(),
-            done.clone(),
-            syncs.clone(),
-        );
-        std::thread::spawn(move || {
-            while !done.load(Ordering::Acquire) || committed.load(Ordering::Acquire) < messages {
-                let before = committed.load(Ordering::Acquire);
-                let last = store.commit().expect("it commits").last_sequence;
-                if last == before {
-                    std::thread::yield_now();
-                } else {
-                    syncs.fetch_add(1, Ordering::Relaxed);
-                }
-                committed.store(last, Ordering::Release);
-            }
-        })
-    };
     let keeper = {
-        let (store, done) = (store.clone(), done.clone());
-        std::thread::spawn(move || {
-            while !done.load(Ordering::Acquire) {
-                if !store.upkeep().expect("upkeep works") {
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                }
+        let (committed, syncs) = (committed.clone(), syncs.clone());
+        let publisher = std::thread::current();
+        Keeper::new(Arc::new(open(folder)), &threads, None, move |outcome| {
+            let last = outcome.expect("it commits").last_sequence;
+            if committed.swap(last, Ordering::AcqRel) != last {
+                syncs.fetch_add(1, Ordering::Relaxed);
             }
+            publisher.unpark();
         })
     };
     let payload = vec![b'x'; payload_bytes];
     let start = Instant::now();
     let mut appended = 0;
-    while appended < messages {
-        while appended - committed.load(Ordering::Acquire) >= IN_FLIGHT_MAX {
-            std::thread::yield_now();
+    while appended < messages || committed.load(Ordering::Acquire) < messages {
+        if appended == messages || appended - committed.load(Ordering::Acquire) >= in_flight_max {
+            std::thread::park();
+            continue;
         }
         let message = NewMessage {
             subject: SUBJECT,
@@ -107,17 +122,15 @@ fn append(folder: &Path, messages: u64, payload_bytes: usize, name: &str) -> f64
             time_ns: appended as i64 * 1000,
             ..NewMessage::default()
         };
-        match store.append(&message) {
+        match keeper.store().append(&message) {
             Ok(_) => appended += 1,
             Err(StoreError::Behind) => std::thread::yield_now(),
             Err(error) => panic!("{error}"),
         }
+        keeper.ask();
     }
-    done.store(true, Ordering::Release);
-    committer.join().expect("the committer ends");
     let seconds = start.elapsed().as_secs_f64();
-    keeper.join().expect("the keeper ends");
-    while store.upkeep().expect("upkeep works") {}
+    while keeper.store().upkeep().expect("upkeep works") {}
     let rate = messages as f64 / seconds;
     figure(&format!("{name}_per_second"), rate);
     figure(

@@ -18,6 +18,9 @@ const UPKEEP_COMMITS: u32 = 64;
 /// The same in time, for streams that commit rarely.
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(250);
 
+/// The longest a commit waits for more.
+const PATIENCE_MAX: Duration = Duration::from_micros(300);
+
 /// The threads of all streams of a server.
 #[derive(Default)]
 pub struct StorageThreads {
@@ -34,6 +37,10 @@ pub struct Keeper {
 }
 
 struct Rhythm {
+    /// Messages that publishers have under way, about.
+    in_flight: usize,
+    /// How long the last commit took.
+    took: Duration,
     commits: u32,
     kept_up: Instant,
     synced: Instant,
@@ -52,10 +59,19 @@ impl Keeper {
             let commit = {
                 let (keeper, store) = (keeper.clone(), Arc::clone(&store));
                 threads.commits.job(move || {
-                    told(store.commit());
-                    if let Some(keeper) = keeper.upgrade() {
-                        keeper.committed();
+                    let keeper = keeper.upgrade();
+                    if let Some(keeper) = &keeper {
+                        keeper.gather();
                     }
+                    let begun = Instant::now();
+                    let staged = store.staged_messages();
+                    let outcome = store.commit();
+                    // Those who are answered now, and those who came meanwhile.
+                    let in_flight = staged + store.staged_messages();
+                    if let Some(keeper) = &keeper {
+                        keeper.committed(in_flight, begun.elapsed());
+                    }
+                    told(outcome);
                 })
             };
             let upkeep = {
@@ -71,6 +87,8 @@ impl Keeper {
                 commit,
                 upkeep,
                 rhythm: Mutex::new(Rhythm {
+                    in_flight: 0,
+                    took: Duration::ZERO,
                     commits: 0,
                     kept_up: now,
                     synced: now,
@@ -89,8 +107,24 @@ impl Keeper {
         self.commit.ask();
     }
 
-    fn committed(&self) {
+    /// Waits for those who were just answered and will publish again at once: a commit with half of them takes as long as one with all.
+    fn gather(&self) {
+        let (wanted, patience) = {
+            let rhythm = self.rhythm.lock();
+            (rhythm.in_flight, (rhythm.took / 2).min(PATIENCE_MAX))
+        };
+        let begun = Instant::now();
+        let mut staged = self.store.staged_messages();
+        while staged < wanted && begun.elapsed() < patience {
+            std::thread::yield_now();
+            staged = self.store.staged_messages();
+        }
+    }
+
+    fn committed(&self, in_flight: usize, took: Duration) {
         let mut rhythm = self.rhythm.lock();
+        rhythm.in_flight = in_flight - in_flight / 16;
+        rhythm.took = took;
         rhythm.commits += 1;
         if rhythm.commits >= UPKEEP_COMMITS || rhythm.kept_up.elapsed() >= UPKEEP_INTERVAL {
             rhythm.commits = 0;

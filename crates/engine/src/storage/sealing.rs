@@ -105,7 +105,7 @@ const BLOCK_BYTES: u64 = 4096;
 pub fn seal(file: &SegmentFile, footer: &Footer) -> io::Result<()> {
     let mut position = footer.index.end;
     let mut bytes = footer::encode(footer, &file.header, position, file.key.as_ref());
-    if (position + bytes.len() as u64).is_multiple_of(BLOCK_BYTES) {
+    if (position + bytes.len() as u64) % BLOCK_BYTES == 0 {
         file.file.write_all_at(&[0; record::ALIGNMENT], position)?;
         position += record::ALIGNMENT as u64;
         bytes = footer::encode(footer, &file.header, position, file.key.as_ref());

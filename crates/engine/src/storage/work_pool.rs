@@ -98,15 +98,21 @@ impl Job {
         }
     }
 
+    /// Runs, and again as long as it is asked for and nobody else waits.
     fn run(self: &Arc<Self>) {
-        self.state.store(RUNNING, Ordering::Release);
-        (self.work)();
-        let ended = self
-            .state
-            .compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire);
-        if ended.is_err() {
-            self.state.store(QUEUED, Ordering::Release);
-            self.pool.push(Arc::clone(self));
+        loop {
+            self.state.store(RUNNING, Ordering::Release);
+            (self.work)();
+            let ended =
+                self.state
+                    .compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire);
+            if ended.is_ok() {
+                return;
+            }
+            if !self.pool.queue.lock().jobs.is_empty() {
+                self.state.store(QUEUED, Ordering::Release);
+                return self.pool.push(Arc::clone(self));
+            }
         }
     }
 }

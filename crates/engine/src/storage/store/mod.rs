@@ -179,6 +179,11 @@ impl Store {
         Ok(committed)
     }
 
+    /// Messages that wait for the next commit.
+    pub fn staged_messages(&self) -> usize {
+        self.staging.lock().staged_messages()
+    }
+
     /// Makes durable what was committed without waiting for the disk.
     pub fn sync(&self) -> StoreResult<()> {
         let mut writer = self.writer.lock();

@@ -255,6 +255,10 @@ impl Staging {
         self.parts.last_mut().expect("there is one now")
     }
 
+    pub fn staged_messages(&self) -> usize {
+        self.staged_messages
+    }
+
     /// Stages a removal; the caller has seen that the messages are there.
     pub fn remove(&mut self, removal: Removal) -> Ticket {
         self.removals.push((self.staged_messages, removal));

@@ -227,6 +227,16 @@ impl Writer {
     /// Writes down that the store ends here, in good order.
     pub fn close(&mut self, store: &Store) -> io::Result<()> {
         self.sync()?;
+        if let Some(spare) = self.spare.take() {
+            store.file_system.remove_file(&spare.path)?;
+        }
+        // Zeros that were written ahead and are not needed for now.
+        let needed = (self.active.end + SLACK_BYTES).next_multiple_of(BLOCK_BYTES);
+        if needed < self.active.filled {
+            self.active.file.file.set_len(needed)?;
+            self.active.file.file.sync()?;
+            self.active.filled = needed;
+        }
         let anchor = Anchor {
             last_number: self.active.file.header.number,
             closed: Some(Closed {
