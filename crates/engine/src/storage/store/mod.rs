@@ -243,3 +243,7 @@ impl Store {
         StoreError::ReadOnly(cause)
     }
 }
+
+#[cfg(test)]
+#[path = "clock_tests.rs"]
+mod tests;

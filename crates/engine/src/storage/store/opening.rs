@@ -72,6 +72,7 @@ impl Store {
             header: opened.active.file.header,
             position: opened.active.end,
             next_sequence: opened.next_sequence,
+            last_time_ns: opened.assembly.index.last_time_ns,
             round: opened.round.next(),
             stream_key: stream_key.clone(),
             link: opened.link,

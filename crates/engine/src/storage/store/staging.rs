@@ -98,6 +98,7 @@ pub struct Staging {
     key: Option<Arc<SegmentKey>>,
     /// The link of the last message, if the stream is chained.
     link: Option<Link>,
+    last_time_ns: i64,
 }
 
 /// Where a stream goes on.
@@ -105,6 +106,8 @@ pub struct Start {
     pub header: SegmentHeader,
     pub position: u64,
     pub next_sequence: u64,
+    /// When the last message was stored.
+    pub last_time_ns: i64,
     pub round: Round,
     pub stream_key: Option<StreamKey>,
     pub link: Option<Link>,
@@ -116,6 +119,7 @@ impl Staging {
             header,
             position,
             next_sequence,
+            last_time_ns,
             round,
             stream_key,
             link,
@@ -128,6 +132,7 @@ impl Staging {
             stream_key,
             key,
             link,
+            last_time_ns,
             next_ticket: 1,
             next_sequence,
             header,
@@ -149,13 +154,15 @@ impl Staging {
         message: &NewMessage<'_>,
         options: &StoreOptions,
     ) -> StoreResult<Appended> {
+        // A clock that was set back must not make the search for times go astray.
+        let time_ns = message.time_ns.max(self.last_time_ns);
         let previous = self.link;
         let mut record = Record {
             kind: Kind::Message,
             encrypted: self.header.encrypted,
             round: self.round,
             sequence: self.next_sequence,
-            time_ns: message.time_ns,
+            time_ns,
             expires_ns: message.expires_ns,
             link: previous.as_ref(),
             subject: message.subject,
@@ -187,7 +194,7 @@ impl Staging {
                 sequence: record.sequence,
                 position,
                 length,
-                time_ns: message.time_ns,
+                time_ns,
                 expires_ns: message.expires_ns,
                 counted_bytes: counted(
                     message.subject.len(),
@@ -201,6 +208,7 @@ impl Staging {
         self.position += record::padded(length) as u64;
         self.staged_bytes += record::padded(length);
         self.link = link;
+        self.last_time_ns = time_ns;
         self.staged_messages += 1;
         self.next_sequence += 1;
         Ok(Appended {
@@ -355,6 +363,7 @@ impl Staging {
             header,
             position,
             next_sequence,
+            last_time_ns: self.last_time_ns,
             round: self.round.next(),
             stream_key: self.stream_key.take(),
             link,
