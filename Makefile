@@ -22,7 +22,7 @@ tools:
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,spark]'
 	touch $(STAMP)
 
 engine: setup ## rebuild the engine in place after a Rust edit

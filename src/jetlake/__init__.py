@@ -15,6 +15,7 @@ The map of the package:
 - `monitoring`  what a server shows of itself: nats-server's pages, and `/metrics`
 - `client`      how everything else reaches a server: `connect`, and the load generator
 - `storage`     what is on a disk, looked at without a server: the check of a store
+- `management`  the JetStream API's decisions: so far what the configuration of a stream means
 - `spark`       what the Spark side needs; so far the search for a Java
 - `cli`         the command `jetlake`
 - `_engine`     the native engine: everything that happens once per message

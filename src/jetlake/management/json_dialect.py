@@ -1,0 +1,79 @@
+"""A request from its bytes, an answer to its bytes, in the dialect of JSON that nats-server speaks.
+
+Reading: keys in any case, whole numbers only, durations in nanoseconds, unknown keys refused unless the server is not
+strict; several values one after the other are read onto each other. Writing: keys in the order of the type, `<`, `>`
+and `&` escaped, no spaces.
+
+Invariant: `read_request` returns or raises `ApiError`, whatever the bytes.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+
+from jetlake.management import json_syntax
+from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.json_syntax import JsonSyntaxError
+from jetlake.management.json_types import JsonProblem, Place, Record, Source
+
+# What nats-server escapes and `json` does not: dangerous in a web page, or no line of JavaScript.
+_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a request says, and the keys in it that mean nothing to us."""
+
+    value: Any
+    unknown_keys: tuple[str, ...] = ()
+
+
+def read_request(record: Record, body: bytes, *, is_strict: bool = True) -> Request:
+    """Read the body of a request. One that is not strict is read again without regard to unknown keys."""
+    try:
+        return _read_values(record, body)
+    except JsonSyntaxError as error:
+        problem = error.text if error.offset is None else f"{error.text} at offset {error.offset}"
+    except JsonProblem as error:
+        problem = str(error)
+    if is_strict:
+        raise ApiError(ErrorCode.INVALID_JSON, err=problem)
+    return _read_leniently(record, body)
+
+
+def write_json(value: object) -> bytes:
+    """Return the JSON of an answer, whose objects are in order already."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES).encode()
+
+
+def _read_values(record: Record, body: bytes) -> Request:
+    source = Source(body, _request_name(record), rejects_unknown=True)
+    value = record.make()
+    position = json_syntax.skip_spaces(body, 0)
+    while position < len(body):
+        end = json_syntax.end_of_value(body, position)
+        value = record.read(Place(source, position, end), value)
+        position = json_syntax.skip_spaces(body, end)
+    return Request(value)
+
+
+def _read_leniently(record: Record, body: bytes) -> Request:
+    """Read exactly one value. The texts about syntax are other ones here, and have no offsets."""
+    source = Source(body, _request_name(record), rejects_unknown=False)
+    try:
+        start = json_syntax.skip_spaces(body, 0)
+        end = json_syntax.end_of_value(body, start)
+        after = json_syntax.skip_spaces(body, end)
+        if after < len(body):
+            raise json_syntax.character_problem(body, after, "after top-level value")
+        value = record.read(Place(source, start, end), record.make())
+    except JsonSyntaxError as error:
+        problem = "unexpected end of JSON input" if error.offset is None else error.text
+        raise ApiError(ErrorCode.INVALID_JSON, err=problem) from None
+    except JsonProblem as error:
+        raise ApiError(ErrorCode.INVALID_JSON, err=str(error)) from None
+    return Request(value, tuple(source.unknown_keys))
+
+
+def _request_name(record: Record) -> str:
+    return record.name.rpartition(".")[2]

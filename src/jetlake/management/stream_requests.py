@@ -1,0 +1,123 @@
+"""Create and update, from the bytes of the request to the configuration to keep.
+
+Everything here is decided without the engine. What it returns is what the engine is asked to make, and what an answer
+shows once `api_level.with_server_versions` has been applied.
+
+Invariant: `create` and `update` return or raise `ApiError`, whatever the bytes.
+"""
+
+import msgspec
+
+from jetlake.management.api_level import with_required_level
+from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.json_dialect import read_request
+from jetlake.management.stream_config import STREAM_CONFIG_REQUEST, StreamConfig, StreamConfigRequest
+from jetlake.management.stream_context import StreamContext
+from jetlake.management.stream_sources import check_filters
+from jetlake.management.stream_subjects import overlaps_others
+from jetlake.management.stream_update import check_consumers, updated, with_republish
+from jetlake.management.stream_validation import invalid, validated
+
+
+class StreamDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request leads to: a configuration to keep, or one that is there already."""
+
+    config: StreamConfig
+    is_unchanged: bool = False
+    # What a server that is not strict has ignored, and logs.
+    unknown_keys: tuple[str, ...] = ()
+
+
+def create(name: str, body: bytes, context: StreamContext, *, is_strict: bool = True) -> StreamDecision:
+    """Decide a request to create the stream that the API's subject names."""
+    request = read_request(STREAM_CONFIG_REQUEST, body, is_strict=is_strict)
+    wanted: StreamConfigRequest = request.value
+    if wanted.name != name:
+        raise ApiError(ErrorCode.STREAM_MISMATCH)
+    if {"/", "\\"} & set(name):
+        raise ApiError(ErrorCode.STREAM_NAME_CONTAINS_PATH_SEPARATORS)
+    if wanted.sealed:
+        raise invalid("stream configuration for create can not be sealed")
+    if wanted.mirror_direct and wanted.mirror is None:
+        raise invalid("stream has no mirror but does have mirror direct")
+    existing = context.streams.get(name)
+    if existing is None and 0 < context.account.max_streams <= len(context.streams):
+        raise ApiError(ErrorCode.MAXIMUM_STREAMS_LIMIT)
+    _check_max_consumers(wanted, context)
+    if wanted.storage == "memory":
+        # Asked before anything else, and of a stream that is there already once more.
+        _check_room(wanted, context, added_bytes=wanted.max_bytes)
+    config = validated(with_required_level(wanted.config), context, is_pedantic=wanted.pedantic)
+    _check_replicas(config)
+    if existing is not None:
+        if existing != config:
+            raise ApiError(ErrorCode.STREAM_NAME_EXIST)
+        return StreamDecision(config=config, is_unchanged=True, unknown_keys=request.unknown_keys)
+    # A stream without a bound needs room for something, too.
+    _check_room(config, context, added_bytes=max(config.max_bytes, 1))
+    check_filters(config)
+    if overlaps_others(config, list(context.streams.values())):
+        raise ApiError(ErrorCode.STREAM_SUBJECT_OVERLAP)
+    if not _can_be_written(config):
+        raise ApiError(ErrorCode.STREAM_CREATE, err="error creating store for stream")
+    return StreamDecision(config=config, unknown_keys=request.unknown_keys)
+
+
+def update(name: str, body: bytes, context: StreamContext, *, is_strict: bool = True) -> StreamDecision:
+    """Decide a request to update the stream that the API's subject names."""
+    request = read_request(STREAM_CONFIG_REQUEST, body, is_strict=is_strict)
+    wanted: StreamConfigRequest = request.value
+    config = validated(with_required_level(wanted.config), context, is_pedantic=wanted.pedantic)
+    if config.name != name:
+        raise ApiError(ErrorCode.STREAM_MISMATCH)
+    current = context.streams.get(name)
+    if current is None:
+        raise ApiError(ErrorCode.STREAM_NOT_FOUND)
+    # What the first validation has adjusted must be legal, too; a new stream is not asked for that.
+    config = validated(config, context, is_pedantic=wanted.pedantic)
+    _check_replicas(config)
+    config = updated(current, config)
+    _check_max_consumers(config, context)
+    _check_room(config, context, added_bytes=max(config.max_bytes, 0) - max(current.max_bytes, 0))
+    others = [stream for stream in context.streams.values() if stream.name != name]
+    if overlaps_others(config, others):
+        raise ApiError(ErrorCode.STREAM_SUBJECT_OVERLAP)
+    config = with_republish(config)
+    check_consumers(config.consumer_limits, context.consumers)
+    if not _can_be_written(config):
+        reason = "json: error calling MarshalJSON for type *time.Time: timezone hour outside of range [0,23]"
+        raise ApiError(ErrorCode.STREAM_UPDATE, err=reason)
+    return StreamDecision(config=config, is_unchanged=config == current, unknown_keys=request.unknown_keys)
+
+
+def _check_replicas(config: StreamConfig) -> None:
+    if config.num_replicas > 1:
+        raise ApiError(ErrorCode.STREAM_REPLICAS_NOT_SUPPORTED)
+
+
+def _check_max_consumers(config: StreamConfig, context: StreamContext) -> None:
+    if 0 < context.account.max_consumers < config.max_consumers:
+        raise ApiError(ErrorCode.MAXIMUM_CONSUMERS_LIMIT)
+
+
+def _check_room(config: StreamConfig, context: StreamContext, *, added_bytes: int) -> None:
+    """Raise `ApiError` unless what the stream may grow to can be reserved."""
+    if added_bytes <= 0:
+        return
+    account, server = context.account, context.server
+    if config.storage == "memory":
+        code = ErrorCode.MEMORY_RESOURCES_EXCEEDED
+        rooms = ((account.max_memory, context.reserved_bytes("memory")), (server.max_memory, server.reserved_memory))
+    else:
+        code = ErrorCode.STORAGE_RESOURCES_EXCEEDED
+        rooms = ((account.max_storage, context.reserved_bytes("file")), (server.max_storage, server.reserved_storage))
+    for most, reserved in rooms:
+        if most >= 0 and reserved + added_bytes > most:
+            raise ApiError(code)
+
+
+def _can_be_written(config: StreamConfig) -> bool:
+    """A zone of a day or more can be read and not be written: such a definition cannot be kept."""
+    sources = (*(config.sources or ()), *(() if config.mirror is None else (config.mirror,)))
+    moments = [source.opt_start_time for source in sources if source.opt_start_time is not None]
+    return all(moment.is_writable for moment in moments)
