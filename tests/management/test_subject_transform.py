@@ -1,5 +1,7 @@
 """Transforms: what subjects become, and which ones are refused."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,15 @@ def test_mapping_that_cannot_be_is_refused(source, destination, problem):
         check_mapping(source, destination)
 
     assert str(raised.value) == problem
+
+
+@pytest.mark.parametrize("filler", ["{{wildcard(", "{{wildcard(\n", ") ", "{{ ", "(", "\n)"], ids=repr)
+def test_long_token_is_read_in_time(filler):
+    start = time.perf_counter()
+
+    with pytest.raises(TransformError):
+        check_mapping("a.*", "{{" + filler * (600_000 // len(filler)) + "}}")
+    assert time.perf_counter() - start < 5
 
 
 def test_no_destination_is_no_transform():

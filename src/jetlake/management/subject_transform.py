@@ -19,13 +19,15 @@ Invariant: a `Transform` that exists maps every subject its source matches; leng
 
 import random
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 
 import msgspec
 
 from jetlake.management.names import ALL_THE_REST, ANY_ONE
 
-_BLANKS = r"[\t\n\f\r ]*"
+_BLANKS = r"[\t\n\f\r ]*+"
+_CLOSING = re.compile(r"\)" + _BLANKS + r"\}\}")
 _ARGUMENT_SEPARATOR = re.compile(r",[\t\n\f\r ]*")
 _WHITE_SPACE = re.compile(r"[ \t\r\n\f]")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -88,7 +90,7 @@ def check_mapping(source: str, destination: str) -> None:
         if is_after_rest:
             raise _destination_error(_INVALID, token)
         if _looks_like_a_function(token):
-            if not any(pattern.search(token) for pattern in _PATTERNS.values()):
+            if _find_call(token) is None:
                 raise _destination_error(_UNKNOWN, token)
         elif token == ALL_THE_REST:
             is_after_rest = True
@@ -145,11 +147,27 @@ def _read_function(token: str) -> _Function:
         return _Function("literal", token) if index is None else _Function("wildcard", token, (index,))
     if not _looks_like_a_function(token):
         return _Function("literal", token)
-    for name, pattern in _PATTERNS.items():
-        found = pattern.search(token)
-        if found is not None:
-            return _ARGUMENTS[name](name, token, _ARGUMENT_SEPARATOR.split(found[1]))
-    raise _destination_error(_UNKNOWN, token)
+    call = _find_call(token)
+    if call is None:
+        raise _destination_error(_UNKNOWN, token)
+    name, arguments = call
+    return _ARGUMENTS[name](name, token, _ARGUMENT_SEPARATOR.split(arguments))
+
+
+def _find_call(token: str) -> tuple[str, str] | None:
+    """Return the name and the arguments of the first function that is called anywhere in the token.
+
+    The arguments end at the last closing bracket on the line they begin on. They are found without going back, so
+    that a token of a megabyte takes no longer than it should.
+    """
+    closings = [closing.start() for closing in _CLOSING.finditer(token)]
+    for name, opening in _OPENINGS.items():
+        for opened in opening.finditer(token):
+            line_end = token.find("\n", opened.end())
+            before = bisect_left(closings, line_end if line_end >= 0 else len(token))
+            if before and closings[before - 1] >= opened.end():
+                return name, token[opened.end() : closings[before - 1]]
+    return None
 
 
 def _whole_number(text: str) -> int | None:
@@ -203,22 +221,22 @@ def _check_count(token: str, arguments: list[str]) -> None:
         raise _destination_error(_NOT_ENOUGH if len(arguments) < 2 else _TOO_MANY, token)
 
 
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(r"\{\{" + _BLANKS + name + _BLANKS + r"\((.*)\)" + _BLANKS + r"\}\}")
+def _opening(name: str) -> re.Pattern[str]:
+    return re.compile(r"\{\{" + _BLANKS + name + _BLANKS + r"\(")
 
 
 # The order in which a token is tried.
-_PATTERNS = {
-    "wildcard": _pattern("[wW]ildcard"),
-    "partition": _pattern("[pP]artition"),
-    "splitFromLeft": _pattern("[sS]plit[fF]rom[lL]eft"),
-    "splitFromRight": _pattern("[sS]plit[fF]rom[rR]ight"),
-    "sliceFromLeft": _pattern("[sS]lice[fF]rom[lL]eft"),
-    "sliceFromRight": _pattern("[sS]lice[fF]rom[rR]ight"),
-    "right": _pattern("[rR]ight"),
-    "left": _pattern("[lL]eft"),
-    "split": _pattern("[sS]plit"),
-    "random": _pattern("[rR]andom"),
+_OPENINGS = {
+    "wildcard": _opening("[wW]ildcard"),
+    "partition": _opening("[pP]artition"),
+    "splitFromLeft": _opening("[sS]plit[fF]rom[lL]eft"),
+    "splitFromRight": _opening("[sS]plit[fF]rom[rR]ight"),
+    "sliceFromLeft": _opening("[sS]lice[fF]rom[lL]eft"),
+    "sliceFromRight": _opening("[sS]lice[fF]rom[rR]ight"),
+    "right": _opening("[rR]ight"),
+    "left": _opening("[lL]eft"),
+    "split": _opening("[sS]plit"),
+    "random": _opening("[rR]andom"),
 }
 _ARGUMENTS: dict[str, Callable[[str, str, list[str]], _Function]] = {
     "wildcard": _wildcard_arguments,

@@ -124,6 +124,22 @@ impl Store {
     }
 
     fn commit_staged(&self, lazy: bool) -> StoreResult<Committed> {
+        let (committed, erasures) = self.commit_batch(lazy)?;
+        self.carry_out(&erasures)?;
+        Ok(committed)
+    }
+
+    /// Overwrites what a batch has removed for good.
+    fn carry_out(&self, erasures: &[Removal]) -> StoreResult<()> {
+        if erasures.is_empty() {
+            return Ok(());
+        }
+        self.erase(erasures)
+            .map_err(|error| self.become_read_only(error))
+    }
+
+    /// Commits, and says what must be overwritten now that its removal is durable.
+    fn commit_batch(&self, lazy: bool) -> StoreResult<(Committed, Vec<Removal>)> {
         let mut writer = self.writer.lock();
         let read_only = match &*self.status.lock() {
             Status::ReadOnly(cause) => Some(Arc::clone(cause)),
@@ -136,7 +152,7 @@ impl Store {
         }
         drop(staging);
         let Some(batch) = batch else {
-            return Ok(writer.committed);
+            return Ok((writer.committed, Vec::new()));
         };
         if let Some(cause) = read_only {
             // Staged before the write that failed was known to have failed.
@@ -172,11 +188,7 @@ impl Store {
             *status = Status::Writable;
         }
         drop(status);
-        if !erasures.is_empty() {
-            self.erase(&erasures)
-                .map_err(|error| self.become_read_only(error))?;
-        }
-        Ok(committed)
+        Ok((committed, erasures))
     }
 
     /// Messages that wait for the next commit.

@@ -51,6 +51,14 @@ impl Store {
     /// Removes what is older than the stream keeps, or has expired; returns how many.
     pub fn expire(&self, now_ns: i64) -> StoreResult<u64> {
         self.check_removable()?;
+        let age_ns_max = self.limits.lock().age_ns_max;
+        let first_young = match age_ns_max.and_then(|age| now_ns.checked_sub(age)) {
+            // One that is exactly as old as allowed goes too, as on nats-server.
+            Some(oldest_ns) => self.sequence_at(oldest_ns.saturating_add(1))?,
+            None => 0,
+        };
+        // Between taking effect and being staged nothing may be committed, or it would not be part of it.
+        let _writer = self.writer.lock();
         let mut removed = Vec::new();
         {
             let mut index = self.index.write();
@@ -63,12 +71,6 @@ impl Store {
                 }
                 removed.push(sequence);
             }
-        }
-        let age_ns_max = self.limits.lock().age_ns_max;
-        if let Some(oldest_ns) = age_ns_max.and_then(|age| now_ns.checked_sub(age)) {
-            // One that is exactly as old as allowed goes too, as on nats-server.
-            let first_young = self.sequence_at(oldest_ns.saturating_add(1))?;
-            let mut index = self.index.write();
             while index.messages > 0 && index.first_sequence < first_young {
                 let first = index.first_sequence;
                 index.remove(first);
@@ -108,6 +110,7 @@ impl Store {
     }
 
     pub(super) fn enforce_limits(&self, limits: Limits) {
+        let _writer = self.writer.lock();
         *self.limits.lock() = limits;
         let mut lazy = Vec::new();
         self.index.write().enforce(&limits, &mut lazy);

@@ -47,6 +47,15 @@ const SPARE_PIECE_BYTES: u64 = 8 * 1024 * 1024;
 /// Removed on opening, like everything that is not finished.
 const SPARE_NAME: &str = "spare.new";
 
+/// Where a stream began before its segments were looked at.
+#[derive(Clone, Copy)]
+struct Front {
+    /// Of the first segment.
+    base: u64,
+    /// Of the first message.
+    sequence: u64,
+}
+
 /// A rewritten segment.
 struct Rewritten {
     file: SegmentFile,
@@ -59,7 +68,7 @@ impl Store {
     /// Does what has become necessary; true if something was.
     pub fn upkeep(&self) -> StoreResult<bool> {
         let freed = self.free_front()?;
-        let _upkeep = self.upkeep.lock();
+        let upkeep = self.upkeep.lock();
         {
             let mut writer = self.writer.lock();
             writer
@@ -67,9 +76,16 @@ impl Store {
                 .map_err(|error| self.postpone(error))?;
         }
         let prepared = self.prepare_spare().map_err(|error| self.postpone(error))?;
-        let sealed = self.seal_closed().map_err(|error| self.postpone(error))?;
-        let compacted = self.compact().map_err(|error| self.postpone(error))?;
-        Ok(freed || prepared || sealed || compacted)
+        // Overwriting needs the lock that is held here.
+        let mut erasures = Vec::new();
+        let done = self
+            .seal_closed(&mut erasures)
+            .and_then(|sealed| Ok(sealed | self.compact(&mut erasures)?));
+        drop(upkeep);
+        for removals in &erasures {
+            self.carry_out(removals)?;
+        }
+        Ok(freed || prepared || done?)
     }
 
     /// A full disk only postpones upkeep; anything else is serious.
@@ -166,7 +182,15 @@ impl Store {
         Ok(true)
     }
 
-    fn seal_closed(&self) -> io::Result<bool> {
+    /// Sees to it that every removal which shows in some segments is durable by itself. Otherwise some would become so with the segments and others, for
+    /// which those made room, would not: and the limits would not ask for them again.
+    fn settle_removals(&self, erasures: &mut Vec<Vec<Removal>>) -> StoreResult<()> {
+        let (_, removals) = self.commit_batch(true)?;
+        erasures.push(removals);
+        Ok(())
+    }
+
+    fn seal_closed(&self, erasures: &mut Vec<Vec<Removal>>) -> StoreResult<bool> {
         // A removal that is still to be carried out must be found again after a crash, and that is looked for in open segments.
         if self.erasing.load(Ordering::Acquire) > 0 {
             return Ok(false);
@@ -179,33 +203,47 @@ impl Store {
                 return Ok(any);
             };
             let source = &self.sources(at..at + 1)[0];
+            self.settle_removals(erasures)?;
             let contents = Contents {
                 index: &source.index,
                 dead: &source.dead,
                 names: &source.names,
             };
             let footer = sealing::footer(&contents, source.file.header.extra_bytes());
-            sealing::seal(&source.file, &footer)?;
+            sealing::seal(&source.file, &footer).map_err(|error| self.postpone(error))?;
             self.index.write().segments[at].sealed = true;
             any = true;
         }
     }
 
     /// Rewrites one run of neighbours that are mostly of no use.
-    fn compact(&self) -> io::Result<bool> {
+    fn compact(&self, erasures: &mut Vec<Vec<Removal>>) -> StoreResult<bool> {
         let Some(run) = self.run_to_rewrite() else {
             return Ok(false);
         };
-        let first_base = self.index.read().segments[0].index.base_sequence;
+        let front = {
+            let index = self.index.read();
+            Front {
+                base: index.segments[0].index.base_sequence,
+                sequence: index.first_sequence,
+            }
+        };
         let sources = self.sources(run.clone());
-        let rewritten = self.rewrite(&sources, first_base)?;
+        self.settle_removals(erasures)?;
+        self.replace(run, &sources, front)
+            .map_err(|error| self.postpone(error))?;
+        Ok(true)
+    }
+
+    /// Puts a rewritten segment in the place of others.
+    fn replace(&self, run: Range<usize>, sources: &[Source], front: Front) -> io::Result<()> {
+        let rewritten = self.rewrite(sources, front)?;
         let target = segment_file::path(&self.folder, rewritten.file.header.number);
         self.file_system.rename(&rewritten.file.path, &target)?;
         self.file_system.sync_folder(&self.folder)?;
         self.exchange(run, rewritten, target);
         let paths = sources[1..].iter().map(|source| source.file.path.as_path());
-        self.remove_files(paths)?;
-        Ok(true)
+        self.remove_files(paths)
     }
 
     /// Neighbours that are worth rewriting: mostly of no use, or small, or not compressed although they should be.
@@ -262,7 +300,7 @@ impl Store {
     }
 
     /// Writes the live messages of some segments into one new file.
-    fn rewrite(&self, sources: &[Source], first_base: u64) -> io::Result<Rewritten> {
+    fn rewrite(&self, sources: &[Source], front: Front) -> io::Result<Rewritten> {
         let first = &sources[0];
         let last = &sources[sources.len() - 1];
         let compressed = self.options.compressed;
@@ -287,14 +325,13 @@ impl Store {
         if compressed {
             copy.dictionary(&dictionary);
         }
-        let first_sequence = self.index.read().first_sequence;
         for source in sources {
-            copy.messages(source, first_sequence)?;
+            copy.messages(source, front.sequence)?;
         }
         // What these segments remember of others that are still there goes on being remembered, and why the first one is the first.
         let mut removals: Vec<Removal> = Vec::new();
         for removal in sources.iter().flat_map(|source| &source.index.removals) {
-            if removal.last + 1 >= first_base && removal.first < header.base_sequence {
+            if removal.last + 1 >= front.base && removal.first < header.base_sequence {
                 let last = removal.last.min(header.base_sequence - 1);
                 removal::push(&mut removals, Removal { last, ..*removal });
             }
