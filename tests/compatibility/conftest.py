@@ -10,10 +10,13 @@ from tests.compatibility.fixtures import (  # noqa: F401
     client,
     library_client,
     mark_items,
+    monitored,
+    one_client,
     other_client,
     register_markers,
     server,
     server_kind,
+    start_monitored,
     start_server,
     subject,
 )

@@ -14,6 +14,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
+from tests.compatibility.monitored import Monitored, monitored_of, read_pong
 from tests.compatibility.server_process import EXECUTABLES, ServerProcess, start_server_process
 from tests.compatibility.wire import RawClient
 
@@ -91,3 +92,32 @@ async def library_client(server: ServerProcess) -> AsyncIterator[Client]:
 def subject() -> bytes:
     """A subject nobody else uses, one token."""
     return b"subject%d" % next(_subject_numbers)
+
+
+@pytest.fixture
+def start_monitored(start_server: Callable[..., ServerProcess]) -> Callable[..., Monitored]:
+    """A function that starts a server with its pages."""
+
+    def start(flags: list[str] | None = None, config: str | None = None) -> Monitored:
+        return monitored_of(start_server(["-m", "-1", *(flags or [])], config))
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def monitored(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
+    """One server with its pages and without clients of its own; tests leave none behind."""
+    process = start_server_process(server_kind, tmp_path_factory.mktemp(server_kind), ["-m", "-1"])
+    yield monitored_of(process)
+    process.stop()
+
+
+@pytest.fixture
+def one_client(monitored: Monitored) -> Iterator[RawClient]:
+    """A client that has said who it is, subscribed twice and published once."""
+    with monitored.server.client() as client:
+        client.connect(name="one", lang="test", version="1.0", headers=True)
+        client.send(b"SUB x.* q 1\r\nSUB x.1 2\r\nUNSUB 1 5\r\nPUB x.1 5\r\nhello\r\nPING\r\n")
+        read_pong(client)
+        yield client
+    monitored.wait_for_connections("", 0)

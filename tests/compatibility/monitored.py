@@ -34,6 +34,18 @@ LOOKUPS = {
     "max_fanout": int,
     "avg_fanout": float,
 }
+ACCOUNT_DETAIL = {
+    "account_name": str,
+    "update_time": str,
+    "expired": bool,
+    "complete": bool,
+    "jetstream_enabled": bool,
+    "leafnode_connections": int,
+    "client_connections": int,
+    "subscriptions": int,
+    "name_tag": str,
+    "sublist_stats": LOOKUPS,
+}
 API = {"level": int, "total": int, "errors": int}
 JETSTREAM_FIGURES = {
     "memory": int,

@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from tests.compatibility.monitored import (
+    ACCOUNT_DETAIL,
     DIRECTION,
     JSZ,
     LOOKUPS,
@@ -114,18 +115,7 @@ ACCOUNT_BODIES: dict[str, Any] = {
     "CONNZ": CONNZ,
     "LEAFZ": BODIES["LEAFZ"],
     "STATZ": {"server_id": str, "now": str, "account_statz": list},
-    "INFO": {
-        "account_name": str,
-        "update_time": str,
-        "expired": bool,
-        "complete": bool,
-        "jetstream_enabled": bool,
-        "leafnode_connections": int,
-        "client_connections": int,
-        "subscriptions": int,
-        "name_tag": str,
-        "sublist_stats": LOOKUPS,
-    },
+    "INFO": ACCOUNT_DETAIL,
 }
 ADVISORY = {"type": str, "id": str, "timestamp": str, "server": SERVER}
 CLIENT = {

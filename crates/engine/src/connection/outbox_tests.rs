@@ -56,11 +56,9 @@ fn a_full_socket_keeps_the_rest_and_goes_on_when_writable() {
     assert_eq!(outbox.blocked_since_ms(), 0);
 }
 
-#[test]
-fn a_client_too_far_behind_is_cut_off() {
-    let (outbox, mut peer) = pair(1 << 20);
+/// Delivers to a client that does not read, until it is cut off.
+pub(super) fn overwhelm(outbox: &Outbox) {
     let block = vec![0u8; 1 << 20];
-
     let mut flushed = Flushed::Settled;
     for _ in 0..64 {
         flushed = outbox.deliver(&[IoSlice::new(&block)], 1);
@@ -71,18 +69,24 @@ fn a_client_too_far_behind_is_cut_off() {
 
     assert_eq!(flushed, Flushed::SlowConsumer);
     assert_eq!(outbox.deliver(&[IoSlice::new(b"x")], 1), Flushed::Gone);
+}
+
+#[test]
+fn a_client_too_far_behind_is_cut_off() {
+    let (outbox, mut peer) = pair(1 << 20);
+
+    overwhelm(&outbox);
+
     let mut received = Vec::new();
     let ended = peer.read_to_end(&mut received);
     assert!(ended.is_err() || received.len() < 64 << 20);
 }
 
-#[test]
-fn many_threads_deliver_whole_pieces() {
-    let (outbox, mut peer) = pair(256 << 20);
-    let outbox = Arc::new(outbox);
+/// Delivers from several threads at once and reads it all: no piece may be torn by another.
+pub(super) fn deliver_from_many_threads(outbox: &Arc<Outbox>, peer: &mut impl Read) {
     let threads: Vec<_> = (0..4u8)
         .map(|number| {
-            let outbox = Arc::clone(&outbox);
+            let outbox = Arc::clone(outbox);
             std::thread::spawn(move || {
                 let line = [b'a' + number; 100];
                 for _ in 0..5_000 {
@@ -95,7 +99,7 @@ fn many_threads_deliver_whole_pieces() {
         })
         .collect();
     let writer = {
-        let outbox = Arc::clone(&outbox);
+        let outbox = Arc::clone(outbox);
         std::thread::spawn(move || {
             for thread in threads {
                 thread.join().unwrap();
@@ -113,4 +117,11 @@ fn many_threads_deliver_whole_pieces() {
     assert!(received
         .chunks(101)
         .all(|line| line[..100].iter().all(|byte| *byte == line[0]) && line[100] == b'\n'));
+}
+
+#[test]
+fn many_threads_deliver_whole_pieces() {
+    let (outbox, mut peer) = pair(256 << 20);
+
+    deliver_from_many_threads(&Arc::new(outbox), &mut peer);
 }

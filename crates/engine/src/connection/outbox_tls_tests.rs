@@ -1,5 +1,6 @@
 //! The outbox of an encrypted connection, on a real socket pair with a real client: order, blocking, limits, the end.
 
+use super::tests::{deliver_from_many_threads, overwhelm};
 use super::*;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -114,18 +115,9 @@ fn a_full_socket_keeps_the_rest_and_goes_on_when_writable() {
 #[test]
 fn a_client_too_far_behind_is_cut_off() {
     let (outbox, mut peer) = pair(1 << 20);
-    let block = vec![0u8; 1 << 20];
 
-    let mut flushed = Flushed::Settled;
-    for _ in 0..64 {
-        flushed = outbox.deliver(&[IoSlice::new(&block)], 1);
-        if flushed != Flushed::Settled {
-            break;
-        }
-    }
+    overwhelm(&outbox);
 
-    assert_eq!(flushed, Flushed::SlowConsumer);
-    assert_eq!(outbox.deliver(&[IoSlice::new(b"x")], 1), Flushed::Gone);
     assert_eq!(outbox.pending_bytes(), 0);
     let mut received = Vec::new();
     assert!(peer.read_to_end(&mut received).is_err());
@@ -134,39 +126,8 @@ fn a_client_too_far_behind_is_cut_off() {
 #[test]
 fn many_threads_deliver_whole_pieces() {
     let (outbox, mut peer) = pair(256 << 20);
-    let threads: Vec<_> = (0..4u8)
-        .map(|number| {
-            let outbox = Arc::clone(&outbox);
-            std::thread::spawn(move || {
-                let line = [b'a' + number; 100];
-                for _ in 0..5_000 {
-                    assert!(matches!(
-                        outbox.deliver(&[IoSlice::new(&line), IoSlice::new(b"\n")], 1),
-                        Flushed::Settled | Flushed::HandOver
-                    ));
-                }
-            })
-        })
-        .collect();
-    let writer = {
-        let outbox = Arc::clone(&outbox);
-        std::thread::spawn(move || {
-            for thread in threads {
-                thread.join().unwrap();
-            }
-            while outbox.pending_bytes() > 0 {
-                outbox.writable(2);
-            }
-        })
-    };
 
-    let mut received = vec![0; 4 * 5_000 * 101];
-    peer.read_exact(&mut received).unwrap();
-    writer.join().unwrap();
-
-    assert!(received
-        .chunks(101)
-        .all(|line| line[..100].iter().all(|byte| *byte == line[0]) && line[100] == b'\n'));
+    deliver_from_many_threads(&outbox, &mut peer);
 }
 
 #[test]

@@ -48,7 +48,7 @@ struct Rhythm {
 
 impl Keeper {
     /// Serves a store. `told` hears the outcome of every commit, on one thread at a time; after an error nothing that was staged is left.
-    /// With a `sync_interval`, commits do not wait for the disk, and `tick` must be called now and then.
+    /// With a `sync_interval`, for a store whose commits do not wait for the disk, `tick` must be called now and then.
     pub fn new(
         store: Arc<Store>,
         threads: &StorageThreads,
@@ -158,7 +158,36 @@ mod tests {
 
     use crate::storage::memory::MemoryFileSystem;
     use crate::storage::message::NewMessage;
+    use crate::storage::simulated::{SimulatedDisk, Survival};
     use crate::storage::store::StoreOptions;
+
+    #[test]
+    fn a_commit_that_did_not_wait_is_durable_after_the_interval() {
+        let threads = StorageThreads::default();
+        let disk = SimulatedDisk::default();
+        let open = |disk: &SimulatedDisk| {
+            let options = StoreOptions {
+                sync_commits: false,
+                ..StoreOptions::default()
+            };
+            Store::open(Arc::new(disk.clone()), Path::new("/s"), options).unwrap()
+        };
+        let store = Arc::new(open(&disk));
+        let interval = Some(Duration::ZERO);
+        let keeper = Keeper::new(Arc::clone(&store), &threads, interval, |_| {});
+        let message = NewMessage {
+            subject: b"a",
+            ..NewMessage::default()
+        };
+        store.append(&message).unwrap();
+        store.commit().unwrap();
+        let before = open(&disk.after_power_cut(Survival::Nothing));
+
+        keeper.tick().unwrap();
+
+        let after = open(&disk.after_power_cut(Survival::Nothing));
+        assert_eq!((before.state().messages, after.state().messages), (0, 1));
+    }
 
     #[test]
     fn everything_staged_before_asking_is_told_to_be_committed() {

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -39,6 +40,12 @@ pub fn random_identity() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the operating system has random bytes");
     u64::from_le_bytes(bytes)
+}
+
+/// What a new segment says of its making; nothing depends on it.
+pub fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as i64)
 }
 
 impl Store {
@@ -270,7 +277,7 @@ impl Opening<'_> {
                     stream,
                     number: last_number + 1,
                     base_sequence: next_sequence,
-                    created_ns: 0,
+                    created_ns: now_ns(),
                     chained: options.chained,
                     encrypted: self.stream_key.is_some(),
                     compressed: false,

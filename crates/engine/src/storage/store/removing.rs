@@ -20,7 +20,7 @@ impl Store {
         self.check_removable()?;
         let index = self.index.read();
         let mut staging = self.staging.lock();
-        if index.locate(sequence).is_none() || !staging.leaving.insert(sequence) {
+        if index.locate(sequence).is_none() || !staging.begin_leaving(sequence) {
             return Ok(false);
         }
         staging.remove(Removal {

@@ -90,8 +90,10 @@ pub struct Staging {
     staged_messages: usize,
     removals: Vec<(usize, Removal)>,
     lazy_removals: Vec<Removal>,
-    /// Messages whose removal waits, so that it is counted once.
-    pub leaving: HashSet<u64>,
+    /// Messages whose removal waits, so that it is counted once …
+    leaving: HashSet<u64>,
+    /// … and those whose removal is being written.
+    departing: HashSet<u64>,
     spare: Option<Part>,
     stream_key: Option<StreamKey>,
     /// The key of the segment the next record goes to.
@@ -145,6 +147,7 @@ impl Staging {
             removals: Vec::new(),
             lazy_removals: Vec::new(),
             leaving: HashSet::new(),
+            departing: HashSet::new(),
             spare: None,
         }
     }
@@ -238,6 +241,7 @@ impl Staging {
             identity: super::opening::random_identity(),
             number: self.header.number + 1,
             base_sequence: self.next_sequence,
+            created_ns: super::opening::now_ns(),
             ..self.header
         };
         self.key = self
@@ -265,6 +269,11 @@ impl Staging {
 
     pub fn staged_messages(&self) -> usize {
         self.staged_messages
+    }
+
+    /// Whether nobody has asked yet for the removal of this message; from now on somebody has.
+    pub fn begin_leaving(&mut self, sequence: u64) -> bool {
+        !self.departing.contains(&sequence) && self.leaving.insert(sequence)
     }
 
     /// Stages a removal; the caller has seen that the messages are there.
@@ -295,7 +304,7 @@ impl Staging {
         }
         self.remember(&asked);
         self.remember(&lazy_removals);
-        self.leaving.clear();
+        self.departing = std::mem::take(&mut self.leaving);
         self.staged_bytes = 0;
         self.staged_messages = 0;
         Some(Batch {
@@ -340,6 +349,7 @@ impl Staging {
 
     /// Takes the buffers of a batch back, for the next one.
     pub fn give_back(&mut self, batch: Batch) {
+        self.departing.clear();
         let Some(mut part) = batch.parts.into_iter().next_back() else {
             return;
         };
