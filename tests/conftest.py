@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nats.aio.client
 import pytest
 
 import jetlake
@@ -66,6 +67,25 @@ class ServerProcess:
 
 
 StartProcess = Callable[..., ServerProcess]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def flush_in_order() -> Iterator[None]:
+    """Have nats-py's `flush` send what is pending before its PING.
+
+    nats-py writes the PING at once and leaves the pending commands to a task of its own, so that on a busy machine
+    the PONG can come before the server has seen the SUB or PUB that a test wants to be sure of.
+    """
+    flush = nats.aio.client.Client.flush
+
+    async def in_order(self: nats.aio.client.Client, *arguments: int, **options: int) -> None:
+        if self.is_connected:
+            await self._flush_pending(force_flush=True)
+        await flush(self, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nats.aio.client.Client, "flush", in_order)
+        yield
 
 
 @pytest.fixture
