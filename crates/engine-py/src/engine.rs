@@ -1,16 +1,22 @@
 //! The engine as a Python class.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jetlake_engine::config::Options;
 use jetlake_engine::connection::mailbox::Verdict;
 use jetlake_engine::error::EngineError;
 use jetlake_engine::services::Message;
+use jetlake_engine::storage::message::Purge;
 use jetlake_engine::{reports, statistics};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
 use crate::events;
+
+/// Account, name and definition of a stream on disk.
+type StoredStream = (String, String, Cow<'static, [u8]>);
 
 #[pyclass(frozen, module = "jetlake._engine")]
 pub struct Engine {
@@ -104,6 +110,12 @@ impl Engine {
             .map_err(to_python)
     }
 
+    fn subscribe_api(&self, account: &str, subject: &str) -> PyResult<u64> {
+        self.inner
+            .subscribe_api(account, subject.as_bytes())
+            .map_err(to_python)
+    }
+
     fn unsubscribe(&self, service: u64) -> bool {
         self.inner.services().unsubscribe(service)
     }
@@ -133,6 +145,95 @@ impl Engine {
         };
         py.detach(|| self.inner.services().publish(&message))
             .map_err(to_python)
+    }
+
+    fn open_streams(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        options: Vec<u8>,
+    ) -> PyResult<(Vec<StoredStream>, Vec<String>)> {
+        let (stored, findings) = py
+            .detach(|| self.inner.serve_streams(&folder, &options)?.stored())
+            .map_err(to_python)?;
+        let stored = stored.into_iter().map(|stream| {
+            let definition = stream.definition.into();
+            (stream.account, stream.name, definition)
+        });
+        Ok((stored.collect(), findings))
+    }
+
+    fn create_stream(&self, py: Python<'_>, account: &str, definition: &[u8]) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.create(account, definition))
+            .map_err(to_python)
+    }
+
+    fn open_stream(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        definition: &[u8],
+    ) -> PyResult<Vec<String>> {
+        py.detach(|| self.inner.streams()?.open(account, name, definition))
+            .map_err(to_python)
+    }
+
+    fn update_stream(&self, py: Python<'_>, account: &str, definition: &[u8]) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.update(account, definition))
+            .map_err(to_python)
+    }
+
+    fn delete_stream(&self, py: Python<'_>, account: &str, name: &str) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.delete(account, name))
+            .map_err(to_python)
+    }
+
+    fn stream_state(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        query: &[u8],
+    ) -> PyResult<Cow<'static, [u8]>> {
+        py.detach(|| self.inner.streams()?.state(account, name, query))
+            .map(Cow::Owned)
+            .map_err(to_python)
+    }
+
+    #[pyo3(signature = (account, name, filter, below_sequence, keep))]
+    fn purge_stream(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        filter: Option<&str>,
+        below_sequence: u64,
+        keep: u64,
+    ) -> PyResult<u64> {
+        let purge = Purge {
+            filter: filter.map(|filter| filter.as_bytes().to_vec()),
+            below_sequence: (below_sequence > 0).then_some(below_sequence),
+            keep,
+        };
+        py.detach(|| self.inner.streams()?.purge(account, name, &purge))
+            .map_err(to_python)
+    }
+
+    fn delete_message(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        sequence: u64,
+        erase: bool,
+    ) -> PyResult<bool> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .delete_message(account, name, sequence, erase)
+        })
+        .map_err(to_python)
     }
 
     fn stop_accepting(&self) {

@@ -100,8 +100,9 @@ fn append(folder: &Path, load: &Load) -> f64 {
     let keeper = {
         let (committed, syncs) = (committed.clone(), syncs.clone());
         let publisher = std::thread::current();
-        Keeper::new(Arc::new(open(folder)), &threads, None, move |outcome| {
-            let last = outcome.expect("it commits").last_sequence;
+        Keeper::new(Arc::new(open(folder)), &threads, None, move |progress| {
+            assert!(progress.refused.is_empty(), "it commits");
+            let last = progress.committed.last_sequence;
             if committed.swap(last, Ordering::AcqRel) != last {
                 syncs.fetch_add(1, Ordering::Relaxed);
             }

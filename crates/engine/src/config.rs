@@ -32,6 +32,9 @@ pub const STALL_SOFT_MS: u64 = 1;
 /// … and for longer from three quarters on, where the receiver is about to be cut off.
 pub const STALL_HARD_MS: u64 = 10;
 
+/// The JetStream API level that is announced; what asks for more is refused.
+pub const API_LEVEL: u8 = 5;
+
 /// The first PING of the server comes this soon after CONNECT, to learn the round trip time.
 pub const FIRST_PING_MS: u64 = 2_000;
 

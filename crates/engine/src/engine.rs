@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
@@ -13,7 +14,7 @@ use mio::{Interest, Poll, Waker};
 use parking_lot::{Mutex, RwLock};
 
 use crate::clock::Clock;
-use crate::config::Options;
+use crate::config::{Options, API_LEVEL};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::handshake::Information;
 use crate::connection::listener::{Listener, LISTENER_TOKEN};
@@ -26,11 +27,11 @@ use crate::error::EngineError;
 use crate::events::{Event, Events, Level};
 use crate::identity::{self, KeyPrefix};
 use crate::routing::account::{Account, GLOBAL_ACCOUNT};
+use crate::routing::subscription::Receiver;
 use crate::services::Services;
 use crate::statistics::Totals;
-
-/// The JetStream API level that is announced.
-const API_LEVEL: u8 = 5;
+use crate::stream::api::Api;
+use crate::stream::registry::Streams;
 
 /// What all workers see.
 pub struct Shared {
@@ -64,6 +65,7 @@ pub struct Engine {
     shared: Arc<Shared>,
     address: SocketAddr,
     services: Services,
+    streams: OnceLock<Arc<Streams>>,
     workers: Mutex<Vec<Worker>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -117,6 +119,7 @@ impl Engine {
             .collect();
         Ok(Self {
             services: Services::new(Arc::clone(&shared)),
+            streams: OnceLock::new(),
             shared,
             address,
             workers: Mutex::new(workers),
@@ -147,6 +150,35 @@ impl Engine {
     /// Where Python subscribes and publishes.
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// Serves the streams in a folder; once.
+    pub fn serve_streams(
+        &self,
+        folder: &Path,
+        options: &[u8],
+    ) -> Result<&Arc<Streams>, EngineError> {
+        let streams = Streams::new(Arc::clone(&self.shared), folder, options)?;
+        if self.streams.set(streams).is_err() {
+            return Err(EngineError::Options(
+                "streams are served already".to_owned(),
+            ));
+        }
+        self.streams()
+    }
+
+    pub fn streams(&self) -> Result<&Arc<Streams>, EngineError> {
+        let streams = self.streams.get();
+        streams.ok_or_else(|| EngineError::Options("no streams are served".to_owned()))
+    }
+
+    /// Hands requests on these subjects to Python, but for those that the engine answers itself.
+    pub fn subscribe_api(&self, account: &str, subject: &[u8]) -> Result<u64, EngineError> {
+        let streams = self.streams()?;
+        self.services
+            .subscribe_with(account, subject, None, |service| {
+                Receiver::Sink(Api::new(streams, service))
+            })
     }
 
     pub fn server_id(&self) -> &str {
@@ -234,16 +266,28 @@ impl Engine {
         // Workers that were never started hold the listener; dropping them frees the port.
         self.workers.lock().clear();
         if threads.is_empty() {
-            return;
+            return self.close_streams();
         }
         self.shared.send_to_all(|| Letter::Shutdown);
         for thread in threads {
             // A worker that panicked has said so already.
             let _ = thread.join();
         }
+        self.close_streams();
         self.shared.events.push(Event::Stopped {
             failure: String::new(),
         });
+    }
+}
+
+impl Engine {
+    /// After the last publish.
+    fn close_streams(&self) {
+        if let Some(streams) = self.streams.get() {
+            for failure in streams.close() {
+                self.shared.events.log(Level::Error, failure);
+            }
+        }
     }
 }
 

@@ -14,6 +14,10 @@ pub enum EngineError {
         what: &'static str,
         cause: io::Error,
     },
+    /// The disk or the store refused; says why and what to do. Is returned by everything that changes a stream.
+    Store(String),
+    /// There is no such stream. Is returned by everything that names one.
+    UnknownStream { account: String, name: String },
     /// A load could not be run. Is returned by the load generator.
     Load(String),
 }
@@ -25,6 +29,8 @@ impl EngineError {
             Self::Options(_) => "options",
             Self::Listen { .. } => "listen",
             Self::System { .. } => "system",
+            Self::Store(_) => "store",
+            Self::UnknownStream { .. } => "unknown_stream",
             Self::Load(_) => "load",
         }
     }
@@ -36,7 +42,10 @@ impl fmt::Display for EngineError {
             Self::Options(reason) => write!(formatter, "engine options: {reason}"),
             Self::Listen { address, cause } => write!(formatter, "listen tcp {address}: {cause}"),
             Self::System { what, cause } => write!(formatter, "{what}: {cause}"),
-            Self::Load(reason) => write!(formatter, "{reason}"),
+            Self::Store(reason) | Self::Load(reason) => write!(formatter, "{reason}"),
+            Self::UnknownStream { account, name } => {
+                write!(formatter, "account {account:?} has no stream {name:?}")
+            }
         }
     }
 }

@@ -33,6 +33,7 @@ pub mod load;
 pub mod random;
 pub mod reports;
 pub mod routing;
+pub mod sender;
 pub mod services;
 pub mod statistics;
 pub mod storage;

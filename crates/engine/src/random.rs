@@ -11,7 +11,8 @@ impl Random {
     }
 
     #[inline]
-    fn next(&mut self) -> u64 {
+    /// Any number.
+    pub fn draw(&mut self) -> u64 {
         // Xorshift64*.
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
@@ -22,7 +23,7 @@ impl Random {
     /// A number from 0 to `bound` - 1; 0 if the bound is 0.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+        ((u128::from(self.draw()) * bound as u128) >> 64) as usize
     }
 }
 

@@ -185,7 +185,7 @@ impl Subscription {
     fn connection_id(&self) -> u64 {
         match &self.receiver {
             Receiver::Connection(connection) => connection.id,
-            Receiver::Service(_) => 0,
+            Receiver::Service(_) | Receiver::Sink(_) => 0,
         }
     }
 }

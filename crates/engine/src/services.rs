@@ -1,8 +1,7 @@
 //! The server's own part in the conversation: handlers in Python that subscribe, and messages that Python publishes.
 //!
-//! A handler is a subscription whose messages leave the data plane as `Request` events. A message from Python is routed like any other,
-//! on the calling thread, with a router of its own. Invariant: one message at a time goes through `Injector`, under its lock; no lock is
-//! held while a socket is written but this one, which no worker ever takes.
+//! A handler is a subscription whose messages leave the data plane as `Request` events. A message from Python goes through a `Sender`, on
+//! the calling thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -10,35 +9,23 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 
-use crate::connection::staging::{Followup, Staging};
 use crate::engine::Shared;
 use crate::error::EngineError;
-use crate::random::Random;
 use crate::routing::account::Account;
-use crate::routing::router::{Publisher, Router};
 use crate::routing::subject;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
-use crate::wire::Publish;
+use crate::sender::{Outgoing, Senders};
 
 pub struct Services {
     shared: Arc<Shared>,
     next_id: AtomicU64,
     handlers: Mutex<AHashMap<u64, Handler>>,
-    injector: Mutex<Injector>,
+    senders: Senders,
 }
 
 struct Handler {
     account: Arc<Account>,
     subscription: Arc<Subscription>,
-}
-
-/// What a message from Python is routed with.
-struct Injector {
-    router: Router,
-    staging: Staging,
-    followups: Vec<Followup>,
-    /// The message as if it had been read from a socket: body, CR LF.
-    buffer: Vec<u8>,
 }
 
 /// A message from Python.
@@ -52,14 +39,8 @@ pub struct Message<'a> {
 
 impl Services {
     pub fn new(shared: Arc<Shared>) -> Self {
-        let random = Random::seeded(shared.clock.now_micros() ^ 0x5851_f42d_4c95_7f2d);
         Self {
-            injector: Mutex::new(Injector {
-                router: Router::new(Arc::clone(&shared), random),
-                staging: Staging::new(usize::MAX),
-                followups: Vec::new(),
-                buffer: Vec::new(),
-            }),
+            senders: Senders::new(Arc::clone(&shared)),
             shared,
             next_id: AtomicU64::new(1),
             handlers: Mutex::default(),
@@ -73,6 +54,17 @@ impl Services {
         subject: &[u8],
         queue: Option<&[u8]>,
     ) -> Result<u64, EngineError> {
+        self.subscribe_with(account, subject, queue, Receiver::Service)
+    }
+
+    /// The same for a handler that has somebody before it, made by `receiver` from its number.
+    pub fn subscribe_with(
+        &self,
+        account: &str,
+        subject: &[u8],
+        queue: Option<&[u8]>,
+        receiver: impl FnOnce(u64) -> Receiver,
+    ) -> Result<u64, EngineError> {
         if !subject::is_valid_subscription(subject) {
             return Err(EngineError::Options(format!(
                 "{} is no subject to subscribe to: tokens must not be empty and '>' stands last",
@@ -82,7 +74,7 @@ impl Services {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let account = self.shared.account(account);
         let subscription = Arc::new(Subscription::new(
-            Receiver::Service(id),
+            receiver(id),
             subject,
             queue,
             b"",
@@ -129,50 +121,13 @@ impl Services {
             ));
         }
         let account = self.shared.account(message.account);
-        Ok(self
-            .injector
-            .lock()
-            .publish(&self.shared, &account, message))
-    }
-}
-
-impl Injector {
-    fn publish(&mut self, shared: &Shared, account: &Arc<Account>, message: &Message<'_>) -> u32 {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        buffer.extend_from_slice(message.header);
-        buffer.extend_from_slice(message.payload);
-        let total_len = buffer.len();
-        buffer.extend_from_slice(b"\r\n");
-        let header_size_text = message.header.len().to_string();
-        let total_size_text = total_len.to_string();
-        let publish = Publish {
+        let outgoing = Outgoing {
             subject: message.subject,
             reply: message.reply,
-            header_size_text: header_size_text.as_bytes(),
-            total_size_text: total_size_text.as_bytes(),
-            header_len: message.header.len(),
-            body: &buffer[..total_len],
+            header: message.header,
+            payload: message.payload,
         };
-        let now_ms = shared.clock.now_ms();
-        let publisher = Publisher {
-            connection_id: 0,
-            slot: None,
-            account,
-            echo: true,
-            no_responders: false,
-            now_ms,
-        };
-        let deliveries = self
-            .router
-            .publish(&publisher, &publish, &buffer, &mut self.staging);
-        shared.events.push_requests(self.staging.take_requests());
-        self.staging.flush(&buffer, now_ms, &mut self.followups);
-        for followup in self.followups.drain(..) {
-            shared.settle(&followup.connection, followup.flushed);
-        }
-        self.buffer = buffer;
-        deliveries
+        Ok(self.senders.with(|sender| sender.send(&account, &outgoing)))
     }
 }
 

@@ -34,8 +34,9 @@ fn payload(sequence: u64) -> Vec<u8> {
 fn write_until_killed(folder: &Path) {
     let threads = StorageThreads::default();
     let said = Mutex::new(0);
-    let keeper = Keeper::new(Arc::new(open(folder)), &threads, None, move |outcome| {
-        let last = outcome.expect("it commits").last_sequence;
+    let keeper = Keeper::new(Arc::new(open(folder)), &threads, None, move |progress| {
+        assert!(progress.refused.is_empty(), "it commits");
+        let last = progress.committed.last_sequence;
         let mut said = said.lock().expect("nobody panicked");
         if last != *said {
             *said = last;

@@ -12,6 +12,7 @@ use super::Connection;
 use crate::config::STALL_SOFT_PART;
 use crate::events::Request;
 use crate::routing::router::Publisher;
+use crate::routing::sink::Sink;
 use crate::wire::{encoder, Publish};
 
 /// Bodies from this size on are sent from the read buffer. Below, a copy costs less than a slice more in the vectored write.
@@ -26,6 +27,9 @@ const KEPT_BYTES_MAX: usize = 512 * 1024;
 /// Staged bytes from which on they are handed over at once; less may wait until the worker has read its other ready connections.
 const HAND_OVER_BYTES: usize = 32 * 1024;
 
+/// Parts of the server that wait to be settled, at most about: each more makes it longer to find whether one is noted already.
+const SINKS_NOTED_MAX: usize = 16;
+
 const NOT_STAGED: u32 = u32::MAX;
 
 pub struct Staging {
@@ -39,6 +43,8 @@ pub struct Staging {
     references: bool,
     /// Messages for handlers in Python.
     requests: Vec<Request>,
+    /// Parts of the server that took something.
+    sinks: Vec<Arc<dyn Sink>>,
 }
 
 #[derive(Default)]
@@ -116,6 +122,7 @@ impl Staging {
             used: 0,
             references: false,
             requests: Vec::new(),
+            sinks: Vec::new(),
         }
     }
 
@@ -181,14 +188,34 @@ impl Staging {
         std::mem::take(&mut self.requests)
     }
 
+    /// Notes that a part of the server took something, and wants to know when that is all.
+    #[inline]
+    pub fn note_sink(&mut self, sink: &Arc<dyn Sink>) {
+        let noted = self
+            .sinks
+            .iter()
+            .rev()
+            .any(|noted| Arc::ptr_eq(noted, sink));
+        if !noted {
+            self.sinks.push(Arc::clone(sink));
+        }
+    }
+
+    pub fn settle_sinks(&mut self) {
+        for sink in self.sinks.drain(..) {
+            sink.settle();
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.used == 0 && self.requests.is_empty()
+        self.used == 0 && self.requests.is_empty() && self.sinks.is_empty()
     }
 
     /// Whether what is staged must be handed over before the next read: it points into the read buffer, or it is much already.
     pub fn is_due(&self) -> bool {
         self.references
             || self.used > DIRECT_WRITES_MAX
+            || self.sinks.len() >= SINKS_NOTED_MAX
             || self.entries[..self.used]
                 .iter()
                 .any(|entry| entry.bytes.len() >= HAND_OVER_BYTES)

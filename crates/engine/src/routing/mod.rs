@@ -5,6 +5,7 @@ pub mod cache;
 pub mod permissions;
 pub mod responses;
 pub mod router;
+pub mod sink;
 pub mod subject;
 pub mod subscription;
 pub mod tree;

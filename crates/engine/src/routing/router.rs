@@ -133,6 +133,13 @@ fn deliver(
             staging.request(*service, publisher, publish);
             return true;
         }
+        Receiver::Sink(sink) => {
+            let taken = !subscription.has_ended() && sink.take(publisher, publish, staging);
+            if taken {
+                staging.note_sink(sink);
+            }
+            return taken;
+        }
     };
     if !publisher.echo && receiver.id == publisher.connection_id {
         return false;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::responses::Responses;
+use super::sink::Sink;
 use super::subject;
 use crate::connection::Connection;
 
@@ -15,6 +16,8 @@ pub enum Receiver {
     Connection(Arc<Connection>),
     /// A handler in Python, by the number it got when it was registered.
     Service(u64),
+    /// A part of the server.
+    Sink(Arc<dyn Sink>),
 }
 
 /// What permissions add to a subscription.
@@ -72,6 +75,7 @@ impl Subscription {
         let receiver = match &self.receiver {
             Receiver::Connection(connection) => Receiver::Connection(Arc::clone(connection)),
             Receiver::Service(service) => Receiver::Service(*service),
+            Receiver::Sink(sink) => Receiver::Sink(Arc::clone(sink)),
         };
         let renewed = Self::new(
             receiver,

@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::bits::Bits;
-use super::message::Limits;
+use super::message::{Limits, EXPIRES_NEVER_NS};
 use super::postings::Postings;
-use super::record::HEAD_BYTES;
 use super::removal::{self, Removal};
 use super::segment_file::SegmentFile;
 use super::segment_index::{Place, Placed, SegmentIndex};
@@ -17,12 +16,6 @@ use super::subject_index::{SubjectId, SubjectIndex};
 
 /// What a message counts for beyond its own bytes in the size of a stream: nats-server counts 30, and the head of a record has 28.
 const COUNTED_BEYOND_RECORD: u64 = 2;
-
-/// What a message counts for in the size of the stream.
-pub fn counted(subject_len: usize, headers_len: usize, payload_len: usize) -> u64 {
-    let headers = if headers_len == 0 { 0 } else { headers_len + 4 };
-    (HEAD_BYTES + subject_len + headers + payload_len) as u64 + COUNTED_BEYOND_RECORD
-}
 
 /// One segment: its file, and what is in it.
 pub struct Segment {
@@ -166,6 +159,18 @@ impl MessageIndex {
             self.expiries.insert((expires_ns, placed.sequence));
         }
         id
+    }
+
+    /// Whether not even its age removes a message.
+    pub fn stays_for_ever(&self, sequence: u64) -> bool {
+        !self.expiries.is_empty() && self.expiries.contains(&(EXPIRES_NEVER_NS, sequence))
+    }
+
+    pub fn is_last_of_subject(&self, sequence: u64) -> bool {
+        self.locate(sequence).is_some_and(|(at, rank)| {
+            let id = self.segments[at].index.subject_ids[rank];
+            self.subjects.summary(id).last == sequence
+        })
     }
 
     /// Takes a message out; false if there is none.

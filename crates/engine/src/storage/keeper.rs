@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::message::{Committed, StoreResult};
+use super::message::{Progress, StoreResult};
 use super::store::Store;
 use super::work_pool::{Job, WorkPool};
 
@@ -26,6 +26,14 @@ const PATIENCE_MAX: Duration = Duration::from_micros(300);
 pub struct StorageThreads {
     commits: WorkPool,
     upkeep: WorkPool,
+    reads: WorkPool,
+}
+
+impl StorageThreads {
+    /// A job that reads, whenever it is asked for.
+    pub fn reading(&self, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
+        self.reads.job(work)
+    }
 }
 
 pub struct Keeper {
@@ -47,13 +55,13 @@ struct Rhythm {
 }
 
 impl Keeper {
-    /// Serves a store. `told` hears the outcome of every commit, on one thread at a time; after an error nothing that was staged is left.
+    /// Serves a store. `told` hears what became of everything staged, on one thread at a time, whoever committed it.
     /// With a `sync_interval`, for a store whose commits do not wait for the disk, `tick` must be called now and then.
     pub fn new(
         store: Arc<Store>,
         threads: &StorageThreads,
         sync_interval: Option<Duration>,
-        told: impl Fn(StoreResult<Committed>) + Send + Sync + 'static,
+        told: impl Fn(Progress) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new_cyclic(|keeper: &Weak<Self>| {
             let commit = {
@@ -65,20 +73,23 @@ impl Keeper {
                     }
                     let begun = Instant::now();
                     let staged = store.staged_messages();
-                    let outcome = store.commit();
+                    // Failures are part of the progress.
+                    let _ = store.commit();
                     // Those who are answered now, and those who came meanwhile.
                     let in_flight = staged + store.staged_messages();
                     if let Some(keeper) = &keeper {
                         keeper.committed(in_flight, begun.elapsed());
                     }
-                    told(outcome);
+                    told(store.take_progress());
                 })
             };
             let upkeep = {
-                let store = Arc::clone(&store);
+                let (store, commit) = (Arc::clone(&store), Arc::clone(&commit));
                 threads.upkeep.job(move || {
                     // Whatever fails here is in the store's own status, and commits tell it.
                     while store.upkeep().is_ok_and(|more| more) {}
+                    // It may have committed what others staged.
+                    commit.ask();
                 })
             };
             let now = Instant::now();
@@ -199,8 +210,8 @@ mod tests {
         let disk = Arc::new(MemoryFileSystem::default());
         let store = Arc::new(Store::open(disk, Path::new("/s"), options).unwrap());
         let (tell, told) = mpsc::channel();
-        let keeper = Keeper::new(store, &threads, None, move |outcome| {
-            tell.send(outcome.unwrap().last_sequence).unwrap();
+        let keeper = Keeper::new(store, &threads, None, move |progress| {
+            tell.send(progress.committed.last_sequence).unwrap();
         });
 
         for number in 0..20_000 {

@@ -8,7 +8,8 @@ use super::compression;
 use super::encryption::StreamKey;
 use super::file_system::{Access, FileSystem};
 use super::footer::{self, Footer, FooterSubject};
-use super::index::{counted, counted_bytes};
+use super::index::counted_bytes;
+use super::message::Counting;
 use super::record::{self, Kind, Record};
 use super::removal::{self, Removal};
 use super::scan::{scan, Scan, Tail};
@@ -189,5 +190,6 @@ fn counted_record(record: &Record<'_>) -> u64 {
         Kind::Compressed => compression::lengths(record.payload).unwrap_or((0, 0)),
         _ => (record.headers.len(), record.payload.len()),
     };
-    counted(record.subject.len(), headers_len, payload_len)
+    // What is loaded is in files.
+    Counting::File.bytes(record.subject.len(), headers_len, payload_len)
 }

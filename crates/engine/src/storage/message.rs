@@ -59,6 +59,55 @@ pub struct Committed {
     pub last_sequence: u64,
 }
 
+/// Staged messages that will not be stored: those behind `after`, up to `through`.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    pub after: Ticket,
+    pub through: Ticket,
+    pub error: StoreError,
+}
+
+/// What became of everything staged, up to now.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub committed: Committed,
+    /// In their order; what is not in here and not behind `committed` is durable.
+    pub refused: Vec<Refused>,
+}
+
+/// How the size of a stream is counted: as nats-server does for each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Counting {
+    #[default]
+    File,
+    Memory,
+}
+
+impl Counting {
+    /// What a message counts for in the size of the stream.
+    pub fn bytes(self, subject_len: usize, headers_len: usize, payload_len: usize) -> u64 {
+        let own = (subject_len + headers_len + payload_len) as u64;
+        match self {
+            Self::File if headers_len > 0 => own + FILE_BYTES_BEYOND + FILE_HEADERS_BYTES_BEYOND,
+            Self::File => own + FILE_BYTES_BEYOND,
+            Self::Memory => own + MEMORY_BYTES_BEYOND,
+        }
+    }
+}
+
+const FILE_BYTES_BEYOND: u64 = 30;
+const FILE_HEADERS_BYTES_BEYOND: u64 = 4;
+const MEMORY_BYTES_BEYOND: u64 = 16;
+
+/// How many messages there are, and how large they are together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub messages: u64,
+    pub bytes: u64,
+    pub first_sequence: u64,
+    pub last_sequence: u64,
+}
+
 /// What a stream keeps at most; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
@@ -67,6 +116,17 @@ pub struct Limits {
     pub age_ns_max: Option<i64>,
     pub per_subject_max: Option<u64>,
 }
+
+/// What the clock took away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expired {
+    pub removed: u64,
+    /// Their time is over, but they are the last of their subjects and were to be spared.
+    pub spared: Vec<u64>,
+}
+
+/// Expires when time itself ends: not even the age limit of a stream removes it.
+pub const EXPIRES_NEVER_NS: i64 = i64::MAX;
 
 /// Which messages to remove.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

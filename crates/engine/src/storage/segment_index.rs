@@ -3,6 +3,7 @@
 //! Six bytes a message or eight: its place in the file and the number of its subject. Messages are found by rank: their distance from the
 //! first sequence, or, where most are gone, their position in a sorted list of sequences. Invariant: the three lists have one item per rank.
 
+use super::message::Counting;
 use super::record::ALIGNMENT;
 use super::removal::Removal;
 use super::subject_index::SubjectId;
@@ -118,6 +119,13 @@ impl SegmentIndex {
 
     pub fn place(&self, rank: usize) -> Place {
         Place(self.places[rank])
+    }
+
+    /// Where a message's length does not tell what it counts for, that is kept for each.
+    pub fn count_by(&mut self, counting: Counting) {
+        if counting == Counting::Memory {
+            self.sizes = Some(Vec::new());
+        }
     }
 
     /// Enters a message behind all others. Sequences between the last one and this one are lost or were never given.

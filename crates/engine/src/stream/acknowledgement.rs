@@ -65,7 +65,7 @@ impl Refusal {
 }
 
 /// A JSON string.
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub fn put_text(out: &mut Vec<u8>, text: &str) {
     let plain =
         |byte: u8| byte >= 0x20 && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0x7f);
     if text.bytes().all(plain) {

@@ -44,6 +44,10 @@ impl Duplicates {
         self.expire(now_ns);
     }
 
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub fn len(&self) -> usize {
         self.entries.len()
     }

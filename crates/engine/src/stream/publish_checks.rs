@@ -7,7 +7,6 @@ use super::acknowledgement::Refusal;
 use super::publish_headers::PublishHeaders;
 use super::settings::{Discard, Settings};
 use super::time_to_live::TimeToLive;
-use crate::storage::index::counted;
 
 /// A record larger than this is refused, as on nats-server.
 pub const RECORD_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -64,7 +63,7 @@ pub fn check(
     publication: &Publication<'_>,
     headers: &PublishHeaders<'_>,
 ) -> Result<Outcome, Refusal> {
-    let size = counted(
+    let size = settings.counting.bytes(
         publication.subject.len(),
         publication.headers.len(),
         publication.payload.len(),

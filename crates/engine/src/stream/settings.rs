@@ -1,6 +1,6 @@
 //! What a stream's configuration means for each message, decided once when the configuration is set.
 
-use crate::storage::message::Limits;
+use crate::storage::message::{Counting, Limits};
 
 /// What happens when the limits of a stream are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,11 +12,43 @@ pub enum Discard {
     New,
 }
 
+/// Where messages are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Storage {
+    #[default]
+    File,
+    Memory,
+}
+
+/// What keeps a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Retention {
+    /// The limits alone.
+    #[default]
+    Limits,
+    /// Consumers that have not acknowledged it.
+    Interest,
+    /// The one consumer that has not acknowledged it.
+    WorkQueue,
+}
+
+/// Messages that were stored are published once more, under another subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Republish {
+    pub source: String,
+    pub destination: String,
+    pub headers_only: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     pub name: String,
     pub domain: Option<String>,
+    pub subjects: Vec<String>,
+    pub storage: Storage,
+    pub retention: Retention,
     pub limits: Limits,
+    pub counting: Counting,
     /// Headers and payload together.
     pub message_bytes_max: Option<u64>,
     pub discard: Discard,
@@ -24,10 +56,30 @@ pub struct Settings {
     pub discard_new_per_subject: bool,
     /// How long message ids are remembered; not at all if zero.
     pub duplicate_window_ns: i64,
+    /// The sequence of the first message that is ever stored.
+    pub first_sequence: u64,
+    pub compressed: bool,
+    pub chained: bool,
+    /// Acknowledged before it is on disk.
+    pub asynchronous: bool,
     pub sealed: bool,
+    pub deny_delete: bool,
     pub deny_purge: bool,
     pub allow_rollup: bool,
+    pub allow_direct: bool,
+    /// Answers direct gets of the stream it mirrors.
+    pub mirror_direct: Option<String>,
+    pub is_mirror: bool,
     pub allow_time_to_live: bool,
+    /// How long a marker stays that says a subject's last message has expired; none is made if zero.
+    pub delete_marker_ttl_ns: i64,
+    pub allow_counter: bool,
+    pub allow_atomic_batch: bool,
+    pub allow_fast_batch: bool,
+    pub allow_schedules: bool,
     /// Nothing is answered, not even refusals.
     pub no_acknowledgement: bool,
+    /// Source and destination.
+    pub subject_transform: Option<(String, String)>,
+    pub republish: Option<Republish>,
 }

@@ -48,6 +48,39 @@ impl TimeToLive {
     }
 }
 
+/// A duration as nats-server writes it: `1h30m0s`, `1.5s`, `250ms`.
+pub fn duration_text(duration_ns: i64) -> String {
+    let sign = if duration_ns < 0 { "-" } else { "" };
+    let all_ns = duration_ns.unsigned_abs();
+    if all_ns == 0 {
+        return "0s".to_owned();
+    }
+    let with_fraction = |unit_ns: u64, value_ns: u64| {
+        let (whole, rest) = (value_ns / unit_ns, value_ns % unit_ns);
+        if rest == 0 {
+            return whole.to_string();
+        }
+        let digits = unit_ns.ilog10() as usize;
+        let fraction = format!("{rest:0digits$}");
+        format!("{whole}.{}", fraction.trim_end_matches('0'))
+    };
+    let text = match all_ns {
+        ..1_000 => format!("{all_ns}ns"),
+        ..1_000_000 => format!("{}µs", with_fraction(1_000, all_ns)),
+        ..1_000_000_000 => format!("{}ms", with_fraction(1_000_000, all_ns)),
+        _ => {
+            let minutes = all_ns / 60_000_000_000;
+            let seconds = with_fraction(1_000_000_000, all_ns % 60_000_000_000);
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{seconds}s"),
+                (0, minutes) => format!("{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    };
+    format!("{sign}{text}")
+}
+
 /// A duration such as `1h30m` or `1.5s`: numbers, each with its unit, after an optional sign.
 pub fn duration_ns(text: &str) -> Option<i128> {
     let (negative, mut rest) = match text.as_bytes().first()? {
@@ -113,6 +146,23 @@ fn scaled(number: &str, unit_ns: i128) -> Option<i128> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn durations_are_written_as_nats_server_writes_them() {
+        for (duration_ns, text) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500, "1.5µs"),
+            (250_000_000, "250ms"),
+            (2_000_000_000, "2s"),
+            (90_000_000_000, "1m30s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-5_400_500_000_000, "-1h30m0.5s"),
+        ] {
+            assert_eq!(duration_text(duration_ns), text);
+            assert_eq!(super::duration_ns(text), Some(i128::from(duration_ns)));
+        }
+    }
 
     #[test]
     fn seconds_durations_and_never_are_understood() {

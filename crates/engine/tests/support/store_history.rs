@@ -199,7 +199,7 @@ impl History {
                 self.promise.kept = kept;
                 let count = gone.len() as u64;
                 self.promise.trimmed.extend(gone);
-                assert_eq!(self.store().expire(now_ns)?, count);
+                assert_eq!(self.store().expire(now_ns, false)?.removed, count);
                 Ok(())
             }
             Step::Upkeep => {

@@ -22,6 +22,7 @@ impl Worker {
         self.core
             .staging
             .flush(buffer, now_ms, &mut self.core.followups);
+        self.core.staging.settle_sinks();
         self.follow_up();
     }
 

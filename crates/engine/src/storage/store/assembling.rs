@@ -8,6 +8,7 @@ use super::writing::BLOCK_BYTES;
 use crate::storage::finding::Finding;
 use crate::storage::index::{MessageIndex, Segment};
 use crate::storage::loading::Loaded;
+use crate::storage::message::Counting;
 use crate::storage::record::Record;
 use crate::storage::removal::{self, Removal};
 use crate::storage::round::Round;
@@ -42,12 +43,13 @@ pub struct Assembly {
 
 impl Assembly {
     /// A new segment follows.
-    pub fn begin(&mut self, file: Arc<SegmentFile>) {
+    pub fn begin(&mut self, file: Arc<SegmentFile>, counting: Counting) {
         if let Some(previous) = self.index.segments.last_mut() {
             previous.closed = true;
         }
         let base_sequence = file.header.base_sequence;
-        let open = SegmentIndex::new(base_sequence, RECORDS_START, self.index.last_time_ns);
+        let mut open = SegmentIndex::new(base_sequence, RECORDS_START, self.index.last_time_ns);
+        open.count_by(counting);
         self.index.segments.push(Segment::new(file, open, false));
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::verifying::links;
 use crate::storage::bits::Bits;
 use crate::storage::compression::{self, Packer, SAMPLES_MAX, SAMPLE_BYTES_MAX};
-use crate::storage::index::counted;
+use crate::storage::message::Counting;
 use crate::storage::record::{Kind, Record};
 use crate::storage::removal::{self, Removal};
 use crate::storage::segment_file::{Buffers, Found, Remains, SegmentFile};
@@ -59,6 +59,7 @@ pub struct Copy<'a> {
     file: &'a SegmentFile,
     pub index: SegmentIndex,
     packer: Option<Packer>,
+    counting: Counting,
     buffer: Vec<u8>,
     written: u64,
     /// Messages that could not be read.
@@ -66,16 +67,17 @@ pub struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    pub fn new(file: &'a SegmentFile) -> Self {
+    pub fn new(file: &'a SegmentFile, counting: Counting) -> Self {
         let header = &file.header;
         Self {
             file,
             index: SegmentIndex {
                 sequences: Some(Vec::new()),
-                sizes: header.compressed.then(Vec::new),
+                sizes: (header.compressed || counting == Counting::Memory).then(Vec::new),
                 ..SegmentIndex::new(header.base_sequence, RECORDS_START, 0)
             },
             packer: None,
+            counting,
             buffer: Vec::new(),
             written: RECORDS_START,
             lost: Vec::new(),
@@ -175,7 +177,7 @@ impl<'a> Copy<'a> {
                 return;
             }
         };
-        let counted_bytes = counted(
+        let counted_bytes = self.counting.bytes(
             record.subject.len(),
             record.headers.len(),
             record.payload.len(),

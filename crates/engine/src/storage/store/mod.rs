@@ -34,7 +34,8 @@ use super::file_system::FileSystem;
 use super::finding::Finding;
 use super::index::MessageIndex;
 use super::message::{
-    Appended, Committed, Limits, NewMessage, StoreError, StoreResult, StoreState,
+    Appended, Committed, Counting, Counts, Limits, NewMessage, Progress, StoreError, StoreResult,
+    StoreState,
 };
 use super::removal::Removal;
 use staging::Staging;
@@ -62,6 +63,7 @@ pub struct StoreOptions {
     pub key: Option<MasterKey>,
     /// Whether the space of coming messages is filled with zeros ahead: overwriting is faster than growing on a disk, and useless in memory.
     pub fill_ahead: bool,
+    pub counting: Counting,
 }
 
 impl Default for StoreOptions {
@@ -75,6 +77,7 @@ impl Default for StoreOptions {
             compressed: false,
             key: None,
             fill_ahead: true,
+            counting: Counting::default(),
         }
     }
 }
@@ -109,6 +112,7 @@ pub struct Store {
     /// Commits that have still to overwrite what they removed.
     erasing: AtomicUsize,
     findings: Mutex<Vec<Finding>>,
+    progress: Mutex<Progress>,
 }
 
 impl Store {
@@ -156,7 +160,9 @@ impl Store {
         };
         if let Some(cause) = read_only {
             // Staged before the write that failed was known to have failed.
-            return Err(StoreError::ReadOnly(cause));
+            let error = StoreError::ReadOnly(cause);
+            self.note_refused(writer.committed.ticket, batch.last_ticket, &error);
+            return Err(error);
         }
         let before = writer.active.clone();
         if let Err(error) = writer.write(self, &batch) {
@@ -166,6 +172,7 @@ impl Store {
             ticket: batch.last_ticket,
             last_sequence: batch.last_sequence,
         };
+        self.progress.lock().committed = writer.committed;
         writer.link = batch.last_link;
         let erasures: Vec<Removal> = batch
             .removals
@@ -194,6 +201,31 @@ impl Store {
     /// Messages that wait for the next commit.
     pub fn staged_messages(&self) -> usize {
         self.staging.lock().staged_messages()
+    }
+
+    /// What became of everything staged since the last time somebody asked.
+    pub fn take_progress(&self) -> Progress {
+        let mut progress = self.progress.lock();
+        Progress {
+            committed: progress.committed,
+            refused: std::mem::take(&mut progress.refused),
+        }
+    }
+
+    /// The sequence that was given last, committed or not.
+    pub fn last_given_sequence(&self) -> u64 {
+        self.staging.lock().next_sequence - 1
+    }
+
+    /// What is committed, in numbers.
+    pub fn counts(&self) -> Counts {
+        let index = self.index.read();
+        Counts {
+            messages: index.messages,
+            bytes: index.bytes,
+            first_sequence: index.first_sequence,
+            last_sequence: index.last_sequence,
+        }
     }
 
     /// Makes durable what was committed without waiting for the disk.

@@ -24,7 +24,7 @@ use crate::storage::encryption::{self, KeyFound, StreamKey};
 use crate::storage::file_system::{Access, FileSystem};
 use crate::storage::finding::Finding;
 use crate::storage::loading::Loaded;
-use crate::storage::message::{Committed, StoreError, StoreResult, Ticket};
+use crate::storage::message::{Committed, Progress, StoreError, StoreResult, Ticket};
 use crate::storage::record::HEAD_BYTES;
 use crate::storage::round::Round;
 use crate::storage::scan::Tail;
@@ -104,6 +104,10 @@ impl Store {
             upkeep: Mutex::new(()),
             erasing: AtomicUsize::new(0),
             findings: Mutex::new(findings),
+            progress: Mutex::new(Progress {
+                committed,
+                refused: Vec::new(),
+            }),
         };
         store.enforce_limits(limits);
         Ok(store)
@@ -286,7 +290,7 @@ impl Opening<'_> {
                 let (path, file) = create(self.file_system, self.folder, &header)?;
                 let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
                 let file = Arc::new(file);
-                assembly.begin(Arc::clone(&file));
+                assembly.begin(Arc::clone(&file), options.counting);
                 Active {
                     file,
                     end: RECORDS_START,

@@ -181,6 +181,40 @@ impl Store {
         index.count_matches(&index.matching(filter), sequence)
     }
 
+    /// How many messages a subject has, and the last sequence of the store as of that.
+    pub fn subject_count(&self, subject: &[u8]) -> (u64, u64) {
+        let index = self.index.read();
+        let count = index.count_matches(&index.matching(subject), 0);
+        (count, index.last_sequence)
+    }
+
+    /// Sequences between the first and the last message that have none, at most so many, in order.
+    pub fn gaps(&self, most: usize) -> Vec<u64> {
+        let index = self.index.read();
+        let mut gaps = Vec::new();
+        let mut expected = index.first_sequence;
+        for segment in &index.segments {
+            let mut rank = 0;
+            while let Some(live) = segment.next_live(rank) {
+                let sequence = segment.index.sequence(live);
+                for gap in expected..sequence {
+                    if gaps.len() == most {
+                        return gaps;
+                    }
+                    gaps.push(gap);
+                }
+                expected = sequence + 1;
+                rank = live + 1;
+            }
+        }
+        // Behind the last message there may be some that are gone.
+        if index.messages > 0 {
+            let behind = expected..=index.last_sequence;
+            gaps.extend(behind.take(most - gaps.len()));
+        }
+        gaps
+    }
+
     /// The last message that matches.
     pub fn last_match(&self, filter: &[u8]) -> Option<u64> {
         let index = self.index.read();
@@ -195,6 +229,24 @@ impl Store {
             sequences.push(index.subjects.summary(id).last);
         });
         sequences.sort_unstable();
+        sequences
+    }
+
+    /// The last message up to a sequence of every subject that matches, at most so many, in no order.
+    pub fn last_of_each_up_to(&self, filter: &[u8], up_to: u64, most: usize) -> Vec<u64> {
+        let index = self.index.read();
+        let mut sequences = Vec::new();
+        index.subjects.for_each_match(filter, |id| {
+            if sequences.len() == most {
+                return;
+            }
+            let last = index.subjects.summary(id).last;
+            if last <= up_to {
+                sequences.push(last);
+            } else {
+                sequences.extend(index.previous_of(id, up_to.saturating_add(1)));
+            }
+        });
         sequences
     }
 

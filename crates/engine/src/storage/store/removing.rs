@@ -10,11 +10,71 @@ use std::sync::Arc;
 use super::Store;
 use crate::storage::index::MessageIndex;
 use crate::storage::lookup::Matching;
-use crate::storage::message::{Limits, Purge, StoreResult};
+use crate::storage::message::{Expired, Limits, Purge, StoreResult, EXPIRES_NEVER_NS};
 use crate::storage::removal::{self, Removal};
 use crate::storage::segment_file::SegmentFile;
 
 impl Store {
+    /// Stages the removal of all messages of a subject below a sequence, those that are staged themselves included.
+    pub fn roll_up(&self, subject: &[u8], staged: &[u64], below_sequence: u64) -> StoreResult<()> {
+        self.check_removable()?;
+        let mut removals = Vec::new();
+        {
+            let index = self.index.read();
+            let matching = index.matching(subject);
+            let mut next = index.next_match(&matching, 0);
+            while let Some(sequence) = next.filter(|sequence| *sequence < below_sequence) {
+                removal::push(&mut removals, single(sequence));
+                next = index.next_match(&matching, sequence + 1);
+            }
+        }
+        for sequence in staged {
+            removal::push(&mut removals, single(*sequence));
+        }
+        let mut staging = self.staging.lock();
+        for removal in removals {
+            staging.remove(removal);
+        }
+        Ok(())
+    }
+
+    /// Stages the removal of a message that is staged itself.
+    pub fn remove_staged(&self, sequence: u64) -> StoreResult<()> {
+        self.check_removable()?;
+        self.staging.lock().remove(single(sequence));
+        Ok(())
+    }
+
+    /// Stages that the next message gets this sequence, and that everything below is removed. Nothing happens if it is not ahead.
+    pub fn advance(&self, next_sequence: u64) -> StoreResult<()> {
+        self.check_removable()?;
+        let first = self.index.read().first_sequence;
+        let mut staging = self.staging.lock();
+        if next_sequence > staging.next_sequence {
+            staging.advance(next_sequence);
+            staging.remove(Removal {
+                first,
+                last: next_sequence - 1,
+                erase: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Stages the removal of everything below a sequence, what is staged itself included.
+    pub fn roll_up_all(&self, below_sequence: u64) -> StoreResult<()> {
+        self.check_removable()?;
+        let first = self.index.read().first_sequence;
+        if first < below_sequence {
+            self.staging.lock().remove(Removal {
+                first,
+                last: below_sequence - 1,
+                erase: false,
+            });
+        }
+        Ok(())
+    }
+
     /// Stages the removal of one message; false if there is none. With `erase` its bytes are overwritten when the removal is durable.
     pub fn remove(&self, sequence: u64, erase: bool) -> StoreResult<bool> {
         self.check_removable()?;
@@ -48,52 +108,66 @@ impl Store {
         Ok(count)
     }
 
-    /// Removes what is older than the stream keeps, or has expired; returns how many.
-    pub fn expire(&self, now_ns: i64) -> StoreResult<u64> {
+    /// Removes what is older than the stream keeps, or has expired. Where `spare_last`, the last message of a subject is only reported.
+    pub fn expire(&self, now_ns: i64, spare_last: bool) -> StoreResult<Expired> {
         self.check_removable()?;
         let age_ns_max = self.limits.lock().age_ns_max;
         let first_young = match age_ns_max.and_then(|age| now_ns.checked_sub(age)) {
-            // One that is exactly as old as allowed goes too, as on nats-server.
             Some(oldest_ns) => self.sequence_at(oldest_ns.saturating_add(1))?,
             None => 0,
         };
-        // Between taking effect and being staged nothing may be committed, or it would not be part of it.
         let _writer = self.writer.lock();
-        let mut removed = Vec::new();
+        let mut due = Vec::new();
+        let mut spared = Vec::new();
+        let mut removals = Vec::new();
         {
             let mut index = self.index.write();
-            while let Some(&(expires_ns, sequence)) = index.expiries.first() {
-                if expires_ns > now_ns {
-                    break;
+            let expired = index.expiries.range(..=(now_ns, u64::MAX));
+            let expired: Vec<(i64, u64)> = expired.copied().collect();
+            for entry in expired {
+                if index.locate(entry.1).is_some() {
+                    due.push(entry.1);
+                } else {
+                    index.expiries.remove(&entry);
                 }
-                if !index.remove(sequence) {
-                    index.expiries.remove(&(expires_ns, sequence));
-                }
-                removed.push(sequence);
             }
-            while index.messages > 0 && index.first_sequence < first_young {
-                let first = index.first_sequence;
-                index.remove(first);
-                removed.push(first);
+            let mut next = index.next_live(index.first_sequence);
+            while let Some(sequence) = next.filter(|sequence| *sequence < first_young) {
+                if !index.stays_for_ever(sequence) {
+                    due.push(sequence);
+                }
+                next = index.next_live(sequence + 1);
+            }
+            due.sort_unstable();
+            due.dedup();
+            for sequence in &due {
+                if spare_last && index.is_last_of_subject(*sequence) {
+                    spared.push(*sequence);
+                } else if index.remove(*sequence) {
+                    removal::push(&mut removals, single(*sequence));
+                }
             }
         }
-        removed.sort_unstable();
-        let mut removals = Vec::new();
-        for sequence in &removed {
-            removal::push(&mut removals, single(*sequence));
-        }
+        let removed = (due.len() - spared.len()) as u64;
         self.staging.lock().remove_lazily(removals);
-        Ok(removed.len() as u64)
+        Ok(Expired { removed, spared })
     }
 
     /// When `expire` has something to do next.
     pub fn next_expiry_ns(&self) -> StoreResult<Option<i64>> {
+        let age_ns_max = self.limits.lock().age_ns_max;
         let (own, first) = {
             let index = self.index.read();
             let own = index.expiries.first().map(|(expires_ns, _)| *expires_ns);
-            (own, (index.messages > 0).then_some(index.first_sequence))
+            let mut first = None;
+            if age_ns_max.is_some() {
+                first = index.next_live(index.first_sequence);
+                while let Some(sequence) = first.filter(|first| index.stays_for_ever(*first)) {
+                    first = index.next_live(sequence + 1);
+                }
+            }
+            (own.filter(|own| *own < EXPIRES_NEVER_NS), first)
         };
-        let age_ns_max = self.limits.lock().age_ns_max;
         let aged = match (age_ns_max, first) {
             (Some(age), Some(first)) => self.time_of(first)?.map(|time| time.saturating_add(age)),
             _ => None,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::StoreOptions;
 use crate::storage::chain::{self, Link};
 use crate::storage::encryption::{SegmentKey, StreamKey};
-use crate::storage::index::counted;
 use crate::storage::message::{Appended, Committed, NewMessage, StoreError, StoreResult, Ticket};
 use crate::storage::record::{self, Kind, Record, SUBJECT_BYTES_MAX};
 use crate::storage::removal::{self, Removal, RANGES_MAX};
@@ -199,7 +198,7 @@ impl Staging {
                 length,
                 time_ns,
                 expires_ns: message.expires_ns,
-                counted_bytes: counted(
+                counted_bytes: options.counting.bytes(
                     message.subject.len(),
                     message.headers.len(),
                     message.payload.len(),
@@ -235,6 +234,12 @@ impl Staging {
         }
     }
 
+    /// The next message gets this sequence, in a segment of its own: those between answer for nothing.
+    pub fn advance(&mut self, next_sequence: u64) {
+        self.next_sequence = next_sequence;
+        self.roll();
+    }
+
     /// The next record begins a new segment.
     pub fn roll(&mut self) {
         self.header = SegmentHeader {
@@ -265,6 +270,11 @@ impl Staging {
             self.opens = false;
         }
         self.parts.last_mut().expect("there is one now")
+    }
+
+    /// The ticket given last.
+    pub fn last_ticket(&self) -> Ticket {
+        Ticket(self.next_ticket - 1)
     }
 
     pub fn staged_messages(&self) -> usize {

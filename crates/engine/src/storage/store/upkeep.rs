@@ -316,7 +316,7 @@ impl Store {
         let file = self.file_system.open(&path, Access::Create)?;
         header.write(&*file)?;
         let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
-        let mut copy = Copy::new(&file);
+        let mut copy = Copy::new(&file, self.options.counting);
         let dictionary = if compressed {
             common(sources)?
         } else {

@@ -15,7 +15,7 @@ use crate::storage::anchor::{Anchor, Closed, Kept, RESERVE_STEP};
 use crate::storage::chain::Link;
 use crate::storage::file_system::{Access, File, FileSystem};
 use crate::storage::index::{MessageIndex, Segment};
-use crate::storage::message::{Committed, StoreError, StoreResult};
+use crate::storage::message::{Committed, Counting, Refused, StoreError, StoreResult, Ticket};
 use crate::storage::removal::Removal;
 use crate::storage::segment_file::{self, SegmentFile};
 use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
@@ -358,6 +358,7 @@ impl Store {
             Err(error) => self.become_read_only(error),
         };
         let mut staging = self.staging.lock();
+        self.note_refused(writer.committed.ticket, staging.last_ticket(), &error);
         staging.remove_lazily(batch.lazy_removals.clone());
         staging.reset(
             writer.active.file.header,
@@ -366,6 +367,19 @@ impl Store {
             writer.link,
         );
         error
+    }
+
+    /// Notes that nothing staged behind `after` will be stored, so that whoever asks for progress next hears of it.
+    pub(super) fn note_refused(&self, after: Ticket, through: Ticket, error: &StoreError) {
+        let mut progress = self.progress.lock();
+        match progress.refused.last_mut() {
+            Some(last) if last.after == after => last.through = through,
+            _ => progress.refused.push(Refused {
+                after,
+                through,
+                error: error.clone(),
+            }),
+        }
     }
 
     /// Lets a durable batch take effect. Returns what the limits of the stream removed in return.
@@ -383,7 +397,7 @@ impl Store {
         for part in &batch.parts {
             if part.opens {
                 let file = opened.next().expect("every segment begun has its file");
-                begin_segment(&mut index, file);
+                begin_segment(&mut index, file, self.options.counting);
             }
             let mut name_start = 0;
             for message in &part.messages {
@@ -412,18 +426,26 @@ impl Store {
         for (_, removal) in removals {
             index.remove_range(*removal);
         }
+        if batch.last_sequence > index.last_sequence {
+            // Sequences were passed over.
+            index.last_sequence = batch.last_sequence;
+            if index.messages == 0 {
+                index.first_sequence = batch.last_sequence + 1;
+            }
+        }
         index.trim(&limits, &mut lazy);
         lazy
     }
 }
 
-fn begin_segment(index: &mut MessageIndex, file: Arc<SegmentFile>) {
+fn begin_segment(index: &mut MessageIndex, file: Arc<SegmentFile>, counting: Counting) {
     let base_sequence = file.header.base_sequence;
     if let Some(previous) = index.segments.last_mut() {
         previous.closed = true;
         let closed = Arc::get_mut(&mut previous.index).expect("nobody shares an open segment");
         closed.last_sequence = base_sequence - 1;
     }
-    let open = SegmentIndex::new(base_sequence, RECORDS_START, index.last_time_ns);
+    let mut open = SegmentIndex::new(base_sequence, RECORDS_START, index.last_time_ns);
+    open.count_by(counting);
     index.segments.push(Segment::new(file, open, false));
 }

@@ -1,0 +1,14 @@
+//! What takes messages inside the server: a stream, or an endpoint of the API that the engine answers itself.
+
+use super::router::Publisher;
+use crate::connection::staging::Staging;
+use crate::wire::Publish;
+
+pub trait Sink: Send + Sync {
+    /// Takes one message; false if it takes none any more. Must not wait for a disk: the thread serves a thousand connections.
+    fn take(&self, publisher: &Publisher<'_>, publish: &Publish<'_>, staging: &mut Staging)
+        -> bool;
+
+    /// Everything that was read together has been taken.
+    fn settle(&self);
+}

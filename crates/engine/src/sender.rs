@@ -1,0 +1,135 @@
+//! Messages that come from the server itself: routed like any other, on the calling thread, with a router of its own.
+//!
+//! Many may be gathered before `flush` hands them over, so that each receiver is written to once. Invariant: nothing waits in here longer than
+//! until `flush`, and never more than `GATHERED_BYTES_MAX`.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::connection::staging::{Followup, Staging};
+use crate::engine::Shared;
+use crate::random::Random;
+use crate::routing::account::Account;
+use crate::routing::router::{Publisher, Router};
+use crate::wire::Publish;
+
+/// Bodies that are gathered at most before they are handed over.
+const GATHERED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Senders that wait to be used again at most; each keeps some buffers.
+const SENDERS_KEPT_MAX: usize = 8;
+
+/// A message from the server.
+pub struct Outgoing<'a> {
+    pub subject: &'a [u8],
+    pub reply: Option<&'a [u8]>,
+    pub header: &'a [u8],
+    pub payload: &'a [u8],
+}
+
+pub struct Sender {
+    shared: Arc<Shared>,
+    router: Router,
+    staging: Staging,
+    followups: Vec<Followup>,
+    /// The bodies as if they had been read from a socket: body, CR LF, and so on.
+    buffer: Vec<u8>,
+}
+
+impl Sender {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let random = Random::seeded(shared.clock.now_micros() ^ 0x5851_f42d_4c95_7f2d);
+        Self {
+            router: Router::new(Arc::clone(&shared), random),
+            shared,
+            staging: Staging::new(usize::MAX),
+            followups: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Routes one message and says to how many it goes; it is on its way after the next `flush`.
+    pub fn send(&mut self, account: &Arc<Account>, outgoing: &Outgoing<'_>) -> u32 {
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(outgoing.header);
+        self.buffer.extend_from_slice(outgoing.payload);
+        let end = self.buffer.len();
+        self.buffer.extend_from_slice(b"\r\n");
+        let mut digits = [itoa::Buffer::new(), itoa::Buffer::new()];
+        let [header_digits, total_digits] = &mut digits;
+        let publish = Publish {
+            subject: outgoing.subject,
+            reply: outgoing.reply,
+            header_size_text: header_digits.format(outgoing.header.len()).as_bytes(),
+            total_size_text: total_digits.format(end - start).as_bytes(),
+            header_len: outgoing.header.len(),
+            body: &self.buffer[start..end],
+        };
+        let publisher = Publisher {
+            connection_id: 0,
+            slot: None,
+            account,
+            echo: true,
+            no_responders: false,
+            now_ms: self.shared.clock.now_ms(),
+        };
+        let deliveries = self
+            .router
+            .publish(&publisher, &publish, &self.buffer, &mut self.staging);
+        if self.buffer.len() >= GATHERED_BYTES_MAX {
+            self.flush();
+        }
+        deliveries
+    }
+
+    /// Hands everything over.
+    pub fn flush(&mut self) {
+        let now_ms = self.shared.clock.now_ms();
+        self.shared
+            .events
+            .push_requests(self.staging.take_requests());
+        self.staging
+            .flush(&self.buffer, now_ms, &mut self.followups);
+        for followup in self.followups.drain(..) {
+            self.shared.settle(&followup.connection, followup.flushed);
+        }
+        self.staging.settle_sinks();
+        self.buffer.clear();
+        self.buffer.shrink_to(GATHERED_BYTES_MAX);
+    }
+
+    /// Lets go of routes that no longer hold.
+    fn rest(&mut self) {
+        self.router.forget_outdated();
+    }
+}
+
+/// Senders for whoever needs one for a moment.
+pub struct Senders {
+    shared: Arc<Shared>,
+    idle: Mutex<Vec<Sender>>,
+}
+
+impl Senders {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            idle: Mutex::default(),
+        }
+    }
+
+    /// Runs `work` with a sender, and hands over what it sent.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Sender) -> T) -> T {
+        let idle = self.idle.lock().pop();
+        let mut sender = idle.unwrap_or_else(|| Sender::new(Arc::clone(&self.shared)));
+        let result = work(&mut sender);
+        sender.flush();
+        sender.rest();
+        let mut idle = self.idle.lock();
+        if idle.len() < SENDERS_KEPT_MAX {
+            idle.push(sender);
+        }
+        result
+    }
+}

@@ -1,0 +1,77 @@
+//! The API of streams, as far as the engine answers it: requests for one message. Everything else goes to Python.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::message_get::Query;
+use super::reads::Reads;
+use super::registry::Streams;
+use crate::connection::staging::Staging;
+use crate::routing::router::Publisher;
+use crate::routing::sink::Sink;
+use crate::wire::Publish;
+
+const MESSAGE_GET: &[u8] = b"$JS.API.STREAM.MSG.GET.";
+
+/// Plain requests are short; what is longer is for Python to look at.
+const PLAIN_BYTES_MAX: usize = 1024;
+
+pub struct Api {
+    streams: Weak<Streams>,
+    service: u64,
+    /// Who has something to read since the last `settle`.
+    asked: Mutex<Vec<Arc<Reads>>>,
+}
+
+impl Api {
+    pub fn new(streams: &Arc<Streams>, service: u64) -> Arc<Self> {
+        Arc::new(Self {
+            streams: Arc::downgrade(streams),
+            service,
+            asked: Mutex::default(),
+        })
+    }
+
+    /// Answers a request if it is plain; nothing is done otherwise.
+    fn answer(&self, publisher: &Publisher<'_>, publish: &Publish<'_>) -> Option<()> {
+        let name = publish.subject.strip_prefix(MESSAGE_GET)?;
+        let reply = publish.reply?;
+        if publish.header_len > 0 || publish.body.len() > PLAIN_BYTES_MAX {
+            return None;
+        }
+        let name = std::str::from_utf8(name).ok()?;
+        let stream = self
+            .streams
+            .upgrade()?
+            .find(&publisher.account.name, name)?;
+        let query = Query::read(publish.payload())?;
+        stream.reads().message(reply, query);
+        let mut asked = self.asked.lock();
+        if !asked.iter().any(|reads| Arc::ptr_eq(reads, stream.reads())) {
+            asked.push(Arc::clone(stream.reads()));
+        }
+        Some(())
+    }
+}
+
+impl Sink for Api {
+    fn take(
+        &self,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        staging: &mut Staging,
+    ) -> bool {
+        if self.answer(publisher, publish).is_none() {
+            staging.request(self.service, publisher, publish);
+        }
+        true
+    }
+
+    fn settle(&self) {
+        let asked = std::mem::take(&mut *self.asked.lock());
+        for reads in asked {
+            reads.settle();
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The definition of a stream as it is kept on disk: the configuration in JetStream's JSON, of which the engine reads what matters to messages.
+//!
+//! What is legal was decided before it came here, so a value that makes no sense is refused and not repaired.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::settings::{Discard, Republish, Retention, Settings, Storage};
+use crate::storage::message::{Counting, Limits};
+
+/// In the metadata of a stream: every message carries a digest of all before it.
+const CHAIN_KEY: &str = "jetlake.chain";
+
+#[derive(Deserialize)]
+struct Definition {
+    config: Config,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Config {
+    name: String,
+    subjects: Option<Vec<String>>,
+    retention: String,
+    max_msgs: i64,
+    max_bytes: i64,
+    max_age: i64,
+    max_msgs_per_subject: i64,
+    max_msg_size: i64,
+    discard: String,
+    discard_new_per_subject: bool,
+    storage: String,
+    no_ack: bool,
+    duplicate_window: i64,
+    mirror: Option<Origin>,
+    compression: String,
+    first_seq: u64,
+    subject_transform: Option<Transform>,
+    republish: Option<Transform>,
+    allow_direct: bool,
+    mirror_direct: bool,
+    sealed: bool,
+    deny_delete: bool,
+    deny_purge: bool,
+    allow_rollup_hdrs: bool,
+    allow_msg_ttl: bool,
+    subject_delete_marker_ttl: i64,
+    allow_msg_counter: bool,
+    allow_atomic: bool,
+    allow_batched: bool,
+    allow_msg_schedules: bool,
+    persist_mode: String,
+    metadata: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Origin {
+    name: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Transform {
+    src: String,
+    dest: String,
+    headers_only: bool,
+}
+
+/// Reads what a definition means for messages. `domain` is that of the server, if it has one.
+pub fn read(definition: &[u8], domain: &str) -> Result<Settings, String> {
+    let Definition { config } =
+        serde_json::from_slice(definition).map_err(|error| error.to_string())?;
+    if config.name.is_empty() {
+        return Err("it has no name".to_owned());
+    }
+    let storage = match config.storage.as_str() {
+        "memory" => Storage::Memory,
+        "file" | "" => Storage::File,
+        other => return Err(format!("there is no storage {other:?}")),
+    };
+    let retention = match config.retention.as_str() {
+        "limits" | "" => Retention::Limits,
+        "interest" => Retention::Interest,
+        "workqueue" => Retention::WorkQueue,
+        other => return Err(format!("there is no retention {other:?}")),
+    };
+    let discard = match config.discard.as_str() {
+        "old" | "" => Discard::Old,
+        "new" => Discard::New,
+        other => return Err(format!("there is no discard policy {other:?}")),
+    };
+    let chained = config
+        .metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get(CHAIN_KEY))
+        .is_some_and(|value| value == "true");
+    Ok(Settings {
+        domain: (!domain.is_empty()).then(|| domain.to_owned()),
+        subjects: config.subjects.unwrap_or_default(),
+        storage,
+        retention,
+        counting: match storage {
+            Storage::File => Counting::File,
+            Storage::Memory => Counting::Memory,
+        },
+        limits: Limits {
+            messages_max: limit(config.max_msgs),
+            bytes_max: limit(config.max_bytes),
+            age_ns_max: (config.max_age > 0).then_some(config.max_age),
+            per_subject_max: limit(config.max_msgs_per_subject),
+        },
+        message_bytes_max: limit(config.max_msg_size),
+        discard,
+        discard_new_per_subject: config.discard_new_per_subject,
+        duplicate_window_ns: config.duplicate_window,
+        first_sequence: config.first_seq.max(1),
+        compressed: !matches!(config.compression.as_str(), "none" | ""),
+        chained,
+        asynchronous: config.persist_mode == "async",
+        sealed: config.sealed,
+        deny_delete: config.deny_delete,
+        deny_purge: config.deny_purge,
+        allow_rollup: config.allow_rollup_hdrs,
+        allow_direct: config.allow_direct,
+        mirror_direct: config
+            .mirror_direct
+            .then_some(config.mirror.as_ref())
+            .flatten()
+            .map(|mirror| mirror.name.clone()),
+        is_mirror: config.mirror.is_some(),
+        allow_time_to_live: config.allow_msg_ttl,
+        delete_marker_ttl_ns: config.subject_delete_marker_ttl,
+        allow_counter: config.allow_msg_counter,
+        allow_atomic_batch: config.allow_atomic,
+        allow_fast_batch: config.allow_batched,
+        allow_schedules: config.allow_msg_schedules,
+        no_acknowledgement: config.no_ack,
+        subject_transform: config
+            .subject_transform
+            .map(|transform| (transform.src, transform.dest)),
+        republish: config
+            .republish
+            .filter(|republish| !republish.dest.is_empty())
+            .map(|republish| Republish {
+                source: republish.src,
+                destination: republish.dest,
+                headers_only: republish.headers_only,
+            }),
+        name: config.name,
+    })
+}
+
+/// Zero and less are no limit.
+fn limit(value: i64) -> Option<u64> {
+    u64::try_from(value).ok().filter(|value| *value > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_to_messages_is_read() {
+        let definition = br#"{"config":{"name":"S","subjects":["a.>"],"retention":"limits","max_msgs":-1,"max_bytes":1024,
+            "max_age":0,"max_msgs_per_subject":3,"max_msg_size":-1,"discard":"new","storage":"memory","num_replicas":1,
+            "duplicate_window":120000000000,"compression":"s2","metadata":{"jetlake.chain":"true"},"republish":{"src":">","dest":""},
+            "mirror":null,"sealed":false},"created":"2026-01-01T00:00:00Z"}"#;
+
+        let settings = read(definition, "hub").unwrap();
+
+        let limits = Limits {
+            bytes_max: Some(1024),
+            per_subject_max: Some(3),
+            ..Limits::default()
+        };
+        assert_eq!(settings.limits, limits);
+        assert_eq!(settings.discard, Discard::New);
+        assert_eq!(settings.counting, Counting::Memory);
+        assert_eq!(settings.domain.as_deref(), Some("hub"));
+        assert_eq!(settings.subjects, ["a.>"]);
+        assert!(settings.chained && settings.compressed);
+        assert_eq!(settings.republish, None);
+        assert_eq!(settings.first_sequence, 1);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for definition in [
+            &b""[..],
+            b"{}",
+            b"{\"config\":{}}",
+            b"{\"config\":{\"name\":\"S\",\"storage\":\"tape\"}}",
+            b"{\"config\":{\"name\":\"S\",\"retention\":\"x\"}}",
+            b"{\"config\":{\"name\":\"S\",\"discard\":\"x\"}}",
+        ] {
+            assert!(read(definition, "").is_err());
+        }
+    }
+}

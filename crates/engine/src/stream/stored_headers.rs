@@ -1,0 +1,120 @@
+//! The headers of a message as they are stored: what only the server may say is taken out, what it says is put in. The one place for both.
+//!
+//! A block is a line with the version, lines with a name and a value, and an empty line. Invariant: what goes in as a block comes out as one.
+
+const VERSION: &[u8] = b"NATS/1.0";
+const LINE_END: &[u8] = b"\r\n";
+
+/// Says who asked, and is made by servers only.
+const REQUEST_INFORMATION: &[u8] = b"Nats-Request-Info";
+
+/// Whether a block has something that is not stored: a status on its first line, or what only servers say.
+pub fn needs_cleaning(block: &[u8]) -> bool {
+    if block.is_empty() {
+        return false;
+    }
+    let has_status = block
+        .strip_prefix(VERSION)
+        .is_some_and(|rest| !rest.starts_with(LINE_END));
+    has_status || memchr::memmem::find(block, REQUEST_INFORMATION).is_some()
+}
+
+/// Appends a block to `out` without its status, and without lines for which `drop` says so by their name. Empty if no line is left.
+pub fn copy_without(block: &[u8], drop: impl Fn(&[u8]) -> bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(VERSION);
+    out.extend_from_slice(LINE_END);
+    let lines = out.len();
+    for line in lines_of(block) {
+        let name = &line[..memchr::memchr(b':', line).unwrap_or(line.len())];
+        if !drop(name) {
+            out.extend_from_slice(line);
+            out.extend_from_slice(LINE_END);
+        }
+    }
+    if out.len() == lines {
+        out.truncate(start);
+    } else {
+        out.extend_from_slice(LINE_END);
+    }
+}
+
+/// The block as it is stored.
+pub fn clean(block: &[u8], out: &mut Vec<u8>) {
+    copy_without(block, |name| name == REQUEST_INFORMATION, out);
+}
+
+/// Appends a line to a block that ends `out`, or begins one.
+pub fn add(out: &mut Vec<u8>, start: usize, name: &[u8], value: &[u8]) {
+    if out.len() == start {
+        out.extend_from_slice(VERSION);
+        out.extend_from_slice(LINE_END);
+    } else {
+        out.truncate(out.len() - LINE_END.len());
+    }
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(LINE_END);
+    out.extend_from_slice(LINE_END);
+}
+
+/// The value of the first line with this name.
+pub fn value<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    lines_of(block).find_map(|line| {
+        let rest = line.strip_prefix(name)?.strip_prefix(b":")?;
+        Some(rest.trim_ascii_start())
+    })
+}
+
+/// The lines behind the first, without the empty one.
+fn lines_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let first_end = memchr::memchr(b'\n', block).map_or(block.len(), |end| end + 1);
+    block[first_end..]
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cleaned(block: &[u8]) -> String {
+        let mut out = Vec::new();
+        clean(block, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn status_and_request_information_are_taken_out() {
+        let block = b"NATS/1.0 503 No Responders\r\nA: b\r\nNats-Request-Info: x\r\n\r\n";
+
+        assert!(needs_cleaning(block));
+        assert_eq!(cleaned(block), "NATS/1.0\r\nA: b\r\n\r\n");
+        assert_eq!(cleaned(b"NATS/1.0 100\r\n\r\n"), "");
+        assert!(!needs_cleaning(b"NATS/1.0\r\nA: b\r\n\r\n"));
+    }
+
+    #[test]
+    fn lines_are_added_and_found() {
+        let mut out = b"before".to_vec();
+        add(&mut out, 6, b"A", b"1");
+        add(&mut out, 6, b"B", b"2");
+
+        assert_eq!(out, b"beforeNATS/1.0\r\nA: 1\r\nB: 2\r\n\r\n");
+        assert_eq!(value(&out[6..], b"B"), Some(b"2".as_slice()));
+        assert_eq!(value(&out[6..], b"C"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_block_is_cleaned(block in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut out = Vec::new();
+            clean(&block, &mut out);
+            prop_assert!(!needs_cleaning(&out));
+            value(&block, b"A");
+        }
+    }
+}
