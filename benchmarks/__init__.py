@@ -5,6 +5,9 @@
 - `measure`: one workload, once, at one server. `idle_memory` and `cold_start` are the two that are no load.
 - `tls_cost`: what TLS costs each server; a run of its own, `python -m benchmarks.tls_cost`.
 - `flood`: what clients that nobody knows cost, `strangers`; a run of its own, `python -m benchmarks.flood`.
+- `streams`: streams, durable here and not durable there; `stream_workloads`, `stream_servers` and `stream_measure` are
+  to it what the first three are to `run`.
+- `store`: the message store by itself.
 - `figures`: medians, spreads, ratios, and whether a goal is reached.
 - `report`, `plot`: the results as a table, as JSON, and as a page with pictures.
 - `run`: the command line, and the order of things: both servers take turns, in every repeat.

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from benchmarks.servers import JETLAKE, REFERENCE
-from benchmarks.workloads import Goal, Workload
+from benchmarks.workloads import Goal, Measured
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Verdict:
 class Result:
     """All repeats of one workload. The repeats of both servers belong together, one by one."""
 
-    workload: Workload
+    workload: Measured
     repeats: dict[str, list[dict[str, float]]] = field(default_factory=lambda: {JETLAKE: [], REFERENCE: []})
 
     def add(self, server: str, metrics: dict[str, float]) -> None:

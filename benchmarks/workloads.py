@@ -4,10 +4,10 @@ A metric of a goal is either compared with nats-server's in the same repeat (`ra
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 RATE = "rate"
-"""Messages per second: delivered, or published where nobody listens."""
+"""Messages per second: delivered, acknowledged or answered, or published where nobody listens."""
 
 CPU = "cpu_us"
 """Microseconds of CPU that the server spent per message published."""
@@ -20,6 +20,10 @@ GROWTH = "growth"
 MEMORY = "bytes_per_connection"
 COLD_START = "cold_start_ms"
 
+MEMORY_MB = "memory_mb"
+OPEN = "open_ms"
+STREAM_BYTES = "bytes_per_stream"
+
 UNITS = {
     RATE: "messages/s",
     CPU: "µs of server CPU per message",
@@ -28,6 +32,9 @@ UNITS = {
     GROWTH: "times the CPU per message of 1 idle subscription, with 10,000",
     MEMORY: "bytes of memory per idle connection",
     COLD_START: "ms from start to first PONG",
+    MEMORY_MB: "MB of memory after the load",
+    OPEN: "ms from start to the first answer about the stream",
+    STREAM_BYTES: "bytes of memory per idle stream",
 }
 
 HIGHER_IS_BETTER = frozenset({RATE})
@@ -52,6 +59,19 @@ class Goal:
 
     def is_met_by(self, median: float) -> bool:
         return median >= self.bound if self.relation == "at least" else median <= self.bound
+
+
+class Measured(Protocol):
+    """What a report says of a workload: a row per metric."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def metrics(self) -> tuple[str, ...]: ...
+    @property
+    def goals(self) -> tuple[Goal, ...]: ...
 
 
 @dataclass(frozen=True)

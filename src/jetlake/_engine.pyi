@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import final
 
 __all__ = [
+    "ArchiveEvent",
     "AuthenticationRequest",
     "ConnectionEvent",
     "Engine",
@@ -63,6 +64,20 @@ class ConnectionEvent:
     def connection(self) -> bytes: ...
 
 @final
+class ArchiveEvent:
+    """A snapshot has ended (`snapshot_ended`), or a restore is complete (`restore_ready`) or over (`restore_failed`).
+
+    The details are a JSON object, listed in crates/engine/src/stream/restore.rs.
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def details(self) -> bytes: ...
+
+@final
 class Request:
     """A message for a handler that was registered with `Engine.subscribe`. Who sent it is said by the connection, never by a header."""
 
@@ -100,7 +115,7 @@ class Engine:
     def start(self) -> None: ...
     def next_events(
         self, count_max: int, timeout_ms: int
-    ) -> list[LogLine | AuthenticationRequest | ConnectionEvent | Request | Stopped]: ...
+    ) -> list[LogLine | AuthenticationRequest | ConnectionEvent | ArchiveEvent | Request | Stopped]: ...
     def admit(self, connection_id: int, verdict: bytes) -> bool: ...
     def refuse(self, connection_id: int) -> bool: ...
     def statistics(self) -> bytes: ...
@@ -129,16 +144,39 @@ class Engine:
 
         The definition is a JSON object with `config` as in JetStream's API; other keys are kept with it.
         """
+    def fork_stream(self, account: str, origin: str, last_sequence: int, definition: bytes) -> None:
+        """Make a stream that begins as a copy of another up to a sequence, or of all of it with 0; both on disk."""
     def open_stream(self, account: str, name: str, definition: bytes) -> list[str]:
         """Open a stream that is on disk, and return what its recovery found, one line each."""
     def update_stream(self, account: str, definition: bytes) -> None: ...
     def delete_stream(self, account: str, name: str) -> None: ...
     def stream_state(self, account: str, name: str, query: bytes) -> bytes:
         """Return what is stored, in numbers, as JSON; both sides are listed in crates/engine/src/stream/registry.rs."""
-    def purge_stream(self, account: str, name: str, filter: str | None, below_sequence: int, keep: int) -> int:
+    def purge_stream(self, account: str, name: str, subject: str | None, below_sequence: int, keep: int) -> int:
         """Remove messages, durably, and return how many. Zeros mean no bound."""
+    def limit_account(self, account: str, memory_bytes_max: int, storage_bytes_max: int) -> None:
+        """Refuse messages that would take an account's streams beyond these; -1 is no limit."""
+    def message_misses(self, account: str) -> int:
+        """Return how many requests for a message the engine has answered with that there is none."""
     def delete_message(self, account: str, name: str, sequence: int, erase: bool) -> bool:
         """Remove one message, durably; False when there is none. With `erase` its bytes are overwritten."""
+    def start_snapshot(self, account: str, name: str, request: bytes) -> None:
+        """Send a stream as an archive; its end is told as an `ArchiveEvent`.
+
+        The request is a JSON object, listed in crates/engine/src/stream/snapshot.rs.
+        """
+    def start_restore(self, account: str, definition: bytes, request: bytes) -> None:
+        """Take the chunks of an archive; what comes of it is told as an `ArchiveEvent`.
+
+        The request is a JSON object, listed in crates/engine/src/stream/restore.rs.
+        """
+    def finish_restore(self, restore_id: str, definition: bytes) -> None:
+        """Make a stream of what was restored; it would survive a power cut when this returns.
+
+        Nothing is left of it when this raises.
+        """
+    def cancel_restore(self, restore_id: str) -> bool:
+        """Forget what was restored; False when there is nothing to forget."""
     def stop_accepting(self) -> None: ...
     def announce_lame_duck(self) -> int: ...
     def kick(self, connection_id: int) -> bool: ...

@@ -14,7 +14,7 @@ def test_help_lists_every_command():
     answer = CliRunner().invoke(create(), ["--help"])
 
     assert answer.exit_code == 0
-    for command in ("server", "bench", "check", "version"):
+    for command in ("server", "bench", "check", "stream", "version"):
         assert re.search(rf"\b{command}\b", answer.output)
 
 

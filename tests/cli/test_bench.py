@@ -21,6 +21,7 @@ def plan_of(workload, server="nats://127.0.0.1:4222", publishers=None, subscribe
         (Workload.FANOUT, "pubsub", 1, 4),
         (Workload.FANIN, "pubsub", 4, 1),
         (Workload.REQUEST, "request", 1, 1),
+        (Workload.STORE, "store", 1, 0),
     ],
 )
 def test_named_shapes_become_numbers(workload, native, publishers, subscribers):

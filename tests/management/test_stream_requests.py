@@ -2,6 +2,7 @@
 
 import pytest
 
+from jetlake.management.account_streams import AccountStreams
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.stream_context import AccountLimits, ExistingConsumer, ServerLimits, StreamContext
 from jetlake.management.stream_requests import create, update
@@ -10,10 +11,7 @@ NOTHING = StreamContext()
 
 
 def existing(*bodies: bytes, **surroundings: object) -> StreamContext:
-    streams = {}
-    for number, body in enumerate(bodies):
-        name = f"S{number}"
-        streams[name] = create(name, body, NOTHING).config
+    streams = AccountStreams(create(f"S{number}", body, NOTHING).config for number, body in enumerate(bodies))
     return StreamContext(streams=streams, **surroundings)
 
 

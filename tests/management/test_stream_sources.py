@@ -2,6 +2,7 @@
 
 import pytest
 
+from jetlake.management.account_streams import AccountStreams
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.stream_config import (
     ExternalStream,
@@ -15,7 +16,7 @@ from jetlake.management.stream_sources import check_filters, check_sources, inde
 
 
 def context(*streams: StreamConfig) -> StreamContext:
-    return StreamContext(streams={stream.name: stream for stream in streams})
+    return StreamContext(streams=AccountStreams(streams))
 
 
 def check(config: StreamConfig, *streams: StreamConfig, is_pedantic: bool = False) -> StreamConfig:

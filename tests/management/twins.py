@@ -9,10 +9,10 @@ import json
 import time
 from typing import Any
 
+from jetlake.management.account_streams import AccountStreams
 from jetlake.management.api_level import with_server_versions
 from jetlake.management.error_codes import ApiError
 from jetlake.management.json_dialect import write_json
-from jetlake.management.stream_config import StreamConfig
 from jetlake.management.stream_context import AccountLimits, ServerLimits, StreamContext
 from jetlake.management.stream_requests import create, update
 from tests.compatibility.wire import RawClient
@@ -65,13 +65,14 @@ class OurTwin:
         self.server = server
         self.limits = accounts or {"": AccountLimits()}
         self.is_strict = is_strict
-        self.streams: dict[str, dict[str, StreamConfig]] = {}
+        self.streams: dict[str, AccountStreams] = {}
         self.delete_all()
 
     def answer(self, step: Step) -> str:
         streams = self.streams[step.account]
         if step.operation == "DELETE":
-            streams.pop(step.name, None)
+            if step.name in streams:
+                streams.remove(step.name)
             return ""
         decide = update if step.operation == "UPDATE" else create
         try:
@@ -79,11 +80,11 @@ class OurTwin:
         except ApiError as error:
             return f"{error.code.number}/{error.code.status} {error.description}"
         if step.operation != "TRY":
-            streams[step.name] = decision.config
+            streams.put(decision.config)
         return write_json(with_server_versions(decision.config).to_json()).decode()
 
     def delete_all(self) -> None:
-        self.streams = {account: {} for account in self.limits}
+        self.streams = {account: AccountStreams() for account in self.limits}
 
     def _context(self, account: str) -> StreamContext:
         reserved = {"memory": 0, "file": 0}

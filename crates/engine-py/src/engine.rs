@@ -168,6 +168,22 @@ impl Engine {
             .map_err(to_python)
     }
 
+    fn fork_stream(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        origin: &str,
+        last_sequence: u64,
+        definition: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .fork(account, origin, last_sequence, definition)
+        })
+        .map_err(to_python)
+    }
+
     fn open_stream(
         &self,
         py: Python<'_>,
@@ -201,23 +217,40 @@ impl Engine {
             .map_err(to_python)
     }
 
-    #[pyo3(signature = (account, name, filter, below_sequence, keep))]
+    #[pyo3(signature = (account, name, subject, below_sequence, keep))]
     fn purge_stream(
         &self,
         py: Python<'_>,
         account: &str,
         name: &str,
-        filter: Option<&str>,
+        subject: Option<&str>,
         below_sequence: u64,
         keep: u64,
     ) -> PyResult<u64> {
         let purge = Purge {
-            filter: filter.map(|filter| filter.as_bytes().to_vec()),
+            filter: subject.map(|subject| subject.as_bytes().to_vec()),
             below_sequence: (below_sequence > 0).then_some(below_sequence),
             keep,
         };
         py.detach(|| self.inner.streams()?.purge(account, name, &purge))
             .map_err(to_python)
+    }
+
+    fn limit_account(
+        &self,
+        account: &str,
+        memory_bytes_max: i64,
+        storage_bytes_max: i64,
+    ) -> PyResult<()> {
+        let streams = self.inner.streams().map_err(to_python)?;
+        let usage = streams.usage(account);
+        usage.limit(memory_bytes_max, storage_bytes_max);
+        Ok(())
+    }
+
+    fn message_misses(&self, account: &str) -> PyResult<u64> {
+        let streams = self.inner.streams().map_err(to_python)?;
+        Ok(streams.usage(account).misses())
     }
 
     fn delete_message(
@@ -234,6 +267,42 @@ impl Engine {
                 .delete_message(account, name, sequence, erase)
         })
         .map_err(to_python)
+    }
+
+    fn start_snapshot(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        request: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.start_snapshot(account, name, request))
+            .map_err(to_python)
+    }
+
+    fn start_restore(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        definition: &[u8],
+        request: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .start_restore(account, definition, request)
+        })
+        .map_err(to_python)
+    }
+
+    fn finish_restore(&self, py: Python<'_>, restore_id: &str, definition: &[u8]) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.finish_restore(restore_id, definition))
+            .map_err(to_python)
+    }
+
+    fn cancel_restore(&self, py: Python<'_>, restore_id: &str) -> PyResult<bool> {
+        py.detach(|| Ok(self.inner.streams()?.cancel_restore(restore_id)))
+            .map_err(to_python)
     }
 
     fn stop_accepting(&self) {

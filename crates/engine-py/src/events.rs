@@ -55,6 +55,23 @@ impl ConnectionEvent {
 }
 
 #[pyclass(frozen, module = "jetlake._engine")]
+pub struct ArchiveEvent {
+    #[pyo3(get)]
+    kind: &'static str,
+    #[pyo3(get)]
+    id: String,
+    details: Vec<u8>,
+}
+
+#[pymethods]
+impl ArchiveEvent {
+    #[getter]
+    fn details(&self) -> &[u8] {
+        &self.details
+    }
+}
+
+#[pyclass(frozen, module = "jetlake._engine")]
 pub struct Request {
     inner: jetlake_engine::events::Request,
 }
@@ -121,6 +138,12 @@ pub fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         Event::Connection(event) => ConnectionEvent {
             kind: event.kind.name(),
             connection: event.connection,
+        }
+        .into_py_any(py),
+        Event::Archive(event) => ArchiveEvent {
+            kind: event.kind.name(),
+            id: event.id,
+            details: event.details,
         }
         .into_py_any(py),
         Event::Request(inner) => Request { inner }.into_py_any(py),

@@ -20,7 +20,9 @@ mod module {
     #[pymodule_export]
     use super::error::EngineError;
     #[pymodule_export]
-    use super::events::{AuthenticationRequest, ConnectionEvent, LogLine, Request, Stopped};
+    use super::events::{
+        ArchiveEvent, AuthenticationRequest, ConnectionEvent, LogLine, Request, Stopped,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

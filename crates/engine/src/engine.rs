@@ -30,6 +30,7 @@ use crate::routing::account::{Account, GLOBAL_ACCOUNT};
 use crate::routing::subscription::Receiver;
 use crate::services::Services;
 use crate::statistics::Totals;
+use crate::storage::file_system::{FileSystem, RealFileSystem};
 use crate::stream::api::Api;
 use crate::stream::registry::Streams;
 
@@ -158,7 +159,17 @@ impl Engine {
         folder: &Path,
         options: &[u8],
     ) -> Result<&Arc<Streams>, EngineError> {
-        let streams = Streams::new(Arc::clone(&self.shared), folder, options)?;
+        self.serve_streams_on(Arc::new(RealFileSystem), folder, options)
+    }
+
+    /// The same on any disk.
+    pub fn serve_streams_on(
+        &self,
+        file_system: Arc<dyn FileSystem>,
+        folder: &Path,
+        options: &[u8],
+    ) -> Result<&Arc<Streams>, EngineError> {
+        let streams = Streams::new(file_system, Arc::clone(&self.shared), folder, options)?;
         if self.streams.set(streams).is_err() {
             return Err(EngineError::Options(
                 "streams are served already".to_owned(),

@@ -48,6 +48,8 @@ pub enum Event {
     Authenticate(AuthenticationRequest),
     Request(Request),
     Connection(ConnectionEvent),
+    /// Never dropped: there are at most two for each snapshot and each restore.
+    Archive(ArchiveEvent),
     /// Empty after a wanted stop; else what broke.
     Stopped {
         failure: String,
@@ -88,6 +90,34 @@ impl ConnectionEventKind {
             Self::Connect => "connect",
             Self::Disconnect => "disconnect",
             Self::Refused => "refused",
+        }
+    }
+}
+
+/// A snapshot has ended, or a restore needs a decision.
+#[derive(Debug)]
+pub struct ArchiveEvent {
+    pub kind: ArchiveEventKind,
+    /// What it was started as.
+    pub id: String,
+    /// What else there is to say, as JSON.
+    pub details: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveEventKind {
+    SnapshotEnded,
+    /// Everything is stored, and becomes a stream when Python says so.
+    RestoreReady,
+    RestoreFailed,
+}
+
+impl ArchiveEventKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SnapshotEnded => "snapshot_ended",
+            Self::RestoreReady => "restore_ready",
+            Self::RestoreFailed => "restore_failed",
         }
     }
 }
@@ -201,7 +231,7 @@ impl Events {
                 Event::Log { .. } => queue.log_lines -= 1,
                 Event::Request(_) => queue.requests -= 1,
                 Event::Connection(_) => queue.connection_events -= 1,
-                Event::Authenticate(_) | Event::Stopped { .. } => {}
+                Event::Authenticate(_) | Event::Archive(_) | Event::Stopped { .. } => {}
             }
         }
         if queue.events.is_empty() {

@@ -7,7 +7,9 @@ use jetlake_engine::storage::encryption::MasterKey;
 use jetlake_engine::storage::message::Purge;
 use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::StoreOptions;
-use small_store::{append, checked, messages, open, open_with, options, small_store, SUBJECTS};
+use small_store::{
+    append, append_group, checked, messages, open, open_with, options, small_store, SUBJECTS,
+};
 
 #[path = "support/small_store.rs"]
 #[allow(dead_code)]
@@ -138,9 +140,14 @@ fn whatever_a_store_goes_through_the_check_agrees_with_it() {
         let mut number = 0;
         for step in 0..150 {
             match random.below(12) {
-                0..=5 => {
+                0..=4 => {
                     number += 1;
                     append(&store, number);
+                }
+                5 => {
+                    let count = 1 + random.below(5) as u64;
+                    append_group(&store, number + 1, count);
+                    number += count;
                 }
                 6 => {
                     let erase = random.below(2) == 0;
@@ -194,7 +201,10 @@ fn a_power_cut_is_no_loss_and_opening_leaves_a_whole_store() {
             lasting: true,
         }));
         for number in 1..=80 {
-            append(&store, number);
+            match random.below(4) {
+                0 => append_group(&store, number, 1 + random.below(6) as u64),
+                _ => append(&store, number),
+            }
             let removed = random.below(number as usize) as u64;
             let erase = random.below(2) == 0;
             let failed = (random.below(4) == 0 && store.remove(removed, erase).is_err())

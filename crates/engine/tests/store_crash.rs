@@ -24,6 +24,9 @@ use store_history::{contents, open, options, History, Promise, Step};
 
 const STATES_DEFAULT: u64 = 9_000;
 
+/// Seven scripts by hand and four by chance share the number.
+const SCRIPTS: u64 = 11;
+
 /// One state of so many is opened with a power cut at each call of that opening.
 const CUT_AGAIN_EVERY: u64 = 50;
 
@@ -96,7 +99,7 @@ impl Script {
         tally: &mut Tally,
     ) -> Result<(), String> {
         let promise = &history.promise;
-        if tally.states % CUT_AGAIN_EVERY == 0 {
+        if (tally.states - tally.cut_again) % CUT_AGAIN_EVERY == 0 {
             let found = history.disk.after_power_cut(survival);
             self.cut_opening(&found, promise, tally)?;
         }
@@ -171,7 +174,9 @@ impl Script {
 /// A power cut leaves traces of what was under way; it must never look like damage.
 fn expected_after_power_cut(finding: &Finding) -> Result<(), String> {
     match finding {
-        Finding::TailCut { .. } | Finding::FooterRebuilt { .. } => Ok(()),
+        Finding::TailCut { .. } | Finding::GroupCut { .. } | Finding::FooterRebuilt { .. } => {
+            Ok(())
+        }
         other => Err(format!("a power cut looks like damage: {other}")),
     }
 }
@@ -209,6 +214,17 @@ fn append(count: usize, payload_bytes: usize) -> Step {
     }
 }
 
+fn group(count: usize, payload_bytes: usize) -> Step {
+    Step::Group {
+        count,
+        payload_bytes,
+    }
+}
+
+fn expire(age: i64, spare_last: bool) -> Step {
+    Step::Expire { age, spare_last }
+}
+
 fn remove(nth: usize, erase: bool) -> Step {
     Step::Remove { nth, erase }
 }
@@ -238,9 +254,12 @@ fn script(name: &'static str, steps: Vec<Step>) -> Script {
 }
 
 fn cut(script: &Script) {
-    // Five scripts by hand and four by chance share the number.
-    let tally = script.cut_everywhere(states_min() / 9);
-    assert!(tally.states >= states_min() / 9, "only {}", tally.states);
+    let tally = script.cut_everywhere(states_min() / SCRIPTS);
+    assert!(
+        tally.states >= states_min() / SCRIPTS,
+        "only {}",
+        tally.states
+    );
 }
 
 #[test]
@@ -254,6 +273,40 @@ fn appends_in_batches_over_several_segments_survive_a_power_cut_anywhere() {
     steps.extend([append(2, 5_000), append(3, 10), append(1, 20_000)]);
     steps.extend([Step::Commit, append(4, 700), Step::Commit, append(1, 1)]);
     cut(&script("appends", steps));
+}
+
+#[test]
+fn groups_are_whole_or_absent_after_a_power_cut_anywhere() {
+    let mut steps = vec![group(2, 20), Step::Commit, group(3, 100), append(1, 30)];
+    // Several in one batch, over several segments, larger than a segment, and with sectors of zeros in them.
+    steps.extend([group(2, 300), Step::Commit, append(2, 50), group(6, 180)]);
+    steps.extend([group(5, 150), append(1, 10), group(2, 600), Step::Commit]);
+    steps.extend([group(7, 1_100), Step::Commit, remove(6, true), group(3, 90)]);
+    steps.extend([Step::Upkeep, group(4, 700), Step::Kill, group(2, 1_600)]);
+    steps.extend([Step::Close, group(9, 40), Step::Commit, group(3, 2_500)]);
+    steps.extend([Step::Upkeep, group(2, 10), remove(9, true), group(2, 10)]);
+    steps.extend([Step::Commit, append(1, 1)]);
+    let script = script("groups", steps);
+    let tally = script.cut_everywhere(states_min() / SCRIPTS);
+    assert!(tally.findings.contains_key("group_cut"));
+}
+
+#[test]
+fn roll_ups_and_advances_survive_a_power_cut_anywhere() {
+    let roll_up = |payload_bytes| Step::RollUp { payload_bytes };
+    let advance = |by| Step::Advance { by };
+    let mut steps = vec![append(7, 100), Step::Commit, roll_up(30), Step::Commit];
+    steps.extend([append(4, 200), roll_up(90), append(3, 20), roll_up(10)]);
+    steps.extend([Step::Commit, expire(-5, true), append(2, 60), Step::Upkeep]);
+    steps.extend([advance(10), Step::Commit, append(3, 80), Step::Commit]);
+    steps.extend([advance(500), append(4, 90), group(3, 300), Step::Upkeep]);
+    steps.extend([Step::RollUpAll { payload_bytes: 70 }, append(2, 150)]);
+    steps.extend([Step::Commit, expire(-30, true), group(5, 220), roll_up(5)]);
+    steps.extend([Step::Upkeep, advance(1 << 33), append(1, 40), Step::Close]);
+    steps.extend([append(9, 200), Step::Upkeep, advance(7), Step::Kill]);
+    steps.extend([append(3, 10), advance(3), append(2, 10), Step::Close]);
+    steps.extend([expire(-40, false), Step::Upkeep, append(1, 1)]);
+    cut(&script("roll-ups and advances", steps));
 }
 
 #[test]
@@ -281,7 +334,7 @@ fn limits_survive_a_power_cut_anywhere() {
     }
     steps.push(Step::Limit(limit(Some(9), Some(2))));
     for _ in 0..4 {
-        steps.extend([append(6, 220), Step::Upkeep, Step::Expire { age: 5 }]);
+        steps.extend([append(6, 220), Step::Upkeep, expire(5, false)]);
     }
     steps.extend([Step::Close, append(12, 80), Step::Upkeep, Step::Kill]);
     steps.extend([append(2, 80), Step::Upkeep, append(1, 1)]);
@@ -331,8 +384,14 @@ fn steps_by_chance(seed: u64) -> Vec<Step> {
     while steps.len() < count {
         let nth = random.below(30);
         steps.push(match random.below(100) {
-            0..45 => append(random.between(1, 6), random.between(1, 500)),
-            45..49 => append(random.between(1, 2), random.between(2_000, 9_000)),
+            0..30 => append(random.between(1, 6), random.between(1, 500)),
+            30..40 => group(random.between(2, 7), random.between(1, 500)),
+            40..42 => Step::RollUp { payload_bytes: nth },
+            42 => Step::RollUpAll { payload_bytes: nth },
+            43 => Step::Advance {
+                by: random.below(300) as u64,
+            },
+            44..49 => append(random.between(1, 2), random.between(2_000, 9_000)),
             49..67 => Step::Commit,
             67..77 => remove(nth, random.percent(40)),
             77..80 => {
@@ -340,7 +399,7 @@ fn steps_by_chance(seed: u64) -> Vec<Step> {
                 purge(Some(filter), None, random.below(3) as u64)
             }
             80..82 => purge(None, None, random.below(12) as u64),
-            82..85 => Step::Expire { age: nth as i64 },
+            82..85 => expire(nth as i64, random.percent(50)),
             85..94 => Step::Upkeep,
             94..96 => Step::Define,
             96..98 => Step::Close,

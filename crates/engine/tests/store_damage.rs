@@ -20,6 +20,7 @@ use jetlake_engine::storage::finding::Finding;
 use jetlake_engine::storage::simulated::SimulatedDisk;
 use random::Random;
 use store_damage::{gone, is_segment, Fixture, Seen, BLOCK_BYTES, RECORDS_START};
+use store_history::Step;
 
 fn everything() -> bool {
     std::env::var("JETLAKE_DAMAGE_ALL").is_ok()
@@ -107,6 +108,49 @@ fn a_flipped_bit_is_noticed_and_costs_one_message_at_most() {
             println!("  not noticed: {} {:?}", path.display(), ranges(positions));
         }
         assert!(unnoticed.is_empty(), "not everything was noticed");
+    }
+}
+
+/// A group that was the last thing a killed store has written: it could be taken for one that was never finished.
+#[test]
+fn a_flipped_bit_in_the_last_group_costs_one_message_at_most() {
+    let mut random = Random::seeded(12);
+    // Among these are messages with whole sectors of zeros.
+    for payload_bytes in [20, 700, 1900] {
+        let group = Step::Group {
+            count: 4,
+            payload_bytes,
+        };
+        let fixture = Fixture::after(false, &[group, Step::Commit]);
+        let mut tally = Tally::default();
+        let (path, bytes) = fixture.segments().pop().expect("there is a last segment");
+        let end = bytes.iter().rposition(|byte| *byte != 0);
+        for position in RECORDS_START..=end.expect("it has records") {
+            let bits = if everything() { 8 } else { 1 };
+            for bit in 0..bits {
+                let bit = if everything() { bit } else { random.below(8) };
+                let disk = fixture.disk.copy();
+                disk.tamper(&path, |bytes| bytes[position] ^= 1 << bit);
+                let name = format!("{payload_bytes}: byte {position} bit {bit}");
+
+                let seen = fixture.look(&disk);
+
+                let seen = seen.unwrap_or_else(|what| panic!("{name}: {what}"));
+                tally.count(&seen);
+                assert!(seen.noticed(), "{name}");
+                assert!(
+                    seen.missing.len() <= 1 && seen.next_sequence > fixture.last_acknowledged,
+                    "{name}: {:?} {:?}",
+                    seen.missing,
+                    seen.findings
+                );
+                let cut = |finding: &Finding| matches!(finding, Finding::GroupCut { .. });
+                assert!(!seen.findings.iter().any(cut), "{name}");
+                let again = fixture.opens_again(&disk, &seen);
+                again.unwrap_or_else(|what| panic!("{name}: {what}; {:?}", seen.findings));
+            }
+        }
+        report(&fixture, "flipped bits around the last group", &tally);
     }
 }
 

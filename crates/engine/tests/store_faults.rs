@@ -35,6 +35,13 @@ fn append(count: usize, payload_bytes: usize) -> Step {
     }
 }
 
+fn group(count: usize, payload_bytes: usize) -> Step {
+    Step::Group {
+        count,
+        payload_bytes,
+    }
+}
+
 fn purge(keep: u64) -> Step {
     Step::Purge(Purge {
         keep,
@@ -49,6 +56,7 @@ fn script() -> Vec<Step> {
         steps.extend([append(8, 200), remove(1, false), append(2, 900)]);
         steps.extend([remove(round, true), Step::Upkeep, append(1, 6_000)]);
         steps.extend([Step::Commit, append(4, 100), Step::Upkeep]);
+        steps.extend([group(3, 300), append(1, 20), Step::Commit]);
     }
     steps.extend([purge(2), append(5, 300), Step::Upkeep, append(1, 10)]);
     steps.extend([Step::Commit, append(2, 10), Step::Commit]);

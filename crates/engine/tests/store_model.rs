@@ -1,12 +1,14 @@
 //! Long random histories of a store against a simple twin in memory, with reopenings and power cuts in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use jetlake_engine::routing::subject;
 use jetlake_engine::storage::encryption::MasterKey;
-use jetlake_engine::storage::message::{Limits, NewMessage, Purge};
+use jetlake_engine::storage::message::{
+    Counting, Counts, Expired, Limits, NewMessage, Purge, EXPIRES_NEVER_NS,
+};
 use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use proptest::prelude::*;
@@ -20,6 +22,22 @@ enum Step {
         headers: bool,
         payload: usize,
     },
+    /// Messages that are there together or not at all.
+    Group {
+        subject: usize,
+        payloads: Vec<usize>,
+    },
+    /// A message that takes the place of all others of its subject.
+    RollUp {
+        subject: usize,
+    },
+    /// A message that takes the place of all others.
+    RollUpAll {
+        subject: usize,
+    },
+    Advance {
+        by: u64,
+    },
     Remove {
         pick: usize,
         erase: bool,
@@ -31,6 +49,7 @@ enum Step {
     },
     Expire {
         after_ns: i64,
+        spare_last: bool,
     },
     Commit,
     Upkeep,
@@ -61,7 +80,18 @@ struct Twin {
 }
 
 impl Twin {
+    /// What a commit does at last.
     fn trim(&mut self, limits: &Limits) {
+        self.trim_subjects(limits);
+        if let Some(most) = limits.messages_max {
+            while self.messages.len() as u64 > most {
+                self.messages.pop_first();
+            }
+        }
+    }
+
+    /// What every message does when it is added.
+    fn trim_subjects(&mut self, limits: &Limits) {
         if let Some(most) = limits.per_subject_max {
             for name in SUBJECTS {
                 let of: Vec<u64> = self
@@ -76,11 +106,79 @@ impl Twin {
                 }
             }
         }
-        if let Some(most) = limits.messages_max {
-            while self.messages.len() as u64 > most {
-                self.messages.pop_first();
+    }
+
+    fn add(&mut self, kept: Kept, limits: &Limits) -> u64 {
+        self.last += 1;
+        self.messages.insert(self.last, kept);
+        self.trim_subjects(limits);
+        self.last
+    }
+
+    fn expire(&mut self, now_ns: i64, spare_last: bool, limits: &Limits) -> Expired {
+        let due = |kept: &Kept| {
+            let for_ever = kept.expires_ns == Some(EXPIRES_NEVER_NS);
+            kept.expires_ns.is_some_and(|expires| expires <= now_ns)
+                || (!for_ever
+                    && limits
+                        .age_ns_max
+                        .is_some_and(|age| kept.time_ns <= now_ns - age))
+        };
+        let lasts: BTreeSet<u64> = self.last_of_each(">", u64::MAX).into_iter().collect();
+        let mut expired = Expired::default();
+        self.messages.retain(|sequence, kept| {
+            if due(kept) && spare_last && lasts.contains(sequence) {
+                expired.spared.push(*sequence);
+            } else if due(kept) {
+                expired.removed += 1;
+                return false;
+            }
+            true
+        });
+        expired
+    }
+
+    /// When something will have expired next.
+    fn next_expiry_ns(&self, limits: &Limits) -> Option<i64> {
+        let mortal = |kept: &&Kept| kept.expires_ns != Some(EXPIRES_NEVER_NS);
+        let own = self.messages.values().filter(mortal);
+        let own = own.filter_map(|kept| kept.expires_ns).min();
+        let first = self.messages.values().find(mortal);
+        let aged = first.and_then(|kept| Some(kept.time_ns + limits.age_ns_max?));
+        own.into_iter().chain(aged).min()
+    }
+
+    /// The last message of every subject, of those up to a sequence.
+    fn last_of_each(&self, filter: &str, up_to: u64) -> Vec<u64> {
+        let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+        for sequence in self.matching(filter) {
+            if sequence <= up_to {
+                last.insert(&self.messages[&sequence].subject, sequence);
             }
         }
+        let mut last: Vec<u64> = last.into_values().collect();
+        last.sort_unstable();
+        last
+    }
+
+    fn gaps(&self) -> Vec<u64> {
+        let first = self.messages.keys().next().copied();
+        let all = first.unwrap_or(self.last + 1)..=self.last;
+        all.filter(|sequence| !self.messages.contains_key(sequence))
+            .collect()
+    }
+
+    fn bytes(&self, counting: Counting) -> u64 {
+        let one = |kept: &Kept| {
+            let own = kept.subject.len() + kept.headers.len() + kept.payload.len();
+            let beyond = match (counting, kept.headers.is_empty()) {
+                (Counting::Memory, _) => 16,
+                (Counting::File, true) => 30,
+                (Counting::File, false) => 34,
+            };
+            (own + beyond) as u64
+        };
+        self.messages.values().map(one).sum()
     }
 
     fn matching(&self, filter: &str) -> Vec<u64> {
@@ -99,6 +197,7 @@ struct Kind {
     chained: bool,
     encrypted: bool,
     compressed: bool,
+    counting: Counting,
 }
 
 fn open(disk: &SimulatedDisk, kind: Kind) -> Store {
@@ -108,6 +207,7 @@ fn open(disk: &SimulatedDisk, kind: Kind) -> Store {
         chained: kind.chained,
         compressed: kind.compressed,
         key: kind.encrypted.then(|| MasterKey::new(b"key")),
+        counting: kind.counting,
         ..StoreOptions::default()
     };
     Store::open(Arc::new(disk.clone()), Path::new(FOLDER), options).unwrap()
@@ -135,19 +235,26 @@ fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
     let first = twin.messages.keys().next().copied();
     assert_eq!(state.first_sequence, first.unwrap_or(twin.last + 1));
     assert!(state.lost.is_empty(), "{:?}", state.lost);
-    let bytes: usize = twin
-        .messages
-        .values()
-        .map(|kept| {
-            let headers = if kept.headers.is_empty() {
-                0
-            } else {
-                kept.headers.len() + 4
-            };
-            30 + kept.subject.len() + headers + kept.payload.len()
-        })
-        .sum();
-    assert_eq!(state.bytes, bytes as u64);
+    let counts = Counts {
+        messages: state.messages,
+        bytes: twin.bytes(kind.counting),
+        first_sequence: state.first_sequence,
+        last_sequence: twin.last,
+    };
+    assert_eq!(state.bytes, counts.bytes);
+    assert_eq!(store.counts(), counts);
+    assert_eq!(
+        store.next_expiry_ns().unwrap(),
+        twin.next_expiry_ns(&kind.limits)
+    );
+    let gaps = twin.gaps();
+    for most in [0, 1, 5, usize::MAX] {
+        assert_eq!(store.gaps(most), gaps[..most.min(gaps.len())], "{most}");
+    }
+    for name in SUBJECTS {
+        let count = twin.matching(name).len() as u64;
+        assert_eq!(store.subject_count(name.as_bytes()), (count, twin.last));
+    }
     for filter in FILTERS {
         let all = twin.matching(filter);
         let name = filter.as_bytes();
@@ -165,13 +272,19 @@ fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
             );
         }
         assert_eq!(store.last_match(name), all.last().copied());
-        let mut last: BTreeMap<&str, u64> = BTreeMap::new();
-        for sequence in &all {
-            last.insert(&twin.messages[sequence].subject, *sequence);
+        assert_eq!(
+            store.last_of_each(name),
+            twin.last_of_each(filter, u64::MAX)
+        );
+        for up_to in [0, 1, twin.last / 2, twin.last, u64::MAX] {
+            let wanted = twin.last_of_each(filter, up_to);
+            let mut found = store.last_of_each_up_to(name, up_to, usize::MAX);
+            found.sort_unstable();
+            assert_eq!(found, wanted, "{filter} {up_to}");
+            let some = store.last_of_each_up_to(name, up_to, 2);
+            assert_eq!(some.len(), wanted.len().min(2), "{filter} {up_to}");
+            assert!(some.iter().all(|one| wanted.contains(one)));
         }
-        let mut wanted: Vec<u64> = last.values().copied().collect();
-        wanted.sort_unstable();
-        assert_eq!(store.last_of_each(name), wanted);
     }
     for time in [0, 1, 50, 500, 5000] {
         let wanted = twin.messages.iter().find(|(_, kept)| kept.time_ns >= time);
@@ -199,174 +312,249 @@ fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
     }
 }
 
-fn run(steps: &[Step], kind: Kind) {
-    let limits = kind.limits;
-    let mut disk = SimulatedDisk::default();
-    let mut store = open(&disk, kind);
-    let mut committed = Twin::default();
-    // Everything staged behind it, applied when it is committed.
-    let mut staged = committed.clone();
-    let mut now_ns = 0;
-    let mut expired_ns = i64::MIN / 2;
-    for step in steps {
+/// A store with its twin, and with what both will be when everything staged is committed.
+struct Run {
+    kind: Kind,
+    disk: SimulatedDisk,
+    store: Store,
+    committed: Twin,
+    staged: Twin,
+    /// Everything staged since the last commit, whatever the limits will do to it.
+    waiting: Vec<(u64, String)>,
+    now_ns: i64,
+    expired_ns: i64,
+}
+
+impl Run {
+    fn new(kind: Kind) -> Self {
+        let disk = SimulatedDisk::default();
+        Self {
+            kind,
+            store: open(&disk, kind),
+            disk,
+            committed: Twin::default(),
+            staged: Twin::default(),
+            waiting: Vec::new(),
+            now_ns: 0,
+            expired_ns: i64::MIN / 2,
+        }
+    }
+
+    fn message(&mut self, subject: usize, headers: bool, payload: usize) -> Kept {
+        self.now_ns += 10;
+        Kept {
+            subject: SUBJECTS[subject].to_owned(),
+            headers: if headers {
+                b"NATS/1.0\r\nA: b\r\n\r\n".to_vec()
+            } else {
+                Vec::new()
+            },
+            payload: vec![b'x'; payload],
+            time_ns: self.now_ns,
+            expires_ns: match payload % 10 {
+                0 => Some(self.now_ns + 400),
+                5 => Some(EXPIRES_NEVER_NS),
+                _ => None,
+            },
+        }
+    }
+
+    fn append(&mut self, messages: Vec<Kept>) -> u64 {
+        let new: Vec<NewMessage<'_>> = messages.iter().map(Kept::as_new).collect();
+        let appended = match new[..] {
+            [message] => vec![self.store.append(&message).unwrap()],
+            _ => self.store.append_all(&new).unwrap(),
+        };
+        let given: Vec<u64> = appended.iter().map(|one| one.sequence).collect();
+        let limits = &self.kind.limits;
+        let subjects = messages.iter().map(|kept| kept.subject.clone());
+        self.waiting.extend(given.iter().copied().zip(subjects));
+        let wanted = messages
+            .into_iter()
+            .map(|kept| self.staged.add(kept, limits));
+        assert_eq!(given, wanted.collect::<Vec<u64>>());
+        self.staged.last
+    }
+
+    /// Everything staged has been committed.
+    fn settle(&mut self) {
+        self.waiting.clear();
+        self.staged.trim(&self.kind.limits);
+        self.committed = self.staged.clone();
+    }
+
+    fn commit(&mut self) {
+        let done = self.store.commit().unwrap();
+        self.settle();
+        assert_eq!(done.last_sequence, self.committed.last);
+    }
+
+    fn remove(&mut self, pick: usize, erase: bool) {
+        self.commit();
+        let sequences: Vec<u64> = self.committed.messages.keys().copied().collect();
+        if let Some(sequence) = sequences.get(pick % sequences.len().max(1)) {
+            assert!(self.store.remove(*sequence, erase).unwrap());
+            assert!(!self.store.remove(*sequence, erase).unwrap());
+            self.staged.messages.remove(sequence);
+        } else {
+            assert!(!self.store.remove(pick as u64, erase).unwrap());
+        }
+    }
+
+    fn purge(&mut self, filter: Option<&str>, below: Option<u64>, keep: u64) {
+        self.commit();
+        let matching = self.committed.matching(filter.unwrap_or(">"));
+        let mut gone: Vec<u64> = matching
+            .iter()
+            .copied()
+            .filter(|sequence| below.is_none_or(|below| *sequence < below))
+            .collect();
+        let kept = match filter {
+            Some(_) => gone.len().saturating_sub(keep as usize),
+            None => {
+                let most = matching.len().saturating_sub(keep as usize);
+                gone.len().min(most)
+            }
+        };
+        gone.truncate(kept);
+        let purge = Purge {
+            filter: filter.map(|filter| filter.as_bytes().to_vec()),
+            below_sequence: below,
+            keep,
+        };
+        let count = self.store.purge(&purge).unwrap();
+        assert_eq!(count, gone.len() as u64, "{purge:?}");
+        for sequence in gone {
+            self.staged.messages.remove(&sequence);
+        }
+    }
+
+    fn roll_up(&mut self, subject: usize) {
+        let name = SUBJECTS[subject];
+        let message = self.message(subject, false, 3);
+        // Those of the subject that only its publishers know of.
+        let waiting = self.waiting.iter().filter(|(_, subject)| subject == name);
+        let staged: Vec<u64> = waiting.map(|(sequence, _)| *sequence).collect();
+        let below = self.append(vec![message]);
+        self.store.roll_up(name.as_bytes(), &staged, below).unwrap();
+        self.staged
+            .messages
+            .retain(|sequence, kept| *sequence >= below || kept.subject != name);
+    }
+
+    /// What the process wrote is there; what was only staged is not.
+    fn reopen(&mut self, disk: SimulatedDisk) {
+        self.disk = disk;
+        self.store = open(&self.disk, self.kind);
+        self.waiting.clear();
+        // What has expired is remembered by its own time, so it may be back after a crash until the next look at the clock.
+        let limits = &self.kind.limits;
+        self.store.expire(self.expired_ns, false).unwrap();
+        self.committed.expire(self.expired_ns, false, limits);
+        self.staged = self.committed.clone();
+    }
+
+    fn step(&mut self, step: &Step) {
+        // What is in memory is never opened a second time.
+        let in_memory = self.kind.counting == Counting::Memory;
         match step {
             Step::Append {
                 subject,
                 headers,
                 payload,
             } => {
-                now_ns += 10;
-                let kept = Kept {
-                    subject: SUBJECTS[*subject].to_owned(),
-                    headers: if *headers {
-                        b"NATS/1.0\r\nA: b\r\n\r\n".to_vec()
-                    } else {
-                        Vec::new()
-                    },
-                    payload: vec![b'x'; *payload],
-                    time_ns: now_ns,
-                    expires_ns: (*payload % 5 == 0).then_some(now_ns + 400),
-                };
-                let appended = store
-                    .append(&NewMessage {
-                        subject: kept.subject.as_bytes(),
-                        headers: &kept.headers,
-                        payload: &kept.payload,
-                        time_ns: kept.time_ns,
-                        expires_ns: kept.expires_ns,
-                    })
-                    .unwrap();
-                staged.last += 1;
-                assert_eq!(appended.sequence, staged.last);
-                staged.messages.insert(staged.last, kept);
-                staged.trim(&limits);
+                let message = self.message(*subject, *headers, *payload);
+                self.append(vec![message]);
             }
-            Step::Remove { pick, erase } => {
-                store.commit().unwrap();
-                committed = staged.clone();
-                let sequences: Vec<u64> = committed.messages.keys().copied().collect();
-                if let Some(sequence) = sequences.get(pick % sequences.len().max(1)) {
-                    assert!(store.remove(*sequence, *erase).unwrap());
-                    assert!(!store.remove(*sequence, *erase).unwrap());
-                    staged.messages.remove(sequence);
-                } else {
-                    assert!(!store.remove(*pick as u64, *erase).unwrap());
+            Step::Group { subject, payloads } => {
+                let one = |(nth, payload): (usize, &usize)| {
+                    self.message((subject + nth) % SUBJECTS.len(), nth == 1, *payload)
+                };
+                let messages = payloads.iter().enumerate().map(one).collect();
+                self.append(messages);
+            }
+            Step::RollUp { subject } => self.roll_up(*subject),
+            Step::RollUpAll { subject } => {
+                let message = self.message(*subject, false, 3);
+                let below = self.append(vec![message]);
+                self.store.roll_up_all(below).unwrap();
+                self.staged
+                    .messages
+                    .retain(|sequence, _| *sequence >= below);
+            }
+            Step::Advance { by } => {
+                let next_sequence = self.staged.last + 1 + by;
+                self.store.advance(next_sequence).unwrap();
+                self.store.advance(self.staged.last.min(3)).unwrap();
+                if *by > 0 {
+                    self.staged.messages.clear();
+                    self.staged.last = next_sequence - 1;
                 }
             }
+            Step::Remove { pick, erase } => self.remove(*pick, *erase),
             Step::Purge {
                 filter,
                 below,
                 keep,
             } => {
-                store.commit().unwrap();
-                committed = staged.clone();
-                let filter = FILTERS.get(*filter);
                 let below = below.map(|below| below as u64);
-                let matching = committed.matching(filter.copied().unwrap_or(">"));
-                let mut gone: Vec<u64> = matching
-                    .iter()
-                    .copied()
-                    .filter(|sequence| below.is_none_or(|below| *sequence < below))
-                    .collect();
-                let kept = match filter {
-                    Some(_) => gone.len().saturating_sub(*keep as usize),
-                    None => {
-                        let most = matching.len().saturating_sub(*keep as usize);
-                        gone.len().min(most)
-                    }
-                };
-                gone.truncate(kept);
-                let purge = Purge {
-                    filter: filter.map(|filter| filter.as_bytes().to_vec()),
-                    below_sequence: below,
-                    keep: *keep,
-                };
-                assert_eq!(store.purge(&purge).unwrap(), gone.len() as u64, "{purge:?}");
-                for sequence in gone {
-                    staged.messages.remove(&sequence);
-                }
+                self.purge(FILTERS.get(*filter).copied(), below, *keep);
             }
-            Step::Expire { after_ns } => {
-                store.commit().unwrap();
-                committed = staged.clone();
-                let at = now_ns + after_ns;
-                let before = committed.messages.len();
-                committed.messages.retain(|_, kept| {
-                    kept.expires_ns.is_none_or(|expires| expires > at)
-                        && limits.age_ns_max.is_none_or(|age| kept.time_ns > at - age)
-                });
-                let gone = before - committed.messages.len();
-                assert_eq!(store.expire(at, false).unwrap().removed, gone as u64);
-                now_ns = at;
-                expired_ns = at;
-                staged = committed.clone();
+            Step::Expire {
+                after_ns,
+                spare_last,
+            } => {
+                self.commit();
+                self.now_ns += after_ns;
+                self.expired_ns = self.now_ns;
+                let limits = self.kind.limits;
+                let wanted = self.committed.expire(self.now_ns, *spare_last, &limits);
+                let expired = self.store.expire(self.now_ns, *spare_last).unwrap();
+                assert_eq!(expired, wanted);
+                self.staged = self.committed.clone();
             }
-            Step::Commit => {
-                let done = store.commit().unwrap();
-                committed = staged.clone();
-                assert_eq!(done.last_sequence, committed.last);
-            }
+            Step::Commit => self.commit(),
             Step::Upkeep => {
-                store.upkeep().unwrap();
-                store.commit().unwrap();
-                committed = staged.clone();
+                self.store.upkeep().unwrap();
+                self.commit();
             }
+            Step::Close | Step::Kill | Step::PowerCut { .. } if in_memory => self.commit(),
             Step::Close => {
-                store.close().unwrap();
-                committed = staged.clone();
-                store = open(&disk, kind);
-                assert_eq!(store.take_findings(), vec![]);
+                self.store.close().unwrap();
+                self.settle();
+                self.store = open(&self.disk, self.kind);
+                assert_eq!(self.store.take_findings(), vec![]);
             }
             Step::Kill => {
-                // What the process wrote is there; what was only staged is not.
-                disk = disk.copy();
-                store = open(&disk, kind);
-                assert_eq!(store.take_findings(), vec![]);
-                staged = committed.clone();
+                let disk = self.disk.copy();
+                self.reopen(disk);
+                assert_eq!(self.store.take_findings(), vec![]);
             }
             Step::PowerCut { seed } => {
-                disk = disk.after_power_cut(Survival::Random { seed: *seed });
-                store = open(&disk, kind);
-                staged = committed.clone();
+                let disk = self.disk.after_power_cut(Survival::Random { seed: *seed });
+                self.reopen(disk);
             }
         }
-        // What has expired is remembered by its own time, so it may be back after a crash until the next look at the clock.
-        if matches!(step, Step::Kill | Step::PowerCut { .. }) {
-            store.expire(expired_ns, false).unwrap();
-        }
-        compare(&store, &disk, &committed, kind);
+        compare(&self.store, &self.disk, &self.committed, self.kind);
     }
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        12 => (0..SUBJECTS.len(), any::<bool>(), 0..200usize)
-            .prop_map(|(subject, headers, payload)| Step::Append { subject, headers, payload }),
-        3 => (0..50usize, any::<bool>()).prop_map(|(pick, erase)| Step::Remove { pick, erase }),
-        1 => (0..FILTERS.len() + 2, proptest::option::of(0..60usize), 0..4u64)
-            .prop_map(|(filter, below, keep)| Step::Purge { filter, below, keep }),
-        1 => (0..300i64).prop_map(|after_ns| Step::Expire { after_ns }),
-        4 => Just(Step::Commit),
-        2 => Just(Step::Upkeep),
-        1 => Just(Step::Close),
-        1 => Just(Step::Kill),
-        1 => any::<u64>().prop_map(|seed| Step::PowerCut { seed }),
-    ]
+impl Kept {
+    fn as_new(&self) -> NewMessage<'_> {
+        NewMessage {
+            subject: self.subject.as_bytes(),
+            headers: &self.headers,
+            payload: &self.payload,
+            time_ns: self.time_ns,
+            expires_ns: self.expires_ns,
+        }
+    }
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
-    (
-        proptest::option::of(5..40u64),
-        proptest::option::of(1..4u64),
-        proptest::option::of(200..900i64),
-    )
-        .prop_map(|(messages_max, per_subject_max, age_ns_max)| Limits {
-            messages_max,
-            bytes_max: None,
-            age_ns_max,
-            per_subject_max,
-        })
-}
+#[path = "support/model_steps.rs"]
+mod model_steps;
+
+use model_steps::{limits, step};
 
 fn cases() -> u32 {
     let text = std::env::var("JETLAKE_MODEL_CASES").ok();
@@ -382,7 +570,12 @@ proptest! {
         chained in any::<bool>(),
         encrypted in any::<bool>(),
         compressed in any::<bool>(),
+        in_memory in any::<bool>(),
     ) {
-        run(&steps, Kind { limits, chained, encrypted, compressed });
+        let counting = if in_memory { Counting::Memory } else { Counting::File };
+        let mut run = Run::new(Kind { limits, chained, encrypted, compressed, counting });
+        for step in &steps {
+            run.step(step);
+        }
     }
 }

@@ -3,5 +3,6 @@
 - `app`      the entry; hands `jetlake server` over before anything heavy is imported
 - `bench`    `jetlake bench`, the load generator
 - `check`    `jetlake check`, what is damaged in a store
+- `stream`   `jetlake stream`, what can be done with streams
 - `version`  `jetlake version`
 """

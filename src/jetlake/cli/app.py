@@ -25,7 +25,7 @@ def create() -> "typer.Typer":
     """Return the application with all its commands."""
     import typer
 
-    from jetlake.cli import bench, check, version
+    from jetlake.cli import bench, check, stream, version
 
     application = typer.Typer(
         name="jetlake",
@@ -38,5 +38,6 @@ def create() -> "typer.Typer":
     application.command("server", help="Run a server; takes nats-server's flags, see `jetlake server --help`.")(main)
     application.command("bench")(bench.bench)
     application.command("check")(check.check)
+    application.add_typer(stream.application, name="stream")
     application.command("version")(version.version)
     return application

@@ -2,7 +2,7 @@
 
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -23,7 +23,18 @@ class Workload(StrEnum):
     FANOUT = "fanout"
     FANIN = "fanin"
     REQUEST = "request"
+    STORE = "store"
 
+
+NATIVE: dict[Workload, Literal["publish", "pubsub", "request", "store"]] = {
+    Workload.PUBLISH: "publish",
+    Workload.PUBSUB: "pubsub",
+    Workload.FANOUT: "pubsub",
+    Workload.FANIN: "pubsub",
+    Workload.REQUEST: "request",
+    Workload.STORE: "store",
+}
+"""What the load generator calls them: the rest is a matter of numbers."""
 
 DEFAULT_CLIENTS = 4
 """For the side of a workload that is many: receivers of fanout, senders of fanin."""
@@ -37,7 +48,7 @@ def bench(
         Workload,
         typer.Option(
             help="publish: nobody listens. pubsub: publishers to subscribers. fanout: one to many. "
-            "fanin: many to one. request: question and answer."
+            "fanin: many to one. request: question and answer. store: to a stream that is there, acknowledged."
         ),
     ] = Workload.PUBSUB,
     publishers: Annotated[int | None, typer.Option(help="Connections that send.")] = None,
@@ -46,13 +57,14 @@ def bench(
     size: Annotated[int, typer.Option(help="Bytes of payload.")] = 128,
     messages: Annotated[int, typer.Option(help="Messages per publisher.")] = 1_000_000,
     rate: Annotated[int, typer.Option(help="Messages per second and publisher; 0 is as fast as it goes.")] = 0,
+    in_flight: Annotated[int, typer.Option(help="Messages of one publisher that a stream may owe an answer.")] = 1_000,
     subject: Annotated[str, typer.Option(help="Subject to use.")] = "bench",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
 ) -> None:
     """Measure a server with the native load generator."""
     try:
         plan = make_plan(server, workload, publishers, subscribers, clients, size, messages, subject)
-        plan = msgspec.structs.replace(plan, rate=rate)
+        plan = msgspec.structs.replace(plan, rate=rate, in_flight=in_flight)
         figures = load.run(plan)
     except JetlakeError as error:
         typer.echo(f"jetlake bench: {error}", err=True)
@@ -80,6 +92,7 @@ def make_plan(
         Workload.FANOUT: (1, clients),
         Workload.FANIN: (clients, 1),
         Workload.REQUEST: (1, 1),
+        Workload.STORE: (1, 0),
     }[workload]
     address = urlsplit(server if "://" in server else f"nats://{server}")
     host = address.hostname or "127.0.0.1"
@@ -87,9 +100,7 @@ def make_plan(
     password = None if address.password is None else unquote(address.password)
     return load.Plan(
         url=f"{f'[{host}]' if ':' in host else host}:{address.port or 4222}",
-        workload=(
-            "publish" if workload is Workload.PUBLISH else "request" if workload is Workload.REQUEST else "pubsub"
-        ),
+        workload=NATIVE[workload],
         publishers=default_publishers if publishers is None else publishers,
         subscribers=default_subscribers if subscribers is None else subscribers,
         payload_bytes=size,

@@ -15,15 +15,41 @@ from jetlake.errors import ClientError, ConfigurationError
 __all__ = ["Figures", "Latency", "Plan", "build_profile", "engine_version", "run"]
 
 
-LOWEST = {"publishers": 1, "subscribers": 0, "payload_bytes": 0, "messages": 1, "rate": 0, "idle_subscriptions": 0}
+LOWEST = {
+    "publishers": 1,
+    "subscribers": 0,
+    "payload_bytes": 0,
+    "messages": 1,
+    "rate": 0,
+    "idle_subscriptions": 0,
+    "in_flight": 1,
+    "subjects": 1,
+    "atomic_batch": 1,
+    "first_sequence": 1,
+    "sequences": 1,
+}
 """The lowest value of each number in a plan."""
+
+SUBSCRIBED = ("pubsub", "request")
+"""The workloads that need somebody who listens."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send. `messages` is per publisher; with the workload `request`, publishers are the ones who ask."""
+    """What to send. `messages` is per publisher.
+
+    | workload    | publishers                                | subscribers                        |
+    |-------------|-------------------------------------------|------------------------------------|
+    | `publish`   | send                                      | there are none                     |
+    | `pubsub`    | send                                      | each gets everything               |
+    | `request`   | ask, each one question at a time          | a queue group that answers         |
+    | `store`     | send to a stream, `in_flight` unanswered  | there are none; the stream answers |
+    | `directget` | ask for what a stream has, in the same way | there are none                    |
+
+    The stream of `store` and `directget` must be there, and take the subject.
+    """
 
     url: str
-    workload: Literal["publish", "pubsub", "request"]
+    workload: Literal["publish", "pubsub", "request", "store", "directget"]
     publishers: int = 1
     subscribers: int = 1
     payload_bytes: int = 128
@@ -36,15 +62,34 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rate: int = 0
     # Subscriptions on other subjects, made first, that never get a message.
     idle_subscriptions: int = 0
+    # For store and directget: messages that a connection has unanswered at most.
+    in_flight: int = 1
+    # For store and directget: 1 = the subject itself, more = tokens below it, used equally often.
+    subjects: int = 1
+    # For store: every message has an id of its own, to find duplicates by.
+    message_ids: bool = False
+    # For store: messages per atomic batch; 1 = no batch.
+    atomic_batch: int = 1
+    # For directget: whose messages, and which: by sequence in turn or at random, or the last one of each subject.
+    stream: str = ""
+    get: Literal["sequential", "random", "last"] = "random"
+    first_sequence: int = 1
+    sequences: int = 1
 
     def __post_init__(self) -> None:
         for field, lowest in LOWEST.items():
             if getattr(self, field) < lowest:
                 raise ConfigurationError(f"{field} is {getattr(self, field)}: it must be at least {lowest}")
-        if self.workload != "publish" and self.subscribers == 0:
+        if self.workload in SUBSCRIBED and self.subscribers == 0:
             raise ConfigurationError(
                 f"the workload {self.workload} has no subscribers: give at least 1, or choose the workload publish"
             )
+        if self.messages % self.atomic_batch != 0:
+            raise ConfigurationError(
+                f"{self.messages} messages are no whole batches of {self.atomic_batch}: give a multiple of it"
+            )
+        if self.workload == "directget" and not self.stream:
+            raise ConfigurationError("the workload directget has no stream: give the name of one with allow_direct")
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +102,10 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured. Rates are messages per second; `latency_us` is there where the workload measures it."""
+    """What was measured. Rates are messages per second; `latency_us` is there where the workload measures it.
+
+    Delivered is what subscribers got; with `request`, `store` and `directget` it is what was answered.
+    """
 
     published: int
     delivered: int

@@ -1,4 +1,32 @@
-"""Decides what the API of streams answers, before the engine is asked.
+"""Decides what the API of streams answers, and has the engine do it.
+
+From the request to the answer:
+
+- `manager`            the thread that answers, and its queues
+- `dispatch`           from a subject to its endpoint, and the checks that all share
+- `calls`              one request, and the ways its body is read
+- `streams`            create, update, names, list, info, delete, purge
+- `forks`              a copy of a stream as it was at a sequence
+- `messages`           get and delete of one message
+- `account_info`       what an account uses and may use
+- `archives`           snapshot and restore
+- `consumers`          consumers, of which there are none yet
+- `replies`            the envelope of an answer
+- `paging`             which part of a list an answer shows
+- `stream_info`        the description of a stream in answers
+- `advisories`         what is told without being asked
+- `settings`           what of the server's options matters here
+- `protocols`          what of the engine is needed, for type checkers
+
+The streams themselves:
+
+- `catalog`            all streams, in memory and with the engine
+- `account_streams`    the streams of one account, as decisions about another need them
+- `taken_subjects`     which subjects are taken, and by whom
+- `stream_state`       what the engine tells about a stream
+- `usages`             what the accounts store, for monitoring
+
+The rules:
 
 - `error_codes`        every error of the API, as one closed table
 - `json_syntax`        where the values of a JSON text are, and what is wrong with it
@@ -15,5 +43,6 @@
 - `stream_subjects`    which subjects, transforms and republishing are legal
 - `stream_update`      which changes a stream accepts
 - `stream_requests`    create and update, from the bytes to the configuration to store
+- `restore_requests`   restore, from the bytes to the configuration of the stream to come
 - `api_level`          the level a configuration asks of a server
 """

@@ -188,7 +188,7 @@ _SOURCE_CONSUMER = Record(
     (Field("name", _TEXT), Field("deliver_subject", _TEXT)),
     can_be_absent=True,
 )
-_SOURCE = Record(
+STREAM_SOURCE = Record(
     "server.StreamSource",
     StreamSource,
     (
@@ -202,6 +202,7 @@ _SOURCE = Record(
     ),
     can_be_absent=True,
 )
+"""How a mirror or a source is written."""
 
 _RETENTION = Choice({word: word for word in ("limits", "interest", "workqueue")}, "limits")
 _DISCARD = Choice({word: word for word in ("old", "new")}, "old", ignores_case=True)
@@ -225,8 +226,8 @@ _FIELDS = (
     Field("no_ack", _FLAG),
     Field("duplicate_window", _DURATION),
     Field("placement", _PLACEMENT),
-    Field("mirror", _SOURCE),
-    Field("sources", ListOf(_SOURCE, "[]*server.StreamSource")),
+    Field("mirror", STREAM_SOURCE),
+    Field("sources", ListOf(STREAM_SOURCE, "[]*server.StreamSource")),
     Field("compression", Compression(), is_always_written=True),
     Field("first_seq", _UINT64),
     Field("subject_transform", _TRANSFORM),

@@ -3,11 +3,9 @@
 Limits are in bytes unless they count something; -1 is no limit.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
-from jetlake.management.stream_config import StreamConfig
+from jetlake.management.account_streams import AccountStreams
 
 MINUTE_NS = 60_000_000_000
 DUPLICATE_WINDOW_DEFAULT_NS = 2 * MINUTE_NS
@@ -21,6 +19,7 @@ class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_storage: int = -1
     max_streams: int = -1
     max_consumers: int = -1
+    max_ack_pending: int = -1
     memory_max_stream_bytes: int = -1
     storage_max_stream_bytes: int = -1
     max_bytes_required: bool = False
@@ -48,11 +47,7 @@ class ExistingConsumer(msgspec.Struct, frozen=True, kw_only=True):
 class StreamContext(msgspec.Struct, frozen=True, kw_only=True):
     """The surroundings of one request. The streams are those of the account, as they are kept."""
 
-    streams: Mapping[str, StreamConfig] = {}
+    streams: AccountStreams = msgspec.field(default_factory=AccountStreams)
     account: AccountLimits = AccountLimits()
     server: ServerLimits = ServerLimits()
     consumers: tuple[ExistingConsumer, ...] = ()
-
-    def reserved_bytes(self, storage: str) -> int:
-        """Return what the account's streams of this kind have reserved."""
-        return sum(max(stream.max_bytes, 0) for stream in self.streams.values() if stream.storage == storage)

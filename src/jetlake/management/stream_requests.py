@@ -14,7 +14,7 @@ from jetlake.management.json_dialect import read_request
 from jetlake.management.stream_config import STREAM_CONFIG_REQUEST, StreamConfig, StreamConfigRequest
 from jetlake.management.stream_context import StreamContext
 from jetlake.management.stream_sources import check_filters
-from jetlake.management.stream_subjects import overlaps_others
+from jetlake.management.stream_subjects import check_others
 from jetlake.management.stream_update import check_consumers, updated, with_republish
 from jetlake.management.stream_validation import invalid, validated
 
@@ -48,7 +48,7 @@ def create(name: str, body: bytes, context: StreamContext, *, is_strict: bool = 
         # Asked before anything else, and of a stream that is there already once more.
         _check_room(wanted, context, added_bytes=wanted.max_bytes)
     config = validated(with_required_level(wanted.config), context, is_pedantic=wanted.pedantic)
-    _check_replicas(config)
+    check_replicas(config)
     if existing is not None:
         if existing != config:
             raise ApiError(ErrorCode.STREAM_NAME_EXIST)
@@ -56,10 +56,8 @@ def create(name: str, body: bytes, context: StreamContext, *, is_strict: bool = 
     # A stream without a bound needs room for something, too.
     _check_room(config, context, added_bytes=max(config.max_bytes, 1))
     check_filters(config)
-    if overlaps_others(config, list(context.streams.values())):
-        raise ApiError(ErrorCode.STREAM_SUBJECT_OVERLAP)
-    if not _can_be_written(config):
-        raise ApiError(ErrorCode.STREAM_CREATE, err="error creating store for stream")
+    check_others(config, context.streams)
+    check_written(config)
     return StreamDecision(config=config, unknown_keys=request.unknown_keys)
 
 
@@ -75,13 +73,11 @@ def update(name: str, body: bytes, context: StreamContext, *, is_strict: bool = 
         raise ApiError(ErrorCode.STREAM_NOT_FOUND)
     # What the first validation has adjusted must be legal, too; a new stream is not asked for that.
     config = validated(config, context, is_pedantic=wanted.pedantic)
-    _check_replicas(config)
+    check_replicas(config)
     config = updated(current, config)
     _check_max_consumers(config, context)
     _check_room(config, context, added_bytes=max(config.max_bytes, 0) - max(current.max_bytes, 0))
-    others = [stream for stream in context.streams.values() if stream.name != name]
-    if overlaps_others(config, others):
-        raise ApiError(ErrorCode.STREAM_SUBJECT_OVERLAP)
+    check_others(config, context.streams)
     config = with_republish(config)
     check_consumers(config.consumer_limits, context.consumers)
     if not _can_be_written(config):
@@ -90,7 +86,23 @@ def update(name: str, body: bytes, context: StreamContext, *, is_strict: bool = 
     return StreamDecision(config=config, is_unchanged=config == current, unknown_keys=request.unknown_keys)
 
 
-def _check_replicas(config: StreamConfig) -> None:
+def check_limits(config: StreamConfig, context: StreamContext) -> None:
+    """Raise `ApiError` unless the account may have one more stream like this."""
+    if 0 < context.account.max_streams <= len(context.streams):
+        raise ApiError(ErrorCode.MAXIMUM_STREAMS_LIMIT)
+    _check_max_consumers(config, context)
+    # A stream without a bound needs room for something, too.
+    _check_room(config, context, added_bytes=max(config.max_bytes, 1))
+
+
+def check_written(config: StreamConfig) -> None:
+    """Raise `ApiError` for a definition that could not be kept."""
+    if not _can_be_written(config):
+        raise ApiError(ErrorCode.STREAM_CREATE, err="error creating store for stream")
+
+
+def check_replicas(config: StreamConfig) -> None:
+    """Raise `ApiError` for a stream that needs more than one server."""
     if config.num_replicas > 1:
         raise ApiError(ErrorCode.STREAM_REPLICAS_NOT_SUPPORTED)
 
@@ -104,13 +116,13 @@ def _check_room(config: StreamConfig, context: StreamContext, *, added_bytes: in
     """Raise `ApiError` unless what the stream may grow to can be reserved."""
     if added_bytes <= 0:
         return
-    account, server = context.account, context.server
+    account, server, streams = context.account, context.server, context.streams
     if config.storage == "memory":
         code = ErrorCode.MEMORY_RESOURCES_EXCEEDED
-        rooms = ((account.max_memory, context.reserved_bytes("memory")), (server.max_memory, server.reserved_memory))
+        rooms = ((account.max_memory, streams.reserved_bytes("memory")), (server.max_memory, server.reserved_memory))
     else:
         code = ErrorCode.STORAGE_RESOURCES_EXCEEDED
-        rooms = ((account.max_storage, context.reserved_bytes("file")), (server.max_storage, server.reserved_storage))
+        rooms = ((account.max_storage, streams.reserved_bytes("file")), (server.max_storage, server.reserved_storage))
     for most, reserved in rooms:
         if most >= 0 and reserved + added_bytes > most:
             raise ApiError(code)

@@ -6,6 +6,8 @@ acknowledgement would be stored and acknowledged again.
 
 import msgspec
 
+from jetlake.management import taken_subjects
+from jetlake.management.account_streams import AccountStreams
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.names import ALL_THE_REST, collide, is_subject, is_subset
 from jetlake.management.stream_config import Republish, StreamConfig
@@ -20,6 +22,7 @@ _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
 _EVENT_SUBJECTS = "$JS.EVENT.>"
 _SYSTEM_SUBJECTS = "$SYS.>"
 _ACCOUNT_SUBJECTS = "$SYS.ACCOUNT.>"
+_TOO_MANY_WILDCARDS = "subjects have too many wildcards to be compared"
 
 
 def with_subjects(config: StreamConfig) -> StreamConfig:
@@ -39,16 +42,14 @@ def with_subjects(config: StreamConfig) -> StreamConfig:
     return config
 
 
-def overlaps_others(config: StreamConfig, others: list[StreamConfig]) -> bool:
-    """Return whether some message would be stored by another stream too."""
-    taken = {subject for other in others for subject in other.subjects or ()}
-    subjects = config.subjects or ()
-    if not taken.isdisjoint(subjects):
-        return True
-    if len(subjects) * len(taken) > COMPARED_SUBJECTS_MAX**2:
-        # Neither overlap among themselves: if two of them all do, they are one of each.
-        return _first_overlap((*subjects, *taken)) is not None
-    return any(collide(subject, other) for subject in subjects for other in taken)
+def check_others(config: StreamConfig, streams: AccountStreams) -> None:
+    """Raise `ApiError` when some message would be stored by another stream too."""
+    try:
+        is_taken = streams.overlaps(config)
+    except taken_subjects.TooManyStepsError:
+        raise _invalid(_TOO_MANY_WILDCARDS) from None
+    if is_taken:
+        raise ApiError(ErrorCode.STREAM_SUBJECT_OVERLAP)
 
 
 def check_subject_transform(config: StreamConfig) -> None:
@@ -110,7 +111,7 @@ def _first_overlap(subjects: tuple[str, ...]) -> tuple[int, int] | None:
     try:
         return first_overlap(subjects)
     except TooManyStepsError:
-        raise _invalid("subjects have too many wildcards to be compared") from None
+        raise _invalid(_TOO_MANY_WILDCARDS) from None
 
 
 def _check_subject(subject: str, config: StreamConfig) -> None:

@@ -1,6 +1,6 @@
 """`/jsz`: what JetStream stores and how it is configured.
 
-`account_usages` is the one function where streams plug in: everything else on this page, in `/varz`, `/healthz` and
+`Source.usages` is the one place where streams plug in: everything else on this page, in `/varz`, `/healthz` and
 `/metrics` is computed from what it returns.
 
 Invariant: with JetStream off the page has the same keys, `disabled` and zeros.
@@ -74,13 +74,20 @@ class JetStreamFigures(msgspec.Struct, kw_only=True):
 
 
 class AccountUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What one account stores. A stream is shown as the dictionary its own module makes of it."""
+    """What one account stores.
+
+    A stream is shown as the dictionary its own module makes of it, where `config` is a function that writes it.
+    """
 
     name: str
     memory_bytes: int = 0
     storage_bytes: int = 0
+    # What the account may store.
     reserved_memory_bytes: int = UNLIMITED
     reserved_storage_bytes: int = UNLIMITED
+    # What its streams may grow to together, those without a bound not counted.
+    stream_memory_bytes_max: int = 0
+    stream_storage_bytes_max: int = 0
     api_total: int = 0
     api_errors: int = 0
     message_count: int = 0
@@ -128,9 +135,13 @@ class Jsz(msgspec.Struct, kw_only=True):
 
 
 def account_usages(source: Source) -> list[AccountUsage]:
-    """Return what each account with JetStream stores, by name. Streams plug in here."""
+    """Return what each account with JetStream stores, by name."""
     jetstream = source.facts.jetstream
-    return [] if jetstream is None else [AccountUsage(name=name) for name in sorted(jetstream.accounts)]
+    if jetstream is None:
+        return []
+    if source.usages is None:
+        return [AccountUsage(name=name) for name in sorted(jetstream.accounts)]
+    return source.usages()
 
 
 def options_of(parameters: Parameters) -> JszOptions:
@@ -194,10 +205,8 @@ def figures(source: Source, usages: list[AccountUsage]) -> JetStreamFigures:
     return JetStreamFigures(
         memory=sum(usage.memory_bytes for usage in usages),
         storage=sum(usage.storage_bytes for usage in usages),
-        reserved_memory=sum(usage.reserved_memory_bytes for usage in usages if usage.reserved_memory_bytes < UNLIMITED),
-        reserved_storage=sum(
-            usage.reserved_storage_bytes for usage in usages if usage.reserved_storage_bytes < UNLIMITED
-        ),
+        reserved_memory=sum(usage.stream_memory_bytes_max for usage in usages),
+        reserved_storage=sum(usage.stream_storage_bytes_max for usage in usages),
         accounts=len(usages),
         ha_assets=0,
         api=ApiFigures(
@@ -249,5 +258,15 @@ def _detail(usage: AccountUsage, options: JszOptions) -> AccountDetail:
         api=ApiFigures(total=usage.api_total, errors=usage.api_errors),
     )
     if (options.streams or options.consumer) and usage.streams:
-        detail.stream_detail = list(usage.streams)
+        detail.stream_detail = [_stream_detail(stream, options) for stream in usage.streams]
     return detail
+
+
+def _stream_detail(stream: dict[str, Any], options: JszOptions) -> dict[str, Any]:
+    detail = dict(stream)
+    write_config = detail.pop("config", None)
+    if not options.config or write_config is None:
+        return detail
+    # The configuration stands before the state.
+    state = detail.pop("state")
+    return {**detail, "config": write_config(), "state": state}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import ssl
 
     from jetlake.monitoring.facts import ServerFacts
+    from jetlake.monitoring.jsz import AccountUsage
     from jetlake.monitoring.pages import Pages
     from jetlake.monitoring.readings import EngineReadings, Source
     from jetlake.server.options import ServerOptions
@@ -112,6 +113,7 @@ def open_monitor(
     engine: "EngineReadings",
     facts: "Callable[[], ServerFacts]",
     warn: Callable[[str], None],
+    usages: "Callable[[], list[AccountUsage]] | None" = None,
 ) -> Monitor:
     """Take the port of the pages that these options ask for. Raises `StartError`, in nats-server's words."""
     monitoring, tls = options.monitoring, options.tls
@@ -129,7 +131,7 @@ def open_monitor(
     def source() -> "Source":
         from jetlake.monitoring.readings import Source
 
-        return Source(engine, facts)
+        return Source(engine, facts, usages=usages)
 
     try:
         return Monitor(

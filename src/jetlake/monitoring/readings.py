@@ -8,12 +8,15 @@ Invariant: reading changes nothing in the engine and waits for no client, so a p
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from jetlake.monitoring.facts import ServerFacts
 from jetlake.monitoring.usage import ProcessUsage
+
+if TYPE_CHECKING:
+    from jetlake.monitoring.jsz import AccountUsage
 
 GLOBAL_ACCOUNT = "$G"
 
@@ -142,8 +145,11 @@ class Source:
         *,
         clock: Callable[[], int] = time.time_ns,
         usage: ProcessUsage | None = None,
+        usages: "Callable[[], list[AccountUsage]] | None" = None,
     ) -> None:
         self._engine = engine
+        # What each account with JetStream stores, by name; None = nothing.
+        self.usages = usages
         self._facts = facts
         self._clock = clock
         self.usage = usage or ProcessUsage()

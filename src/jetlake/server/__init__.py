@@ -13,6 +13,7 @@ In the order of one start:
 - `unserved`        what this build accepts without serving it, one warning each
 - `events`          the thread that hears the engine: log lines, logins, requests, the end
 - `authentication`  who may come in; `nkeys` are keys that sign instead of passwords
+- `jetstream`       streams and their API, which `jetlake.management` decides
 - `system`          the system account: what a server answers about itself, and what it tells unasked
 - `log`             nats-server's log format, to stderr or a file; `python_log` forwards to `logging` instead
 - `files`           pid file and ports file; `own_files` are those of one server

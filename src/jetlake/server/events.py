@@ -1,5 +1,7 @@
 """The thread that hears the engine: log lines, clients that ask to come in, requests to the server, and the end.
 
+Requests to the API of streams go to JetStream, all others to the system account.
+
 The engine hands events over in batches and waits without the GIL. The thread lives from start to `Stopped`, the
 last event there is. Should this code itself break, that is a bug, and a server whose ear is gone must not go on as
 if nothing had happened: the engine is shut down and the server counts as failed.
@@ -7,12 +9,23 @@ if nothing had happened: the engine is shut down and the server counts as failed
 
 from collections.abc import Callable
 from threading import Thread
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from jetlake._engine import AuthenticationRequest, ConnectionEvent, Engine, LogLine, Request, Stopped
+from jetlake._engine import (
+    ArchiveEvent,
+    AuthenticationRequest,
+    ConnectionEvent,
+    Engine,
+    LogLine,
+    Request,
+    Stopped,
+)
 from jetlake.server.authentication.gate import Gate
 from jetlake.server.log import LEVELS, Level, Log
 from jetlake.server.system.desk import Desk
+
+if TYPE_CHECKING:
+    from jetlake.server.jetstream import JetStream
 
 BATCH_COUNT_MAX = 256
 """Enough to drain a burst of log lines in a few calls, few enough that a login behind them is not kept waiting."""
@@ -24,11 +37,20 @@ WAIT_MS = 1_000
 class EventThread:
     """Runs until the engine has stopped, then calls `on_stopped` once with what broke (empty = a wanted stop)."""
 
-    def __init__(self, engine: Engine, log: Log, gate: Gate, desk: Desk, on_stopped: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        log: Log,
+        gate: Gate,
+        desk: Desk,
+        jetstream: "JetStream | None",
+        on_stopped: Callable[[str], None],
+    ) -> None:
         self._engine = engine
         self._log = log
         self._gate = gate
         self._desk = desk
+        self._jetstream = jetstream
         self._on_stopped = on_stopped
         # A daemon, because Python waits for other threads before it calls what would stop this one.
         self._thread = Thread(target=self._run, name="jetlake-events", daemon=True)
@@ -62,9 +84,18 @@ class EventThread:
                 elif isinstance(event, AuthenticationRequest):
                     self._gate.receive(event)
                 elif isinstance(event, Request):
-                    self._desk.receive(event)
+                    self._receive(event)
                 elif isinstance(event, ConnectionEvent):
                     self._desk.note(event)
+                elif isinstance(event, ArchiveEvent):
+                    assert self._jetstream is not None, "only streams have archives"
+                    self._jetstream.note(event)
                 else:
                     assert isinstance(event, Stopped)
                     return event.failure
+
+    def _receive(self, request: Request) -> None:
+        if self._jetstream is not None and self._jetstream.serves(request.service):
+            self._jetstream.receive(request)
+        else:
+            self._desk.receive(request)

@@ -46,7 +46,9 @@ from jetlake.server.system.account import SystemAccount
 
 if TYPE_CHECKING:
     from jetlake.monitoring.facts import ServerFacts
+    from jetlake.monitoring.jsz import AccountUsage
     from jetlake.monitoring.monitor import Monitor
+    from jetlake.server.jetstream import JetStream
     from jetlake.server.log import Log
 
 LOOPBACK = "127.0.0.1"
@@ -146,6 +148,7 @@ class Server:
         self._events: EventThread | None = None
         self._gate: Gate | None = None
         self._system: SystemAccount | None = None
+        self._jetstream: JetStream | None = None
         self._reload_again: Callable[[], str] = _refuse_reload
         self._monitor: Monitor | None = None
         self._config_loaded_unix_ns = time.time_ns()
@@ -226,6 +229,8 @@ class Server:
             self._stop_monitor()
             self._system.announce("SHUTDOWN")
             self._system.desk.close()
+            if self._jetstream is not None:
+                self._jetstream.close()
             self._engine.shutdown()
             self._events.join()
             self._remove_files()
@@ -268,6 +273,8 @@ class Server:
                 engine.reauthenticate()
             self._options = options
             system.update()
+            if self._jetstream is not None:
+                self._jetstream.update()
             self._config_loaded_unix_ns = time.time_ns()
             self._config_digest = digest
             self._files.move(before, options, self._ports)
@@ -350,6 +357,7 @@ class Server:
             self._log.info(self._notice)
         if options.jetstream.enabled:
             self._store_folder.open()
+            self._jetstream = self._open_jetstream(engine)
         self._open_monitor(engine)
         gate = Gate(engine, self._authenticator, self._note_broken)
         system = SystemAccount(
@@ -359,9 +367,10 @@ class Server:
             # Who reloads is said later.
             reload=lambda: self._reload_again(),  # noqa: PLW0108
             warn=self._log.warning,
+            usages=self._usages,
         )
         system.update()
-        events = EventThread(engine, self._log, gate, system.desk, self._note_stopped)
+        events = EventThread(engine, self._log, gate, system.desk, self._jetstream, self._note_stopped)
         # Before the first client can ask anything.
         self._engine, self._events, self._gate, self._system = engine, events, gate, system
         try:
@@ -390,6 +399,18 @@ class Server:
         except EngineError as error:
             raise start_error(error, banner.join_address(self._options.host, self._options.port)) from error
 
+    def _open_jetstream(self, engine: Engine) -> "JetStream":
+        # Only servers with streams pay for loading what manages them.
+        from jetlake.server.jetstream import JetStream
+
+        jetstream = JetStream(engine, options=lambda: self._options, folder=self._store_folder, log=self._log)
+        jetstream.open()
+        jetstream.update()
+        return jetstream
+
+    def _usages(self) -> "list[AccountUsage]":
+        return [] if self._jetstream is None else self._jetstream.usages()
+
     def _open_monitor(self, engine: Engine) -> None:
         monitoring = self._options.monitoring
         if monitoring.http_port is None and monitoring.https_port is None:
@@ -397,7 +418,7 @@ class Server:
         # Only servers with pages pay for loading them.
         from jetlake.monitoring.monitor import open_monitor
 
-        self._monitor = open_monitor(self._options, engine, self.facts, self._log.warning)
+        self._monitor = open_monitor(self._options, engine, self.facts, self._log.warning, self._usages)
         self._log.info(f"Starting {self._monitor.scheme} monitor on {self._monitor.address}")
 
     def _stop_monitor(self) -> None:

@@ -10,8 +10,6 @@ from jetlake.server.options.from_flags import CLUSTER_FLAGS
 def warnings(options: ServerOptions) -> list[str]:
     """Return one line for each thing these options ask for in vain."""
     lines = []
-    if options.jetstream.enabled:
-        lines.append("JetStream is not served by this build yet: its folder is prepared, streams come later")
     cluster = [flag for flag in options.unserved if flag in CLUSTER_FLAGS]
     if cluster:
         lines.append(

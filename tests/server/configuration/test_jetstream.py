@@ -54,6 +54,8 @@ def test_block():
         max_acknowledgements_pending=100,
         max_request_batch=50,
         duplicate_window_s=60,
+        batch_messages_max=5,
+        batch_idle_s_max=1,
     )
 
 

@@ -82,7 +82,6 @@ def test_negative_log_size_is_refused():
 @pytest.mark.parametrize(
     ("words", "warning"),
     [
-        (["-js"], "JetStream is not served"),
         (["--routes", "nats://a:1", "--cluster", "nats://b:2"], "Clustering is out of scope"),
         (["-s"], "Syslog is not supported"),
         (["-r", "udp://localhost:514"], "Syslog is not supported"),

@@ -111,7 +111,13 @@ impl Client {
                 break;
             };
             match &reply {
-                Reply::Message { reply, body, .. } => message(Delivered {
+                Reply::Message {
+                    subject,
+                    reply,
+                    body,
+                    ..
+                } => message(Delivered {
+                    subject,
                     reply: *reply,
                     body,
                 }),
@@ -132,6 +138,8 @@ impl Client {
 
 /// A message as a subscriber of the load generator sees it.
 pub struct Delivered<'a> {
+    pub subject: &'a [u8],
     pub reply: Option<&'a [u8]>,
+    /// With its headers, where it has some.
     pub body: &'a [u8],
 }

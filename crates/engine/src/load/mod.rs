@@ -1,11 +1,18 @@
 //! The load generator behind `jetlake bench`: plain blocking clients on threads, written over the engine's own wire code.
 //!
 //! It speaks to any NATS server, so that both sides of a comparison see the same load. `plan` is what is asked for and what was measured,
-//! `client` one connection and `stream` its socket, `workload` what the connections do, `latency` how long messages took.
+//! `client` one connection and `stream` its socket, `workload` how a load is run, `latency` how long messages took. What the connections do:
+//! `publish` and `request` for messages that nobody keeps; `store` and `direct_get` for streams, both over `exchange`, which keeps so many
+//! questions under way.
 
 mod client;
+mod direct_get;
+mod exchange;
 mod latency;
 mod plan;
+mod publish;
+mod request;
+mod store;
 mod stream;
 mod workload;
 

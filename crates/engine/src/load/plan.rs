@@ -8,6 +8,12 @@ use crate::error::EngineError;
 const CONNECTIONS_MAX: usize = 1_024;
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// So many answers fit into the buffers between server and client: a client writes all it may before it reads.
+const IN_FLIGHT_MAX: u64 = 16 * 1024;
+
+/// Below the stride with which subjects are chosen, which therefore meets every one of them.
+const SUBJECTS_MAX: u64 = 1_000_000_000;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Workload {
@@ -17,6 +23,29 @@ pub enum Workload {
     PubSub,
     /// Each publisher sends requests one after the other; the subscribers are a queue group that answers.
     Request,
+    /// Each publisher sends messages to a stream, so many at a time unacknowledged.
+    Store,
+    /// Each publisher asks for stored messages, so many at a time unanswered.
+    DirectGet,
+}
+
+impl Workload {
+    pub fn has_subscribers(self) -> bool {
+        matches!(self, Self::PubSub | Self::Request)
+    }
+}
+
+/// Which messages of a stream are asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Get {
+    /// One sequence after the other, from the first to the last and again.
+    Sequential,
+    /// Any sequence of them.
+    #[default]
+    Random,
+    /// The last message of a subject, as key-value clients ask.
+    Last,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -43,6 +72,32 @@ pub struct Plan {
     /// Subscriptions on other subjects that are made first and never get a message.
     #[serde(default)]
     pub idle_subscriptions: usize,
+    /// `store` and `directget`: messages that a connection has unanswered at most.
+    #[serde(default = "one")]
+    pub in_flight: u64,
+    /// `store` and `directget`: one is the subject itself, more are tokens below it, all used equally often and far from one another.
+    #[serde(default = "one")]
+    pub subjects: u64,
+    /// `store`: every message has an id of its own, which the server must keep to find duplicates.
+    #[serde(default)]
+    pub message_ids: bool,
+    /// `store`: messages per atomic batch; one is no batch.
+    #[serde(default = "one")]
+    pub atomic_batch: u64,
+    /// `directget`: whose messages.
+    #[serde(default)]
+    pub stream: String,
+    #[serde(default)]
+    pub get: Get,
+    /// `directget`: the sequences are these many from this one on.
+    #[serde(default = "one")]
+    pub first_sequence: u64,
+    #[serde(default = "one")]
+    pub sequences: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 impl Plan {
@@ -55,7 +110,7 @@ impl Plan {
                 "it needs at least one publisher and one message".to_owned(),
             ));
         }
-        if plan.subscribers == 0 && plan.workload != Workload::Publish {
+        if plan.subscribers == 0 && plan.workload.has_subscribers() {
             return Err(refuse("it needs at least one subscriber".to_owned()));
         }
         if plan.publishers + plan.subscribers > CONNECTIONS_MAX {
@@ -72,13 +127,39 @@ impl Plan {
                 plan.subject
             )));
         }
+        plan.check_exchange().map_err(refuse)?;
         Ok(plan)
+    }
+
+    /// What `store` and `directget` need besides.
+    fn check_exchange(&self) -> Result<(), String> {
+        if self.in_flight == 0 || self.in_flight > IN_FLIGHT_MAX {
+            return Err(format!("1 to {IN_FLIGHT_MAX} messages in flight"));
+        }
+        if self.subjects == 0 || self.sequences == 0 || self.atomic_batch == 0 {
+            return Err("at least one subject, one sequence, one message per batch".to_owned());
+        }
+        if self.subjects > SUBJECTS_MAX {
+            return Err(format!("at most {SUBJECTS_MAX} subjects"));
+        }
+        if self.messages % self.atomic_batch != 0 {
+            return Err(format!(
+                "{} messages are no whole batches of {}",
+                self.messages, self.atomic_batch
+            ));
+        }
+        if self.workload == Workload::DirectGet && self.stream.is_empty() {
+            return Err("the name of a stream is missing".to_owned());
+        }
+        Ok(())
     }
 }
 
 #[derive(Debug, Serialize)]
 pub struct Figures {
+    /// Messages sent, or asked for.
     pub published: u64,
+    /// Messages that subscribers got; requests, publishes and gets that were answered.
     pub delivered: u64,
     pub seconds: f64,
     pub publish_rate: f64,

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub trait File: Send + Sync {
         Ok(self.len()? == 0)
     }
     fn set_len(&self, length: u64) -> io::Result<()>;
+    /// How many names the file has: with more than one, somebody else may see what is written into it.
+    fn links(&self) -> io::Result<u64>;
 }
 
 /// The disk of this machine.
@@ -125,5 +127,9 @@ impl File for fs::File {
 
     fn set_len(&self, length: u64) -> io::Result<()> {
         fs::File::set_len(self, length)
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.nlink())
     }
 }

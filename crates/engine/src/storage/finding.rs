@@ -26,6 +26,13 @@ pub enum Finding {
         bytes: u64,
         next_sequence: u64,
     },
+    /// Messages that were to be stored together had not all arrived when the power went, or the process: none of them is there, and nobody was told
+    /// that they were.
+    GroupCut {
+        path: PathBuf,
+        first: u64,
+        last: u64,
+    },
     /// Records in the middle of a segment cannot be read.
     Damaged {
         path: PathBuf,
@@ -61,6 +68,7 @@ impl Finding {
             Self::FooterRebuilt { .. } => "footer_rebuilt",
             Self::FooterWrong { .. } => "footer_wrong",
             Self::TailCut { .. } => "tail_cut",
+            Self::GroupCut { .. } => "group_cut",
             Self::Damaged { .. } => "damaged",
             Self::Lost { .. } => "lost",
             Self::SegmentMissing { .. } => "segment_missing",
@@ -98,6 +106,11 @@ impl fmt::Display for Finding {
             Self::TailCut { path, position, bytes, next_sequence } => write!(
                 formatter,
                 "{}: the end was torn at byte {position} ({bytes} bytes put aside); the next message gets sequence {next_sequence}",
+                path.display()
+            ),
+            Self::GroupCut { path, first, last } => write!(
+                formatter,
+                "{}: messages {first} to {last} were to be stored together and had not all arrived: none of them is there, and none was acknowledged",
                 path.display()
             ),
             Self::Damaged { path, position, bytes } => {

@@ -8,12 +8,13 @@ use super::compression;
 use super::encryption::StreamKey;
 use super::file_system::{Access, FileSystem};
 use super::footer::{self, Footer, FooterSubject};
+use super::group::Group;
 use super::index::counted_bytes;
 use super::message::Counting;
 use super::record::{self, Kind, Record};
 use super::removal::{self, Removal};
 use super::scan::{scan, Scan, Tail};
-use super::segment_file::SegmentFile;
+use super::segment_file::{self, SegmentFile};
 use super::segment_header::{HeaderState, SegmentHeader, RECORDS_START};
 use super::segment_index::{Placed, SegmentIndex};
 use super::subject_index::SubjectIndex;
@@ -48,15 +49,25 @@ pub fn load(
     stream_key: Option<&StreamKey>,
 ) -> io::Result<Loading> {
     let access = if heal { Access::Write } else { Access::Read };
-    let file = file_system.open(path, access)?;
+    let mut file = file_system.open(path, access)?;
     let file_bytes = file.len()?;
-    let (header, header_healed) = match SegmentHeader::read(&*file, heal)? {
+    let mut shared = file.links()? > 1;
+    let mut state = SegmentHeader::read(&*file, heal && !shared)?;
+    if heal && shared && matches!(state, HeaderState::Healed(_)) {
+        file = segment_file::replace_by_copy(file_system, path, &*file)?;
+        shared = false;
+        state = SegmentHeader::read(&*file, true)?;
+    }
+    let (header, header_healed) = match state {
         HeaderState::Good(header) => (header, false),
         HeaderState::Healed(header) => (header, true),
         HeaderState::TooNew(version) => return Ok(Loading::TooNew(version)),
         HeaderState::Lost => return Ok(Loading::HeaderLost),
     };
     let mut file = SegmentFile::new(header, path.to_owned(), file, stream_key);
+    if shared {
+        file.set_shared();
+    }
     if header.encrypted && file.key.is_none() {
         return Ok(Loading::Locked);
     }
@@ -66,17 +77,7 @@ pub fn load(
     let (footer, scan) = match footer::read(&*file.file, &header, file.key.as_ref())? {
         Some(footer) => (footer, None),
         None => {
-            let (mut footer, mut scan) = read_records(&file, file_bytes)?;
-            let torn_at = match in_use {
-                true => scan.torn_at(&*file.file)?,
-                false => None,
-            };
-            if let Some(torn_at) = torn_at {
-                let dirty_end = scan.dirty_end;
-                (footer, scan) = read_records(&file, torn_at)?;
-                scan.tail = Tail::Torn;
-                scan.dirty_end = dirty_end;
-            }
+            let (footer, scan) = read_finished(&file, file_bytes, in_use)?;
             (footer, Some(scan))
         }
     };
@@ -87,6 +88,29 @@ pub fn load(
         header_healed,
         scan,
     })))
+}
+
+/// As `read_records`, of a segment without a footer; with `in_use`, without what was never finished at its end.
+pub fn read_finished(
+    file: &SegmentFile,
+    file_bytes: u64,
+    in_use: bool,
+) -> io::Result<(Footer, Scan)> {
+    let (footer, scan) = read_records(file, file_bytes)?;
+    let unfinished = match in_use {
+        true => scan.unfinished(&*file.file)?,
+        false => None,
+    };
+    let Some(unfinished) = unfinished else {
+        return Ok((footer, scan));
+    };
+    // The padding of the last record may be cut off.
+    let dirty_end = scan.dirty_end.min(file_bytes);
+    let (footer, mut scan) = read_records(file, unfinished.position)?;
+    scan.tail = Tail::Torn;
+    scan.dirty_end = dirty_end;
+    scan.unfinished_group = unfinished.group;
+    Ok((footer, scan))
 }
 
 /// Makes from the records what the footer would say.
@@ -157,6 +181,13 @@ pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, 
                 index.last_sequence = index.last_sequence.max(record.sequence - 1);
                 if let Some(removals) = removal::decode(&mut Reader::new(record.payload)) {
                     index.removals.extend(removals);
+                }
+            }
+            Kind::Group => {
+                index.add_other(position, end);
+                // Tells which messages there were, should the last of them be damaged.
+                if let Some(group) = Group::decode(&record, position) {
+                    index.last_sequence = index.last_sequence.max(group.last_sequence);
                 }
             }
         }

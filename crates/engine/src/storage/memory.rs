@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -26,6 +27,23 @@ struct State {
 #[derive(Default)]
 struct MemoryFile {
     bytes: RwLock<Vec<u8>>,
+    links: AtomicU64,
+}
+
+impl State {
+    /// Gives a file a name, in place of what had it.
+    fn name(&mut self, path: &Path, file: Arc<MemoryFile>) {
+        file.links.fetch_add(1, Ordering::AcqRel);
+        if let Some(replaced) = self.files.insert(path.to_owned(), file) {
+            replaced.links.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn unname(&mut self, path: &Path) -> io::Result<Arc<MemoryFile>> {
+        let file = self.files.remove(path).ok_or_else(not_found)?;
+        file.links.fetch_sub(1, Ordering::AcqRel);
+        Ok(file)
+    }
 }
 
 fn not_found() -> io::Error {
@@ -41,7 +59,7 @@ impl FileSystem for MemoryFileSystem {
             (Some(_), Access::Create) => Err(io::ErrorKind::AlreadyExists.into()),
             (None, Access::Create) => {
                 let file = Arc::new(MemoryFile::default());
-                state.files.insert(path.to_owned(), Arc::clone(&file));
+                state.name(path, Arc::clone(&file));
                 Ok(file)
             }
         }
@@ -65,8 +83,7 @@ impl FileSystem for MemoryFileSystem {
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        let removed = self.state.lock().files.remove(path);
-        removed.map(|_| ()).ok_or_else(not_found)
+        self.state.lock().unname(path).map(|_| ())
     }
 
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {
@@ -80,15 +97,15 @@ impl FileSystem for MemoryFileSystem {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
-        let file = state.files.remove(from).ok_or_else(not_found)?;
-        state.files.insert(to.to_owned(), file);
+        let file = state.unname(from)?;
+        state.name(to, file);
         Ok(())
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         let file = state.files.get(from).cloned().ok_or_else(not_found)?;
-        state.files.insert(to.to_owned(), file);
+        state.name(to, file);
         Ok(())
     }
 
@@ -135,6 +152,10 @@ impl File for MemoryFile {
         bytes.resize(length as usize, 0);
         bytes.shrink_to_fit();
         Ok(())
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        Ok(self.links.load(Ordering::Acquire))
     }
 }
 

@@ -164,7 +164,7 @@ pub enum StoreError {
     Damaged { sequence: u64 },
     /// More is waiting for the disk than may. Is returned by appends; try again when something was committed.
     Behind,
-    /// The subject or the whole message is larger than a segment can hold. Is returned by appends.
+    /// The subject or the whole message is larger than a segment can hold, or a group of messages than may wait for the disk. Is returned by appends.
     TooLarge,
     /// Files were made by a later version of this program. Is returned by opening.
     TooNew { version: u32 },
@@ -172,6 +172,8 @@ pub enum StoreError {
     Key,
     /// Reading failed. Is returned by reads and by opening.
     Read(Arc<io::Error>),
+    /// Another store could not be made of this one, which is as it was. Is returned by forking.
+    NotForked(Arc<io::Error>),
 }
 
 impl fmt::Display for StoreError {
@@ -198,6 +200,7 @@ impl fmt::Display for StoreError {
                 "the messages are encrypted with another key: give the key they were written with"
             ),
             Self::Read(cause) => write!(formatter, "reading failed: {cause}"),
+            Self::NotForked(cause) => write!(formatter, "the fork could not be made: {cause}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Messages on disk, so that an acknowledgement means durable.
 //!
 //! - `store` is the messages of one stream: append, commit, read, remove, and opening after a crash.
-//! - `record` is one message as bytes, bound to its place and to the `round` it was written in; `removal` says which messages are gone. A segment is a file of records:
+//! - `record` is one message as bytes, bound to its place and to the `round` it was written in; `removal` says which messages are gone, `group` which belong together. A segment is a file of records:
 //!   `segment_header` in front, `footer` behind when it is sealed, `segment_index` what is known of it in memory.
 //! - `index` is everything committed, `subject_index` its subjects, `lookup` the questions it answers.
 //! - `scan` reads records over damage, `loading` finds out what a file holds, `finding` says what was wrong.
@@ -22,6 +22,7 @@ pub mod encryption;
 pub mod file_system;
 pub mod finding;
 pub mod footer;
+pub mod group;
 pub mod index;
 pub mod keeper;
 pub mod loading;

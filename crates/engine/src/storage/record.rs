@@ -51,6 +51,8 @@ pub enum Kind {
     Compressed,
     /// What the compressed messages of the segment have in common.
     Dictionary,
+    /// Says that the messages behind it are there together or not at all; the payload says which.
+    Group,
 }
 
 impl Kind {
@@ -61,6 +63,7 @@ impl Kind {
             3 => Some(Self::Removed),
             4 => Some(Self::Compressed),
             5 => Some(Self::Dictionary),
+            6 => Some(Self::Group),
             _ => None,
         }
     }
@@ -72,6 +75,7 @@ impl Kind {
             Self::Removed => 3,
             Self::Compressed => 4,
             Self::Dictionary => 5,
+            Self::Group => 6,
         }
     }
 }

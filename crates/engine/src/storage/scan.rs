@@ -7,12 +7,13 @@
 use std::io;
 
 use super::file_system::File;
+use super::group::Group;
 use super::record::{decode, Binding, Kind, NotARecord, Record, ALIGNMENT, HEAD_BYTES};
 use super::round::Round;
 use super::segment_header::RECORDS_START;
 
 /// What a disk writes as a whole, or not at all.
-const SECTOR_BYTES: u64 = 512;
+pub const SECTOR_BYTES: u64 = 512;
 
 /// Read at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -46,6 +47,17 @@ pub struct Scan {
     pub round: Round,
     /// Everything up to here was durable before the last round began.
     pub durable_end: u64,
+    /// The groups behind that.
+    pub groups: Vec<Group>,
+    /// What follows the last record begins with a group that was never finished.
+    pub unfinished_group: Option<Group>,
+}
+
+/// Where something begins that was never finished.
+pub struct Unfinished {
+    pub position: u64,
+    /// If it is a group: the disk may have its first messages.
+    pub group: Option<Group>,
 }
 
 /// Calls `found` with every record, its position and its bytes.
@@ -65,6 +77,7 @@ pub fn scan(
     let mut beyond = false;
     let mut round = Round::default();
     let mut durable_end = RECORDS_START;
+    let mut groups: Vec<Group> = Vec::new();
     while position < until {
         let mut bytes = window.at(position, HEAD_BYTES)?;
         let mut decoded = decode(bytes, binding, position);
@@ -103,6 +116,10 @@ pub fn scan(
                         round = record.round;
                     }
                 }
+                groups.retain(|group| group.position >= durable_end);
+                if record.kind == Kind::Group {
+                    groups.extend(Group::decode(&record, position));
+                }
                 found(record, position, &bytes[..exact as usize]);
                 position += length as u64;
                 end = position;
@@ -134,16 +151,38 @@ pub fn scan(
         beyond,
         round,
         durable_end,
+        groups,
+        unfinished_group: None,
     })
 }
 
 impl Scan {
-    /// Where a write that was never finished shows: sectors of it are there, and one before them is not.
+    /// Where a write begins that was never finished: a group of which something is missing, or what is behind a sector that is.
+    pub fn unfinished(&self, file: &dyn File) -> io::Result<Option<Unfinished>> {
+        let torn_at = self.torn_at(file)?;
+        let before = |group: &&Group| torn_at.is_none_or(|torn_at| group.position < torn_at);
+        for group in self.groups.iter().take_while(before) {
+            if !group.is_whole(file)? {
+                return Ok(Some(Unfinished {
+                    position: group.position,
+                    group: Some(group.clone()),
+                }));
+            }
+        }
+        let position = torn_at;
+        Ok(position.map(|position| Unfinished {
+            position,
+            group: None,
+        }))
+    }
+
+    /// Where a write that was never finished shows outside of groups: sectors of it are there, and one before them is not.
     ///
     /// Such a sector is blank, because everything behind the last record always is before it is written; damage leaves something else.
-    pub fn torn_at(&self, file: &dyn File) -> io::Result<Option<u64>> {
+    fn torn_at(&self, file: &dyn File) -> io::Result<Option<u64>> {
         let mut bytes = Vec::new();
-        let unsure = |hole: &&Hole| hole.start >= self.durable_end;
+        let grouped = |hole: &Hole| self.groups.iter().any(|group| group.contains(hole.start));
+        let unsure = |hole: &&Hole| hole.start >= self.durable_end && !grouped(hole);
         for hole in self.holes.iter().filter(unsure) {
             bytes.resize((hole.end - hole.start) as usize, 0);
             file.read_exact_at(&mut bytes, hole.start)?;

@@ -103,6 +103,7 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// Puts a footer behind the records and makes it durable; the file ends with it.
 pub fn seal(file: &SegmentFile, footer: &Footer) -> io::Result<()> {
+    assert!(!file.is_shared(), "somebody else reads this file");
     let mut position = footer.index.end;
     let mut bytes = footer::encode(footer, &file.header, position, file.key.as_ref());
     if (position + bytes.len() as u64) % BLOCK_BYTES == 0 {

@@ -1,17 +1,22 @@
 //! One segment on disk: its name, its header, and reading records from it.
+//!
+//! A sealed segment may be shared with a fork of the stream: one file with a name in each folder. Invariant: nothing is ever written into a file that is
+//! shared; whoever has to takes a copy of his own first, in its place (`own`).
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use super::chain::{self, Link};
 use super::compression::{Unpacker, DICTIONARY_BYTES_MAX};
 use super::encryption::{SegmentKey, StreamKey};
-use super::file_system::File;
+use super::file_system::{Access, File, FileSystem};
 use super::record::{self, Kind, NotARecord, Record, LINK_BYTES};
 use super::scan::scan;
 use super::segment_header::{SegmentHeader, RECORDS_START};
 use super::segment_index::Extent;
+use super::store::writing::remove_if_there;
 
 const SUFFIX: &str = ".segment";
 
@@ -23,7 +28,12 @@ pub struct SegmentFile {
     pub key: Option<SegmentKey>,
     /// There if the segment is compressed and its dictionary could be read.
     pub unpacker: Option<Unpacker>,
+    /// Another stream has the same file, or had it since this one was opened.
+    shared: AtomicBool,
 }
+
+/// Copied at once.
+const COPY_BYTES: u64 = 1 << 20;
 
 /// The path of a segment.
 pub fn path(folder: &Path, number: u64) -> PathBuf {
@@ -39,6 +49,32 @@ pub fn number(name: &str) -> Option<u64> {
 
 fn file_name(number: u64) -> String {
     format!("{number:010}{SUFFIX}")
+}
+
+/// Puts a copy of a file in its place, durably; its other names keep the file itself.
+pub fn replace_by_copy(
+    file_system: &dyn FileSystem,
+    path: &Path,
+    file: &dyn File,
+) -> io::Result<Arc<dyn File>> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    remove_if_there(file_system, &beside)?;
+    let copy = file_system.open(&beside, Access::Create)?;
+    let length = file.len()?;
+    let mut buffer = Vec::new();
+    for start in (0..length).step_by(COPY_BYTES as usize) {
+        buffer.resize(COPY_BYTES.min(length - start) as usize, 0);
+        file.read_exact_at(&mut buffer, start)?;
+        copy.write_all_at(&buffer, start)?;
+    }
+    copy.sync()?;
+    file_system.rename(&beside, path)?;
+    if let Some(folder) = path.parent() {
+        file_system.sync_folder(folder)?;
+    }
+    Ok(copy)
 }
 
 /// What is left of a message in a chain after it was removed.
@@ -92,7 +128,33 @@ impl SegmentFile {
             file,
             key,
             unpacker: None,
+            shared: AtomicBool::new(false),
         }
+    }
+
+    /// Whether nothing may be written into the file, because somebody else would see it.
+    ///
+    /// Once shared, always shared, as long as it is open: the other one may have given up its name and still be reading.
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Acquire)
+    }
+
+    pub fn set_shared(&self) {
+        self.shared.store(true, Ordering::Release);
+    }
+
+    /// The same segment, in a file that nobody else has.
+    pub fn own(
+        &self,
+        file_system: &dyn FileSystem,
+        stream_key: Option<&StreamKey>,
+    ) -> io::Result<Self> {
+        let file = replace_by_copy(file_system, &self.path, &*self.file)?;
+        let mut own = Self::new(self.header, self.path.clone(), file, stream_key);
+        if self.header.compressed {
+            own.read_dictionary()?;
+        }
+        Ok(own)
     }
 
     /// Finds the dictionary in front of compressed messages: either copy will do.
@@ -170,7 +232,7 @@ impl SegmentFile {
         match kind {
             Kind::Message | Kind::Compressed => {}
             Kind::Erased => return Found::Erased,
-            Kind::Removed | Kind::Dictionary => return Found::Damaged,
+            Kind::Removed | Kind::Dictionary | Kind::Group => return Found::Damaged,
         }
         let record = match (&self.key, encrypted) {
             (_, false) => record::parts_of(bytes, binding),
@@ -201,6 +263,7 @@ impl SegmentFile {
 
     /// Overwrites a message so that nothing of it is left but its sequence and its place in a chain; the caller syncs.
     pub fn erase(&self, sequence: u64, extent: Extent) -> io::Result<()> {
+        assert!(!self.is_shared(), "somebody else reads this file");
         let remains = match self.header.chained {
             true => self.remains(sequence, extent)?,
             false => None,

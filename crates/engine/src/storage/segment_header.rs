@@ -22,13 +22,17 @@ pub const COPY_OFFSETS: [u64; 2] = [0, 2048];
 const MAGIC: &[u8; 8] = b"JETLAKES";
 
 /// The version of everything in a segment file. A file with a higher one is refused with a clear word; a lower one is read for ever.
-pub const FORMAT_VERSION: u32 = 1;
+///
+/// Since 2 there are groups of messages (`group`).
+pub const FORMAT_VERSION: u32 = 2;
 
 const BODY_BYTES: usize = 8 + 4 + 4 + 5 * 8;
 pub const HEADER_BYTES: usize = BODY_BYTES + 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
+    /// The version of the file: what it may hold.
+    pub version: u32,
     /// Made by chance for every file, so that no record of another file is taken for one of this.
     pub identity: u64,
     /// The identity of the stream.
@@ -82,7 +86,7 @@ impl SegmentHeader {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(MAGIC);
-        bytes.put_u32(FORMAT_VERSION);
+        bytes.put_u32(self.version);
         let chained = if self.chained { FLAG_CHAINED } else { 0 };
         let encrypted = if self.encrypted { FLAG_ENCRYPTED } else { 0 };
         let compressed = if self.compressed { FLAG_COMPRESSED } else { 0 };
@@ -159,6 +163,7 @@ fn decode(bytes: &[u8; HEADER_BYTES]) -> Decoded {
         }
         let flags = reader.u32()?;
         Some(Decoded::Header(SegmentHeader {
+            version,
             identity: reader.u64()?,
             stream: reader.u64()?,
             number: reader.u64()?,
@@ -185,6 +190,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_in_either_copy_is_healed() {
         let header = SegmentHeader {
+            version: FORMAT_VERSION,
             identity: 99,
             stream: 5,
             number: 3,

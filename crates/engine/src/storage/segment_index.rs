@@ -8,6 +8,9 @@ use super::record::ALIGNMENT;
 use super::removal::Removal;
 use super::subject_index::SubjectId;
 
+/// Sequences without a message that get a rank, one after the other. From a longer gap on, sequences are listed.
+const UNUSED_RANKS_MAX: usize = 64;
+
 /// Where a record begins, and how many bytes of padding follow it.
 ///
 /// Records begin at multiples of four, so the padding fits into the two bits that are always zero.
@@ -131,10 +134,18 @@ impl SegmentIndex {
     /// Enters a message behind all others. Sequences between the last one and this one are lost or were never given.
     pub fn add(&mut self, placed: &Placed, subject_id: SubjectId) {
         let delta = (placed.sequence - self.base_sequence) as usize;
-        debug_assert!(self.sequences.is_none() && delta >= self.places.len());
         if self.places.is_empty() {
             self.first_time_ns = placed.time_ns;
         }
+        if self.sequences.is_none() && delta > self.places.len() + UNUSED_RANKS_MAX {
+            // Ranks stay what they are: others know messages by them.
+            self.sequences = Some((0..self.places.len() as u32).collect());
+        }
+        if self.sequences.is_some() {
+            self.last_time_ns = placed.time_ns;
+            return self.add_sparse(placed, subject_id);
+        }
+        debug_assert!(delta >= self.places.len());
         self.places.resize(delta, Place::NONE.0);
         self.subject_ids.resize(delta, 0);
         self.places

@@ -554,6 +554,12 @@ impl File for SimulatedFile {
         });
         Ok(())
     }
+
+    fn links(&self) -> io::Result<u64> {
+        let state = self.state.lock();
+        let named = state.names.values().filter(|id| **id == self.content);
+        Ok(named.count() as u64)
+    }
 }
 
 #[cfg(test)]

@@ -52,15 +52,24 @@ pub struct Refusal {
 
 impl Refusal {
     pub fn encode(&self, stream: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"error\":");
+        self.encode_error(out);
+        out.extend_from_slice(b",\"stream\":");
+        put_text(out, stream);
+        out.extend_from_slice(b",\"seq\":0}");
+    }
+}
+
+impl Refusal {
+    /// The error alone.
+    pub fn encode_error(&self, out: &mut Vec<u8>) {
         let _ = write!(
             out,
-            "{{\"error\":{{\"code\":{},\"err_code\":{},\"description\":",
+            "{{\"code\":{},\"err_code\":{},\"description\":",
             self.code, self.error_code
         );
         put_text(out, &self.description);
-        out.extend_from_slice(b"},\"stream\":");
-        put_text(out, stream);
-        out.extend_from_slice(b",\"seq\":0}");
+        out.push(b'}');
     }
 }
 

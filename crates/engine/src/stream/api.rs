@@ -15,7 +15,7 @@ use crate::wire::Publish;
 const MESSAGE_GET: &[u8] = b"$JS.API.STREAM.MSG.GET.";
 
 /// Plain requests are short; what is longer is for Python to look at.
-const PLAIN_BYTES_MAX: usize = 1024;
+const PLAIN_BYTES_MAX: usize = 256 * 1024;
 
 pub struct Api {
     streams: Weak<Streams>,

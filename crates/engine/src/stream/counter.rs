@@ -11,6 +11,7 @@ use std::fmt;
 
 use super::acknowledgement::Refusal;
 use super::publish_headers::PublishHeaders;
+use super::stored_headers;
 
 /// No number is longer: it stands in a header or a payload, and nats-server allows no `max_payload` above 64 MiB.
 pub const DIGITS_MAX: usize = 64 * 1024 * 1024;
@@ -115,6 +116,10 @@ impl Number {
 
     pub fn subtract(&self, other: &Self) -> Self {
         self.add(&Self::of(!other.is_negative, &other.digits))
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.digits.len().max(1) + usize::from(self.is_negative)
     }
 
     pub fn put(&self, out: &mut Vec<u8>) {
@@ -252,7 +257,7 @@ impl Counter {
     /// Reads the last message of the subject.
     pub fn read(headers: &[u8], payload: &[u8]) -> Result<Self, CounterError> {
         let total = read_payload(payload)?;
-        let sources = match find_header(headers, SOURCES_HEADER) {
+        let sources = match stored_headers::value(headers, SOURCES_HEADER) {
             None | Some(b"") => None,
             Some(text) => serde_json::from_str::<Option<Sources>>(&String::from_utf8_lossy(text))
                 .map_err(|_| CounterError::Broken)?,
@@ -291,6 +296,11 @@ impl Counter {
         let increment = total.subtract(&before);
         self.add(&increment);
         Ok(increment)
+    }
+
+    /// How long `put_payload` makes it.
+    pub fn payload_bytes(&self) -> usize {
+        b"{\"val\":\"\"}".len() + self.total.text_bytes()
     }
 
     /// Appends what is stored as the payload.
@@ -355,15 +365,6 @@ fn read_payload(payload: &[u8]) -> Result<Number, CounterError> {
         Some(serde_json::Value::String(text)) => Ok(Number::read_stored(text)),
         Some(_) => Err(CounterError::Broken),
     }
-}
-
-/// The value of the first header of this name in a block of headers.
-pub fn find_header<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let value = value_start(block, name)?;
-    let blanks = block[value..].iter().take_while(|byte| **byte == b' ');
-    let start = value + blanks.count();
-    let length = memchr::memmem::find(&block[start..], b"\r\n");
-    Some(&block[start..length.map_or(block.len(), |length| start + length)])
 }
 
 /// Writes a block with another value of a header: in the place of the first one of its name, or at the end.

@@ -137,8 +137,11 @@ fn a_header_is_replaced_where_it_stands_or_added_at_the_end() {
 
     let replaced = b"NATS/1.0\r\nX-Nats-Incr: 9\r\nNats-Incr: -15\r\nOther: 2\r\n\r\n";
     assert_eq!(out, replaced);
-    assert_eq!(find_header(&out, INCREMENT_HEADER), Some(b"-15".as_slice()));
-    assert_eq!(find_header(&out, SOURCES_HEADER), None);
+    assert_eq!(
+        stored_headers::value(&out, INCREMENT_HEADER),
+        Some(b"-15".as_slice())
+    );
+    assert_eq!(stored_headers::value(&out, SOURCES_HEADER), None);
     let mut more = Vec::new();
     put_with_header(&out, SOURCES_HEADER, b"{}", &mut more);
     assert!(more.ends_with(b"Other: 2\r\nNats-Counter-Sources: {}\r\n\r\n"));
@@ -179,7 +182,7 @@ proptest! {
     ) {
         let mut headers = block.clone();
         put_with_header(&block, SOURCES_HEADER, sources.as_bytes(), &mut headers);
-        let _ = find_header(&headers, INCREMENT_HEADER);
+        let _ = stored_headers::value(&headers, INCREMENT_HEADER);
         let mut counter = Counter::read(&headers, payload.as_bytes()).unwrap_or_default();
         if let Ok(increment) = counter.add_sourced(source.as_bytes(), &block, payload.as_bytes()) {
             counter.add(&increment);

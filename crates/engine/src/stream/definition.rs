@@ -3,10 +3,14 @@
 //! What is legal was decided before it came here, so a value that makes no sense is refused and not repaired.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::moment;
+use super::origin::{hash8, External, Origin, Parts};
 use super::settings::{Discard, Republish, Retention, Settings, Storage};
+use super::subject_transform::SubjectTransform;
 use crate::storage::message::{Counting, Limits};
 
 /// In the metadata of a stream: every message carries a digest of all before it.
@@ -15,6 +19,8 @@ const CHAIN_KEY: &str = "jetlake.chain";
 #[derive(Deserialize)]
 struct Definition {
     config: Config,
+    #[serde(default)]
+    created: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -33,7 +39,8 @@ struct Config {
     storage: String,
     no_ack: bool,
     duplicate_window: i64,
-    mirror: Option<Origin>,
+    mirror: Option<Source>,
+    sources: Option<Vec<Source>>,
     compression: String,
     first_seq: u64,
     subject_transform: Option<Transform>,
@@ -56,8 +63,51 @@ struct Config {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Origin {
+struct Source {
     name: String,
+    opt_start_seq: u64,
+    opt_start_time: Option<String>,
+    filter_subject: String,
+    subject_transforms: Option<Vec<Transform>>,
+    external: Option<Prefixes>,
+    consumer: Option<Named>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Prefixes {
+    api: String,
+    deliver: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Named {
+    name: String,
+}
+
+impl Source {
+    fn origin(&self, is_mirror: bool) -> Result<Origin, String> {
+        let transforms = self.subject_transforms.iter().flatten();
+        let start_time = self.opt_start_time.as_deref();
+        Origin::new(Parts {
+            name: &self.name,
+            external: self.external.as_ref().map(|external| External {
+                api: external.api.clone(),
+                deliver: external.deliver.clone(),
+            }),
+            consumer: self.consumer.as_ref().map(|consumer| &*consumer.name),
+            is_mirror,
+            filter: &self.filter_subject,
+            transforms: transforms
+                .map(|transform| (&*transform.src, &*transform.dest))
+                .collect(),
+            start_sequence: self.opt_start_seq,
+            start_time_ns: start_time
+                .map(|text| moment::read(text).ok_or_else(|| format!("{text:?} is no time")))
+                .transpose()?,
+        })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -68,9 +118,22 @@ struct Transform {
     headers_only: bool,
 }
 
-/// Reads what a definition means for messages. `domain` is that of the server, if it has one.
-pub fn read(definition: &[u8], domain: &str) -> Result<Settings, String> {
-    let Definition { config } =
+impl Transform {
+    fn compiled(&self) -> Result<SubjectTransform, String> {
+        SubjectTransform::new(&self.src, &self.dest).map_err(|error| error.to_string())
+    }
+}
+
+/// What the server adds to every definition.
+#[derive(Debug, Clone, Default)]
+pub struct ServerFacts {
+    pub domain: String,
+    pub payload_bytes_max: usize,
+}
+
+/// Reads what a definition means for messages.
+pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String> {
+    let Definition { config, created } =
         serde_json::from_slice(definition).map_err(|error| error.to_string())?;
     if config.name.is_empty() {
         return Err("it has no name".to_owned());
@@ -96,8 +159,15 @@ pub fn read(definition: &[u8], domain: &str) -> Result<Settings, String> {
         .as_ref()
         .and_then(|metadata| metadata.get(CHAIN_KEY))
         .is_some_and(|value| value == "true");
+    let mirror = config.mirror.iter().map(|mirror| mirror.origin(true));
+    let sources = config.sources.iter().flatten();
+    let origins = mirror.chain(sources.map(|source| source.origin(false)));
+    let origins = origins.collect::<Result<Vec<_>, _>>()?;
     Ok(Settings {
-        domain: (!domain.is_empty()).then(|| domain.to_owned()),
+        origins: origins.into_iter().map(Arc::new).collect(),
+        identity: hash8(&created),
+        domain: (!server.domain.is_empty()).then(|| server.domain.clone()),
+        payload_bytes_max: server.payload_bytes_max,
         subjects: config.subjects.unwrap_or_default(),
         storage,
         retention,
@@ -139,15 +209,18 @@ pub fn read(definition: &[u8], domain: &str) -> Result<Settings, String> {
         no_acknowledgement: config.no_ack,
         subject_transform: config
             .subject_transform
-            .map(|transform| (transform.src, transform.dest)),
+            .map(|transform| transform.compiled())
+            .transpose()?,
         republish: config
             .republish
             .filter(|republish| !republish.dest.is_empty())
-            .map(|republish| Republish {
-                source: republish.src,
-                destination: republish.dest,
-                headers_only: republish.headers_only,
-            }),
+            .map(|republish| {
+                republish.compiled().map(|transform| Republish {
+                    transform,
+                    headers_only: republish.headers_only,
+                })
+            })
+            .transpose()?,
         name: config.name,
     })
 }
@@ -168,7 +241,11 @@ mod tests {
             "duplicate_window":120000000000,"compression":"s2","metadata":{"jetlake.chain":"true"},"republish":{"src":">","dest":""},
             "mirror":null,"sealed":false},"created":"2026-01-01T00:00:00Z"}"#;
 
-        let settings = read(definition, "hub").unwrap();
+        let server = ServerFacts {
+            domain: "hub".to_owned(),
+            payload_bytes_max: 1024,
+        };
+        let settings = read(definition, &server).unwrap();
 
         let limits = Limits {
             bytes_max: Some(1024),
@@ -195,7 +272,7 @@ mod tests {
             b"{\"config\":{\"name\":\"S\",\"retention\":\"x\"}}",
             b"{\"config\":{\"name\":\"S\",\"discard\":\"x\"}}",
         ] {
-            assert!(read(definition, "").is_err());
+            assert!(read(definition, &ServerFacts::default()).is_err());
         }
     }
 }

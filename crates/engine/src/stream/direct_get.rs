@@ -11,7 +11,7 @@ use super::reads::Source;
 use crate::config::API_LEVEL;
 use crate::routing::subject;
 use crate::sender::{Outgoing, Sender};
-use crate::storage::message::Message;
+use crate::storage::message::{Counting, Message};
 
 /// Subjects that one request may get the last messages of.
 const MULTI_LAST_MAX: usize = 1024;
@@ -79,7 +79,7 @@ impl Answers<'_> {
         if !request.multi_last.is_empty() {
             return self.multi_last(&request);
         }
-        if request.batch > 0 {
+        if request.batch != 0 {
             return self.batch(&request);
         }
         let sequence = self.first(&request).ok_or(NOT_FOUND)?;
@@ -103,7 +103,7 @@ impl Answers<'_> {
             None => request.sequence,
         };
         if request.next_by_subject.is_empty() {
-            let exact = request.start_time_ns.is_none() && request.batch <= 0;
+            let exact = request.start_time_ns.is_none() && request.batch == 0;
             return if exact {
                 Some(from)
             } else {
@@ -140,7 +140,7 @@ impl Answers<'_> {
             }
             next = store.next_match(filter, sequence + 1);
         }
-        if last_sequence == 0 {
+        if last_sequence == 0 && pending == 0 {
             return Err(NOT_FOUND);
         }
         self.end_of_batch(pending, last_sequence, None);
@@ -158,7 +158,10 @@ impl Answers<'_> {
             }
             (sequence, _) => sequence,
         };
-        if request.up_to_time_ns.is_some() && up_to < counts.first_sequence {
+        let before_all = request.up_to_time_ns.is_some() && up_to < counts.first_sequence;
+        // In files, nats-server finds nothing up to a sequence that is not there yet.
+        let beyond = up_to > counts.last_sequence && store.counting() == Counting::File;
+        if before_all || beyond {
             return Err(NO_RESULTS);
         }
         let mut wanted = BTreeSet::new();
@@ -170,10 +173,10 @@ impl Answers<'_> {
                 return Err(TOO_MANY);
             }
         }
-        let wanted: Vec<u64> = wanted.range(request.sequence..).copied().collect();
         if wanted.is_empty() {
             return Err(NO_RESULTS);
         }
+        let wanted: Vec<u64> = wanted.range(request.sequence..).copied().collect();
         let mut pending = wanted.len() as u64;
         let mut last_sequence = 0;
         let mut left = if request.batch > 0 {
@@ -217,7 +220,7 @@ impl Answers<'_> {
                 payload: message.payload(),
             },
         );
-        (message.subject().len() + self.header.len() + message.payload().len()) as i64
+        (message.subject().len() + message.headers().len() + message.payload().len()) as i64
     }
 
     fn write_header(&mut self, message: &Message, in_batch: Option<InBatch>) {

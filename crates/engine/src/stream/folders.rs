@@ -3,6 +3,7 @@
 //! ```text
 //! <folder>/<account>/streams/<stream>/definition.a and .b    the definition, twice
 //!                                     messages/…             the store
+//!                                     sources.1 and .2       how far its sources are, twice; can be made anew from the messages, unless they are gone
 //! ```
 //! A stream is there when its definition is. It comes last when a stream is made, and says that it is deleted before anything is removed, so a crash
 //! at any moment leaves the stream whole, or none. Invariant: what `create` and `delete` have returned survives a power cut.
@@ -57,6 +58,12 @@ impl Folders {
     pub fn of_stream(&self, account: &str, name: &str) -> PathBuf {
         let account = self.root.join(folder_name(account));
         account.join(STREAMS).join(folder_name(name))
+    }
+
+    /// Where the archive of a stream that is being restored waits; without a definition, so that a start removes it.
+    pub fn of_restore(&self, account: &str, id: &str) -> PathBuf {
+        let streams = self.root.join(folder_name(account)).join(STREAMS);
+        streams.join(format!("~restore-{}", folder_name(id)))
     }
 
     pub fn messages(folder: &Path) -> PathBuf {
@@ -120,6 +127,12 @@ impl Folders {
             Err(error) if is_missing(&error) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a folder may be used for a new stream: nothing is there, or only what an interrupted creation has left.
+    pub fn is_free(&self, folder: &Path) -> io::Result<bool> {
+        let found = twin_file::read(&*self.file_system, folder, DEFINITION, false)?;
+        Ok(found == Twins::Missing)
     }
 
     /// Makes the folders of a stream, durably; its definition is still missing.

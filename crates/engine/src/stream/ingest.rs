@@ -5,15 +5,26 @@
 
 use std::sync::Arc;
 
+use ahash::AHashMap;
+
+use super::account_usage::StreamUsage;
 use super::acknowledgement::{Refusal, Stored};
+use super::admitted::Admitted;
+use super::atomic_batches::AtomicBatches;
+use super::counter::Counter;
 use super::delete_marker;
 use super::duplicates::Duplicates;
+use super::fast_batches::{self, FastBatches};
+use super::followers::Followers;
 use super::pending::{About, Drained, New, Pending};
 use super::publish_checks::{self, Outcome, Publication, Rollup, View};
 use super::publish_headers::PublishHeaders;
+use super::schedules::{Fired, Planned, Schedules, FIRED_AT_ONCE_MAX};
 use super::settings::{Discard, Retention, Settings};
-use super::time_to_live::TimeToLive;
-use crate::storage::message::{Counts, NewMessage, Progress, StoreError, Ticket, EXPIRES_NEVER_NS};
+use super::staged_view::StagedView;
+use super::stored_headers;
+use crate::random::Random;
+use crate::storage::message::{Appended, Message, Progress, StoreError, Ticket};
 use crate::storage::store::Store;
 
 /// Messages that wait for their commit at most, unless the configuration says otherwise.
@@ -46,21 +57,47 @@ impl Default for BufferLimits {
 pub struct Ingest {
     pub settings: Arc<Settings>,
     buffer: BufferLimits,
-    pending: Pending,
-    duplicates: Duplicates,
+    pub(super) pending: Pending,
+    pub(super) duplicates: Duplicates,
     /// What was stored before the start has been looked through for ids.
     ids_loaded: bool,
-    last_message_id: Vec<u8>,
+    pub(super) last_message_id: Vec<u8>,
     last_ticket: Ticket,
+    /// The fate of everything up to here is known.
+    settled: Ticket,
     /// Everything below is replaced, once that is committed.
-    rolled_up: u64,
+    pub(super) rolled_up: u64,
     /// The same for single subjects; only while something waits.
-    rolled_up_subjects: Vec<(Box<[u8]>, u64)>,
-    answer: Vec<u8>,
+    pub(super) rolled_up_subjects: Vec<(Box<[u8]>, u64)>,
+    /// Counters of subjects that have a message waiting.
+    pub(super) counters: AHashMap<Box<[u8]>, Counter>,
+    pub(super) schedules: Schedules,
+    pub(super) usage: Arc<StreamUsage>,
+    pub(super) batches: AtomicBatches,
+    pub(super) fast_batches: FastBatches,
+    followers: Arc<Followers>,
+    pub(super) random: Random,
+    pub(super) answer: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// Parts of a message that are not stored as they were sent.
+#[derive(Default)]
+struct Scratch {
+    subject: Vec<u8>,
+    headers: Vec<u8>,
 }
 
 impl Ingest {
-    pub fn new(settings: Arc<Settings>, buffer: BufferLimits, seed: u64) -> Self {
+    pub fn new(
+        settings: Arc<Settings>,
+        buffer: BufferLimits,
+        usage: Arc<StreamUsage>,
+        batches: AtomicBatches,
+        fast_batches: FastBatches,
+        followers: Arc<Followers>,
+        seed: u64,
+    ) -> Self {
         Self {
             duplicates: Duplicates::new(settings.duplicate_window_ns, seed),
             settings,
@@ -69,9 +106,18 @@ impl Ingest {
             ids_loaded: false,
             last_message_id: Vec::new(),
             last_ticket: Ticket::default(),
+            settled: Ticket::default(),
             rolled_up: 0,
             rolled_up_subjects: Vec::new(),
+            counters: AHashMap::new(),
+            schedules: Schedules::unknown(),
+            usage,
+            batches,
+            fast_batches,
+            followers,
+            random: Random::seeded(seed),
             answer: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -79,22 +125,17 @@ impl Ingest {
     pub fn set(&mut self, settings: Arc<Settings>, now_ns: i64) {
         self.duplicates
             .set_window(settings.duplicate_window_ns, now_ns);
+        if !settings.allow_atomic_batch {
+            self.batches.clear();
+        }
+        if !settings.allow_fast_batch {
+            self.fast_batches.clear();
+        }
         self.settings = settings;
     }
 
     /// Takes a message: stages it, or notes why not. `reply` is empty if nobody wants an answer.
-    pub fn take(
-        &mut self,
-        store: &Store,
-        publication: &Publication<'_>,
-        reply: &[u8],
-        now_ns: i64,
-    ) {
-        let headers = if publication.headers.is_empty() {
-            PublishHeaders::default()
-        } else {
-            PublishHeaders::read(publication.headers)
-        };
+    pub fn take(&mut self, store: &Store, publication: &Publication<'_>, reply: &[u8]) {
         if self.is_full() {
             let refusal = Refusal {
                 code: 429,
@@ -103,45 +144,77 @@ impl Ingest {
             };
             return self.refuse(&refusal, TOO_MANY_REQUESTS, reply);
         }
-        self.prepare(store, &headers, now_ns);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.take_with(store, publication, reply, &mut scratch);
+        self.scratch = scratch;
+    }
+
+    fn take_with(
+        &mut self,
+        store: &Store,
+        sent: &Publication<'_>,
+        reply: &[u8],
+        scratch: &mut Scratch,
+    ) {
         let settings = Arc::clone(&self.settings);
-        let view = StagedView {
-            store,
-            ingest: self,
+        let publication =
+            self.as_stored(&settings, sent, &mut scratch.subject, &mut scratch.headers);
+        let headers = match publication.headers {
+            b"" => PublishHeaders::default(),
+            block => PublishHeaders::read(block),
         };
-        match publish_checks::check(&settings, &view, publication, &headers) {
+        if reply.ends_with(fast_batches::SUFFIX) {
+            return self.take_fast(store, &publication, &headers, reply);
+        }
+        if headers.batch_id.is_some_and(|id| !id.is_empty()) {
+            return self.take_into_batch(store, &publication, &headers, reply);
+        }
+        self.prepare(store, &headers, sent.now_ns);
+        match publish_checks::check(&settings, &self.view(store), &publication, &headers) {
             Err(refusal) => self.refuse(&refusal, b"", reply),
-            Ok(Outcome::Duplicate { sequence }) => {
-                let stored = Stored {
-                    stream: &settings.name,
-                    domain: settings.domain.as_deref(),
-                    sequence,
-                    duplicate: true,
-                    ..Stored::default()
-                };
-                self.answer.clear();
-                stored.encode(&mut self.answer);
-                self.push_answer(b"", reply);
-            }
-            Ok(Outcome::Store {
-                time_to_live,
-                rollup,
-            }) => {
-                let expires_ns = match time_to_live {
-                    Some(TimeToLive::Never) => Some(EXPIRES_NEVER_NS),
-                    Some(time_to_live) => time_to_live.expires_ns(now_ns),
-                    None => None,
-                };
-                let message = NewMessage {
-                    subject: publication.subject,
-                    headers: publication.headers,
-                    payload: publication.payload,
-                    time_ns: now_ns,
-                    expires_ns,
-                };
-                self.store(store, &message, &headers, rollup, reply);
+            Ok(Outcome::Duplicate { sequence }) => self.answer_duplicate(sequence, reply),
+            Ok(Outcome::Store(passed)) => {
+                let admitted = Admitted::new(&settings, &publication, &headers, passed);
+                self.store(store, admitted, reply);
             }
         }
+    }
+
+    /// The message as it would be stored: without what only servers say, and under the subject the stream gives it.
+    fn as_stored<'a>(
+        &mut self,
+        settings: &Settings,
+        sent: &Publication<'a>,
+        subject: &'a mut Vec<u8>,
+        block: &'a mut Vec<u8>,
+    ) -> Publication<'a> {
+        let mut publication = *sent;
+        if stored_headers::needs_cleaning(sent.headers) {
+            block.clear();
+            stored_headers::clean(sent.headers, block);
+            publication.headers = block;
+        }
+        if let Some(transform) = &settings.subject_transform {
+            subject.clear();
+            if transform.apply(sent.subject, &mut self.random, subject) {
+                publication.subject = subject;
+            }
+        }
+        publication
+    }
+
+    fn answer_duplicate(&mut self, sequence: u64, reply: &[u8]) {
+        let settings = Arc::clone(&self.settings);
+        let stored = Stored {
+            stream: &settings.name,
+            domain: settings.domain.as_deref(),
+            sequence,
+            duplicate: true,
+            ..Stored::default()
+        };
+        self.answer.clear();
+        stored.encode(&mut self.answer);
+        self.push_answer(b"", reply);
     }
 
     /// Puts a marker in the place of a subject's last message, whose time is over.
@@ -152,16 +225,13 @@ impl Ingest {
             return;
         }
         let ttl_ns = self.settings.delete_marker_ttl_ns;
-        let headers = delete_marker::headers(ttl_ns);
-        let message = NewMessage {
-            subject,
-            headers: &headers,
-            payload: b"",
-            time_ns: now_ns,
+        let admitted = Admitted {
+            headers: delete_marker::headers(ttl_ns).into(),
             expires_ns: Some(now_ns.saturating_add(ttl_ns)),
+            rollup: Some(Rollup::Subject),
+            ..Admitted::of(subject, now_ns)
         };
-        let none = PublishHeaders::default();
-        self.store(store, &message, &none, Some(Rollup::Subject), b"");
+        self.store(store, admitted, b"");
     }
 
     fn is_full(&self) -> bool {
@@ -170,7 +240,10 @@ impl Ingest {
     }
 
     /// Makes ready what the checks of this message will ask for.
-    fn prepare(&mut self, store: &Store, headers: &PublishHeaders<'_>, now_ns: i64) {
+    pub(super) fn prepare(&mut self, store: &Store, headers: &PublishHeaders<'_>, now_ns: i64) {
+        if self.schedules.outdated && self.settings.allow_schedules {
+            self.schedules = Schedules::load(store);
+        }
         let by_id = headers.message_id.is_some() || headers.expected_last_message_id.is_some();
         if by_id {
             if !self.ids_loaded {
@@ -183,6 +256,8 @@ impl Ingest {
         if limited
             || headers.expected_last_subject_sequence.is_some()
             || headers.rollup.is_some()
+            || headers.schedule.is_some()
+            || headers.scheduler.is_some()
             || self.settings.republish.is_some()
         {
             self.pending.sort();
@@ -230,56 +305,173 @@ impl Ingest {
         }
     }
 
-    fn store(
-        &mut self,
-        store: &Store,
-        message: &NewMessage<'_>,
-        headers: &PublishHeaders<'_>,
-        rollup: Option<Rollup>,
-        reply: &[u8],
-    ) {
-        let previous_sequence = match &self.settings.republish {
-            Some(_) => self.view(store).last_sequence_of(message.subject),
-            None => 0,
-        };
-        let appended = match store.append(message) {
+    fn store(&mut self, store: &Store, admitted: Admitted<'_>, reply: &[u8]) {
+        let previous_sequence = self.previous_sequence(store, admitted.subject);
+        let appended = match store.append(&admitted.message()) {
             Ok(appended) => appended,
             Err(error) => return self.refuse(&store_refusal(&error), b"", reply),
         };
-        self.last_ticket = appended.ticket;
+        self.answer.clear();
+        if let Some(counter) = &admitted.counter {
+            let stored = Stored {
+                stream: &self.settings.name,
+                domain: self.settings.domain.as_deref(),
+                sequence: appended.sequence,
+                counter: Some(&counter.total.to_string()),
+                ..Stored::default()
+            };
+            stored.encode(&mut self.answer);
+        }
+        self.note(store, admitted, appended, previous_sequence, reply);
+    }
+
+    /// The message before on the same subject, if somebody will want to know.
+    pub(super) fn previous_sequence(&self, store: &Store, subject: &[u8]) -> u64 {
+        match &self.settings.republish {
+            Some(_) => self.view(store).last_sequence_of(subject),
+            None => 0,
+        }
+    }
+
+    /// A message was staged: notes what that changes, and that it is to be answered with `self.answer`, or plainly if that is empty.
+    pub(super) fn note(
+        &mut self,
+        store: &Store,
+        admitted: Admitted<'_>,
+        appended: Appended,
+        previous_sequence: u64,
+        reply: &[u8],
+    ) {
+        let settings = Arc::clone(&self.settings);
         let sequence = appended.sequence;
-        let removed = match rollup {
+        let message = admitted.message();
+        self.last_ticket = appended.ticket;
+        let removed = match admitted.rollup {
             Some(Rollup::Subject) => self.roll_up_subject(store, message.subject, sequence),
             Some(Rollup::All) => self.roll_up_all(store, sequence),
             None => Ok(()),
         };
-        // Without a consumer nobody is interested: the sequence is used, and nothing is kept.
-        let removed = removed.and_then(|()| match self.settings.retention {
-            Retention::Interest => store.remove_staged(sequence),
-            Retention::Limits | Retention::WorkQueue => Ok(()),
+        self.schedule(message.subject, sequence, admitted.due_ns);
+        let removed = removed.and_then(|()| match &admitted.ended_schedule {
+            Some(subject) => self.end_schedule(store, subject, sequence),
+            None => Ok(()),
+        });
+        // Without a consumer and without followers nobody is interested: the sequence is used, and nothing is kept.
+        let removed = removed.and_then(|()| match settings.retention {
+            Retention::Interest if self.followers.is_empty() => store.remove_staged(sequence),
+            Retention::Limits | Retention::Interest | Retention::WorkQueue => Ok(()),
         });
         // A store that has become read-only meanwhile refuses the message itself, too, when it is committed.
         drop(removed);
         self.last_message_id.clear();
-        if let Some(id) = headers.message_id.filter(|id| !id.is_empty()) {
+        if let Some(id) = admitted.message_id {
             self.last_message_id.extend_from_slice(id);
             self.duplicates.add(id, sequence, message.time_ns);
         }
-        let counting = self.settings.counting;
+        let (kept_headers, kept_payload): (&[u8], &[u8]) = match &settings.republish {
+            Some(_) => (message.headers, message.payload),
+            None => (b"", b""),
+        };
         self.pending.push(&New {
             ticket: appended.ticket,
             about: About::Stored { sequence },
-            counted_bytes: counting.bytes(
+            counted_bytes: settings.counting.bytes(
                 message.subject.len(),
                 message.headers.len(),
                 message.payload.len(),
             ),
             previous_sequence,
+            time_ns: message.time_ns,
             subject: message.subject,
             reply: self.heard(reply),
             answer_header: b"",
-            answer: b"",
+            answer: &self.answer,
+            kept_headers,
+            kept_payload,
         });
+        if let Some(counter) = admitted.counter {
+            self.counters.insert(admitted.subject.into(), counter);
+        }
+    }
+
+    /// A subject has the schedule of its last message, or none.
+    fn schedule(&mut self, subject: &[u8], sequence: u64, due_ns: Option<i64>) {
+        match due_ns {
+            Some(due_ns) => self.schedules.set(subject, Planned { sequence, due_ns }),
+            None if !self.schedules.is_empty() => {
+                self.schedules.remove(subject);
+            }
+            None => {}
+        }
+    }
+
+    /// Removes the message of a schedule, with the one that has this sequence.
+    fn end_schedule(
+        &mut self,
+        store: &Store,
+        subject: &[u8],
+        sequence: u64,
+    ) -> Result<(), StoreError> {
+        self.schedules.remove(subject);
+        self.pending.sort();
+        let staged: Vec<u64> = self.pending.sequences_of(subject, 0).collect();
+        store.roll_up(subject, &staged, sequence)
+    }
+
+    /// Publishes what is due; returns whether anything was.
+    pub fn publish_due(&mut self, store: &Store, now_ns: i64) -> bool {
+        if self.schedules.outdated {
+            self.schedules = Schedules::load(store);
+        }
+        self.pending.sort();
+        let last_sequence = store.counts().last_sequence;
+        let mut waiting = Vec::new();
+        let mut fired = 0;
+        while let Some((subject, planned)) = self.schedules.take_due(now_ns) {
+            if planned.sequence > last_sequence {
+                // Not durable yet.
+                waiting.push((subject, planned));
+                continue;
+            }
+            // What cannot be read, or was removed, is no schedule any more.
+            if let Ok(Some(message)) = store.read(planned.sequence) {
+                self.fire(store, &subject, planned, &message, now_ns);
+            }
+            fired += 1;
+            if fired == FIRED_AT_ONCE_MAX {
+                break;
+            }
+        }
+        for (subject, planned) in waiting {
+            self.schedules.set(&subject, planned);
+        }
+        fired > 0
+    }
+
+    /// Publishes the message of a schedule, and plans when it is due again; one that is not ends with it.
+    fn fire(
+        &mut self,
+        store: &Store,
+        scheduler: &[u8],
+        planned: Planned,
+        message: &Message,
+        now_ns: i64,
+    ) {
+        let Some(fired) = Fired::new(store, scheduler, planned, message, now_ns) else {
+            return;
+        };
+        let admitted = Admitted {
+            headers: fired.headers.as_slice().into(),
+            payload: fired.payload.as_slice().into(),
+            expires_ns: fired.expires_ns,
+            rollup: fired.replaces.then_some(Rollup::Subject),
+            ended_schedule: fired.next_ns.is_none().then(|| scheduler.into()),
+            ..Admitted::of(&fired.target, now_ns)
+        };
+        self.store(store, admitted, b"");
+        if let Some(due_ns) = fired.next_ns {
+            self.schedules.set(scheduler, Planned { due_ns, ..planned });
+        }
     }
 
     fn roll_up_subject(
@@ -288,6 +480,7 @@ impl Ingest {
         subject: &[u8],
         sequence: u64,
     ) -> Result<(), StoreError> {
+        self.pending.sort();
         let staged: Vec<u64> = self.pending.sequences_of(subject, 0).collect();
         self.rolled_up_subjects.push((subject.into(), sequence));
         store.roll_up(subject, &staged, sequence)
@@ -307,29 +500,45 @@ impl Ingest {
         }
     }
 
-    fn refuse(&mut self, refusal: &Refusal, header: &[u8], reply: &[u8]) {
+    pub(super) fn refuse(&mut self, refusal: &Refusal, header: &[u8], reply: &[u8]) {
         let settings = Arc::clone(&self.settings);
         self.answer.clear();
         refusal.encode(&settings.name, &mut self.answer);
         self.push_answer(header, reply);
     }
 
+    /// Sends `self.answer` as a message of its own, when everything that came before is answered.
+    pub(super) fn push_message(&mut self, subject: &[u8]) {
+        self.push_to(About::Answer, b"", subject);
+    }
+
+    /// Answers with `self.answer` when everything that came before is stored, or says why it is not.
+    pub(super) fn push_final(&mut self, reply: &[u8]) {
+        self.push_to(About::Final, b"", self.heard(reply));
+    }
+
     /// Answers when everything that came before is answered.
-    fn push_answer(&mut self, header: &[u8], reply: &[u8]) {
-        let reply = self.heard(reply);
+    pub(super) fn push_answer(&mut self, header: &[u8], reply: &[u8]) {
+        self.push_to(About::Answer, header, self.heard(reply));
+    }
+
+    fn push_to(&mut self, about: About, header: &[u8], reply: &[u8]) {
         let most = self.buffer.messages_max.saturating_mul(ANSWERS_MAX_FACTOR);
         if reply.is_empty() || self.pending.len() >= most {
             return;
         }
         self.pending.push(&New {
             ticket: self.last_ticket,
-            about: About::Answer,
+            about,
             counted_bytes: 0,
             previous_sequence: 0,
+            time_ns: 0,
             subject: b"",
             reply,
             answer_header: header,
             answer: &self.answer,
+            kept_headers: b"",
+            kept_payload: b"",
         });
     }
 
@@ -337,22 +546,32 @@ impl Ingest {
     pub fn settle(&mut self, store: &Store, progress: &Progress, drained: &mut Drained) {
         for (number, refused) in progress.refused.iter().enumerate() {
             self.pending.drain(refused.after, None, drained);
+            self.settled = self.settled.max(refused.through);
             let first = self.pending.drain(refused.through, Some(number), drained);
             if let Some(first) = first {
                 self.duplicates.forget_from(first);
-                self.rolled_up = 0;
-                self.rolled_up_subjects.clear();
+                self.forget_waiting();
+                self.schedules.outdated = true;
+                self.fast_batches.clear();
                 self.load_last_id(store);
             }
         }
-        self.pending.drain(progress.committed.ticket, None, drained);
+        self.settled = self.settled.max(progress.committed.ticket);
+        // What is only an answer may stand behind the last message that was refused.
+        self.pending.drain(self.settled, None, drained);
         if self.pending.is_empty() {
-            self.rolled_up = 0;
-            self.rolled_up_subjects.clear();
+            self.forget_waiting();
         }
     }
 
-    fn view<'a>(&'a self, store: &'a Store) -> StagedView<'a> {
+    /// Forgets what was known of messages that wait.
+    pub fn forget_waiting(&mut self) {
+        self.rolled_up = 0;
+        self.rolled_up_subjects.clear();
+        self.counters.clear();
+    }
+
+    pub(super) fn view<'a>(&'a self, store: &'a Store) -> StagedView<'a> {
         StagedView {
             store,
             ingest: self,
@@ -366,91 +585,5 @@ pub fn store_refusal(error: &StoreError) -> Refusal {
         code: 503,
         error_code: 10077,
         description: error.to_string(),
-    }
-}
-
-/// The stream as it will be when everything staged is committed.
-struct StagedView<'a> {
-    store: &'a Store,
-    ingest: &'a Ingest,
-}
-
-impl StagedView<'_> {
-    /// The last sequence that is replaced on this subject by a message that waits.
-    fn rolled_up(&self, subject: &[u8]) -> u64 {
-        let subjects = &self.ingest.rolled_up_subjects;
-        let own = subjects.iter().rev().find(|(own, _)| **own == *subject);
-        own.map_or(0, |(_, sequence)| *sequence)
-            .max(self.ingest.rolled_up)
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        let Counts {
-            messages,
-            bytes,
-            last_sequence,
-            ..
-        } = self.store.counts();
-        if self.ingest.rolled_up > last_sequence {
-            return self.ingest.pending.counts_behind(self.ingest.rolled_up - 1);
-        }
-        let (waiting, waiting_bytes) = self.ingest.pending.counts_behind(last_sequence);
-        (messages + waiting, bytes + waiting_bytes)
-    }
-}
-
-impl View for StagedView<'_> {
-    fn last_sequence(&self) -> u64 {
-        self.store.last_given_sequence()
-    }
-
-    fn last_sequence_of(&self, filter: &[u8]) -> u64 {
-        let committed = self.store.last_match(filter).unwrap_or(0);
-        let last = committed.max(self.ingest.pending.last_match(filter));
-        if last < self.ingest.rolled_up {
-            0
-        } else {
-            last
-        }
-    }
-
-    fn messages(&self) -> u64 {
-        self.counts().0
-    }
-
-    fn bytes(&self) -> u64 {
-        self.counts().1
-    }
-
-    fn count_of(&self, subject: &[u8]) -> u64 {
-        let (committed, last_sequence) = self.store.subject_count(subject);
-        let rolled_up = self.rolled_up(subject);
-        let behind = last_sequence.max(rolled_up.saturating_sub(1));
-        let waiting = self.ingest.pending.sequences_of(subject, behind).count() as u64;
-        if rolled_up > last_sequence {
-            waiting
-        } else {
-            committed + waiting
-        }
-    }
-
-    fn oldest_bytes_of(&self, subject: &[u8]) -> u64 {
-        let first = self.store.next_match(subject, 0);
-        let message = first.and_then(|first| self.store.read(first).ok().flatten());
-        message.map_or(0, |message| {
-            self.ingest.settings.counting.bytes(
-                message.subject().len(),
-                message.headers().len(),
-                message.payload().len(),
-            )
-        })
-    }
-
-    fn find_message_id(&self, id: &[u8]) -> Option<u64> {
-        self.ingest.duplicates.find(id)
-    }
-
-    fn last_message_id(&self) -> &[u8] {
-        &self.ingest.last_message_id
     }
 }

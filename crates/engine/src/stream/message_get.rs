@@ -78,7 +78,10 @@ pub fn answer(source: &Source<'_>, query: &Query, reply: &[u8], sender: &mut Sen
     let mut out = TYPE.to_vec();
     let found = find(source, &query.which).and_then(|sequence| source.store.read(sequence).ok()?);
     match found {
-        None => out.extend_from_slice(NOT_FOUND),
+        None => {
+            source.usage.note_miss();
+            out.extend_from_slice(NOT_FOUND);
+        }
         Some(message) => {
             out.extend_from_slice(b",\"message\":{\"subject\":");
             put_text(&mut out, &String::from_utf8_lossy(message.subject()));

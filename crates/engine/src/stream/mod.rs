@@ -3,28 +3,62 @@
 //! - `publish_headers` are the headers of a publish that mean something to a stream; `time_to_live` is one of them.
 //! - `publish_checks` decides whether a message may be stored, by the stream's `settings`; `duplicates` remembers message ids for a while.
 //! - `acknowledgement` is the answer to a publish, as bytes.
+//! - `subject_transform` maps subjects; `counter` adds up; `schedule`, with `schedule_cron` and `schedule_checks`, says when a message is due.
+//! - `origin` is where a mirror or a stream with sources gets its messages; `inflow` brings them, `inflow_work` in runs, `inflow_batch` a few at a time;
+//!   `arrivals` takes them in; `origin_positions` remembers how far it is, and `followers` who is to hear of something new.
+//! - `snapshot` sends a stream as an `archive` in `s2_frames`, `restore` takes one back through `archive_import`; `archives` keeps those under way;
+//!   `legacy_archive` reads those that nats-server made before 2.15.
 
+pub mod account_usage;
 pub mod acknowledgement;
+pub mod admitted;
 pub mod api;
+pub mod archive;
+pub mod archive_import;
+pub mod archives;
+pub mod arrivals;
+pub mod atomic_batches;
+pub mod batch_advisory;
+pub mod batch_commit;
 pub mod counter;
 pub mod definition;
 pub mod delete_marker;
 pub mod direct_get;
 pub mod duplicates;
+pub mod fast_batches;
+pub mod fast_publish;
 pub mod folders;
+pub mod followers;
 pub mod get_request;
+pub mod inflow;
+pub mod inflow_batch;
+pub mod inflow_work;
 pub mod ingest;
+pub mod legacy_archive;
 pub mod message_get;
 pub mod moment;
+pub mod origin;
+pub mod origin_positions;
 pub mod pending;
 pub mod publish_checks;
 pub mod publish_headers;
 pub mod reads;
 pub mod registry;
+pub mod republish;
+pub mod restore;
+pub mod s2_frames;
+pub mod schedule;
+pub mod schedule_checks;
+pub mod schedule_cron;
+pub mod schedules;
 pub mod settings;
+pub mod snapshot;
+pub mod staged_view;
+pub mod state_report;
 pub mod stored_headers;
 #[allow(clippy::module_inception, reason = "one noun, one module")]
 pub mod stream;
+pub mod stream_options;
 pub mod subject_transform;
 pub mod time_to_live;
 pub mod wall_clock;

@@ -17,6 +17,8 @@ pub enum About {
     Stored { sequence: u64 },
     /// Only an answer.
     Answer,
+    /// An answer that says that everything before it was stored, and is a refusal if it was not.
+    Final,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,11 +36,14 @@ struct Entry {
     reply_len: u32,
     answer_header_len: u32,
     answer_len: u32,
+    kept_headers_len: u32,
+    kept_len: u32,
+    time_ns: i64,
 }
 
 impl Entry {
     fn text_len(&self) -> usize {
-        (self.subject_len + self.reply_len + self.answer_len) as usize
+        (self.subject_len + self.reply_len + self.answer_len + self.kept_len) as usize
     }
 }
 
@@ -49,11 +54,15 @@ pub struct New<'a> {
     pub about: About,
     pub counted_bytes: u64,
     pub previous_sequence: u64,
+    pub time_ns: i64,
     pub subject: &'a [u8],
     pub reply: &'a [u8],
     /// Headers and body; empty is the plain answer of a stored message.
     pub answer_header: &'a [u8],
     pub answer: &'a [u8],
+    /// The message itself, where somebody needs it when it is committed.
+    pub kept_headers: &'a [u8],
+    pub kept_payload: &'a [u8],
 }
 
 /// An entry whose time has come.
@@ -61,10 +70,13 @@ pub struct New<'a> {
 pub struct Due<'a> {
     pub about: About,
     pub previous_sequence: u64,
+    pub time_ns: i64,
     pub subject: &'a [u8],
     pub reply: &'a [u8],
     pub answer_header: &'a [u8],
     pub answer: &'a [u8],
+    pub kept_headers: &'a [u8],
+    pub kept_payload: &'a [u8],
     /// Where to find why it was refused, if it was.
     pub refusal: Option<usize>,
 }
@@ -106,10 +118,15 @@ impl Drained {
             let (reply, behind) = behind.split_at(entry.reply_len as usize);
             let (whole, behind) = behind.split_at(entry.answer_len as usize);
             let (answer_header, answer) = whole.split_at(entry.answer_header_len as usize);
+            let (kept, behind) = behind.split_at(entry.kept_len as usize);
+            let (kept_headers, kept_payload) = kept.split_at(entry.kept_headers_len as usize);
             rest = behind;
             visit(Due {
                 about: entry.about,
                 previous_sequence: entry.previous_sequence,
+                time_ns: entry.time_ns,
+                kept_headers,
+                kept_payload,
                 subject,
                 reply,
                 answer_header,
@@ -148,6 +165,8 @@ impl Pending {
         self.texts.extend_from_slice(new.reply);
         self.texts.extend_from_slice(new.answer_header);
         self.texts.extend_from_slice(new.answer);
+        self.texts.extend_from_slice(new.kept_headers);
+        self.texts.extend_from_slice(new.kept_payload);
         self.entries.push_back(Entry {
             ticket: new.ticket,
             about: new.about,
@@ -159,6 +178,9 @@ impl Pending {
             reply_len: new.reply.len() as u32,
             answer_header_len: new.answer_header.len() as u32,
             answer_len: (new.answer_header.len() + new.answer.len()) as u32,
+            kept_headers_len: new.kept_headers.len() as u32,
+            kept_len: (new.kept_headers.len() + new.kept_payload.len()) as u32,
+            time_ns: new.time_ns,
         });
     }
 
@@ -290,10 +312,13 @@ mod tests {
             about: About::Stored { sequence },
             counted_bytes: 10,
             previous_sequence: 0,
+            time_ns: 0,
             subject,
             reply: b"reply",
             answer_header: b"",
             answer: b"",
+            kept_headers: b"",
+            kept_payload: b"",
         }
     }
 
@@ -316,7 +341,9 @@ mod tests {
                 About::Stored { sequence } => {
                     format!("{sequence} {} {:?}", text(due.subject), due.refusal)
                 }
-                About::Answer => format!("{} {}", text(due.answer_header), text(due.answer)),
+                About::Answer | About::Final => {
+                    format!("{} {}", text(due.answer_header), text(due.answer))
+                }
             });
         });
         all

@@ -4,9 +4,13 @@
 //! Invariant: nothing is changed here.
 
 use super::acknowledgement::Refusal;
+use super::counter::{self, Counter, CounterError, Number};
 use super::publish_headers::PublishHeaders;
+use super::schedule::ScheduleError;
+use super::schedule_checks::{check_end_of_schedule, check_schedule, Allowed, Planned};
 use super::settings::{Discard, Settings};
 use super::time_to_live::TimeToLive;
+use crate::routing::subject;
 
 /// A record larger than this is refused, as on nats-server.
 pub const RECORD_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -20,6 +24,7 @@ pub struct Publication<'a> {
     pub subject: &'a [u8],
     pub headers: &'a [u8],
     pub payload: &'a [u8],
+    pub now_ns: i64,
 }
 
 /// The stream as the checks need to see it, staged messages included.
@@ -36,6 +41,12 @@ pub trait View {
     fn find_message_id(&self, id: &[u8]) -> Option<u64>;
     /// The id of the last message; empty if it had none.
     fn last_message_id(&self) -> &[u8];
+    /// Whether the account may store so many bytes more.
+    fn account_has_room(&self, bytes: u64) -> bool;
+    /// Whether the last message of a subject is a schedule; nothing if there is no message.
+    fn has_schedule(&self, subject: &[u8]) -> Option<bool>;
+    /// The counter of a subject.
+    fn counter_of(&self, subject: &[u8]) -> Result<Counter, CounterError>;
 }
 
 /// What a message replaces.
@@ -45,15 +56,27 @@ pub enum Rollup {
     All,
 }
 
+/// What the checks found out about a message that may be stored.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Passed {
+    pub time_to_live: Option<TimeToLive>,
+    pub rollup: Option<Rollup>,
+    /// The counter with this message added; its total is what is stored.
+    pub counter: Option<Counter>,
+    /// It is a schedule.
+    pub planned: Option<Planned>,
+    /// It ends the schedule of this subject.
+    pub ended_schedule: Option<Box<[u8]>>,
+}
+
 /// What is to be done with a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    Store {
-        time_to_live: Option<TimeToLive>,
-        rollup: Option<Rollup>,
-    },
+    Store(Passed),
     /// It was stored before, with this sequence.
-    Duplicate { sequence: u64 },
+    Duplicate {
+        sequence: u64,
+    },
 }
 
 /// Goes through all checks.
@@ -74,12 +97,40 @@ pub fn check(
     if settings.sealed {
         return Err(refusal(400, 10109, "invalid operation on sealed stream"));
     }
+    check_size(
+        settings,
+        publication.headers.len(),
+        publication.payload.len(),
+    )?;
+    let increment = counter::check_increment(headers, publication.payload, settings.allow_counter)
+        .map_err(CounterError::refusal)?;
     check_expected_stream(settings, headers)?;
     let time_to_live = headers.time_to_live.map(TimeToLive::read);
     if matches!(time_to_live, Some(Ok(Some(_)))) && !settings.allow_time_to_live {
         return Err(refusal(400, 10166, "per-message TTL is disabled"));
     }
     check_expected_sequences(view, publication, headers)?;
+    let allowed = Allowed {
+        schedules: settings.allow_schedules,
+        time_to_live: settings.allow_time_to_live,
+    };
+    let is_of_stream = |subject: &[u8]| {
+        let mut subjects = settings.subjects.iter();
+        subjects.any(|pattern| subject::matches(pattern.as_bytes(), subject))
+    };
+    let own = publication.subject;
+    let planned = check_schedule(headers, own, allowed, is_of_stream, publication.now_ns)
+        .map_err(ScheduleError::refusal)?;
+    let has_schedule = |subject: &[u8]| view.has_schedule(subject);
+    let ended_schedule = check_end_of_schedule(headers, own, allowed, has_schedule)
+        .map_err(ScheduleError::refusal)?;
+    if headers
+        .stream_source
+        .is_some_and(|source| !source.is_empty())
+    {
+        let text = "message stream source header is not allowed";
+        return Err(refusal(400, 10227, text));
+    }
     if let Some(id) = headers.message_id.filter(|id| !id.is_empty()) {
         if let Some(sequence) = view.find_message_id(id) {
             return Ok(Outcome::Duplicate { sequence });
@@ -87,16 +138,17 @@ pub fn check(
     }
     check_expected_message_id(view, headers)?;
     let rollup = check_rollup(settings, headers)?;
-    let length = (publication.headers.len() + publication.payload.len()) as u64;
-    if settings.message_bytes_max.is_some_and(|most| length > most) {
-        return Err(refusal(400, 10054, "message size exceeds maximum allowed"));
+    let counter = count(settings, view, publication, increment)?;
+    let payload_bytes = match &counter {
+        Some(counter) => counter.payload_bytes(),
+        None => publication.payload.len(),
+    };
+    if counter.is_some() {
+        check_size(settings, publication.headers.len(), payload_bytes)?;
     }
-    if publication.headers.len() > HEADER_BYTES_MAX {
-        return Err(refusal(
-            400,
-            10097,
-            "header size exceeds maximum allowed of 64k",
-        ));
+    if !view.account_has_room(size) {
+        let text = "resource limits exceeded for account";
+        return Err(refusal(400, 10002, text));
     }
     let time_to_live = match time_to_live {
         None => None,
@@ -104,10 +156,54 @@ pub fn check(
         Some(Err(_)) => return Err(refusal(400, 10165, "invalid per-message TTL")),
     };
     check_room(settings, view, publication.subject, size, rollup)?;
-    Ok(Outcome::Store {
+    Ok(Outcome::Store(Passed {
         time_to_live,
         rollup,
-    })
+        counter,
+        planned,
+        ended_schedule: ended_schedule.map(Into::into),
+    }))
+}
+
+pub fn check_size(
+    settings: &Settings,
+    headers_bytes: usize,
+    payload_bytes: usize,
+) -> Result<(), Refusal> {
+    let length = (headers_bytes + payload_bytes) as u64;
+    if settings.message_bytes_max.is_some_and(|most| length > most) {
+        return Err(refusal(400, 10054, "message size exceeds maximum allowed"));
+    }
+    if headers_bytes > HEADER_BYTES_MAX {
+        let text = "header size exceeds maximum allowed of 64k";
+        return Err(refusal(400, 10097, text));
+    }
+    Ok(())
+}
+
+/// The counter with this message added, in a stream that counts.
+fn count(
+    settings: &Settings,
+    view: &impl View,
+    publication: &Publication<'_>,
+    increment: Option<Number>,
+) -> Result<Option<Counter>, Refusal> {
+    if !settings.allow_counter {
+        return Ok(None);
+    }
+    let counted = increment
+        .ok_or(CounterError::IncrementMissing)
+        .and_then(|increment| {
+            let mut counter = view.counter_of(publication.subject)?;
+            counter.add(&increment);
+            counter::check_size(
+                publication.headers.len(),
+                counter.payload_bytes(),
+                settings.payload_bytes_max,
+            )?;
+            Ok(counter)
+        });
+    counted.map(Some).map_err(CounterError::refusal)
 }
 
 fn check_expected_stream(settings: &Settings, headers: &PublishHeaders<'_>) -> Result<(), Refusal> {
@@ -125,7 +221,9 @@ fn check_expected_sequences(
     headers: &PublishHeaders<'_>,
 ) -> Result<(), Refusal> {
     let subject = headers.expected_last_subject_sequence_subject;
-    match headers.expected_last_subject_sequence {
+    let subject = subject.filter(|subject| !subject.is_empty());
+    let expected_of_subject = headers.expected_last_subject_sequence;
+    match expected_of_subject.filter(|expected| !expected.is_empty()) {
         Some(expected) => {
             let last = view.last_sequence_of(subject.unwrap_or(publication.subject));
             if number(expected) != Some(last) {
@@ -138,7 +236,8 @@ fn check_expected_sequences(
         }
         None => {}
     }
-    if let Some(expected) = headers.expected_last_sequence {
+    let expected = headers.expected_last_sequence;
+    if let Some(expected) = expected.filter(|expected| !expected.is_empty()) {
         let last = view.last_sequence();
         if number(expected) != Some(last) {
             return Err(wrong_last_sequence(last));
@@ -183,7 +282,7 @@ fn check_rollup(
 }
 
 /// With `Discard::New` a message that does not fit is refused, unless it takes the place of another.
-fn check_room(
+pub fn check_room(
     settings: &Settings,
     view: &impl View,
     subject: &[u8],
@@ -200,7 +299,7 @@ fn check_room(
     if subject_full && settings.discard_new_per_subject && rollup.is_none() {
         return Err(store_failed("maximum messages per subject exceeded"));
     }
-    let replaces = subject_full && !settings.discard_new_per_subject;
+    let replaces = subject_full;
     if limits
         .messages_max
         .is_some_and(|most| view.messages() >= most)
@@ -222,6 +321,9 @@ fn check_room(
 
 /// A sequence in a header; what is no number equals nothing.
 fn number(text: &[u8]) -> Option<u64> {
+    if !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -233,7 +335,7 @@ fn store_failed(text: &str) -> Refusal {
     refusal(503, 10077, text)
 }
 
-fn refusal(code: u16, error_code: u16, description: &str) -> Refusal {
+pub fn refusal(code: u16, error_code: u16, description: &str) -> Refusal {
     Refusal {
         code,
         error_code,

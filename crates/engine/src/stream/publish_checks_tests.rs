@@ -51,6 +51,18 @@ impl View for Fake {
     fn last_message_id(&self) -> &[u8] {
         self.last_id.as_bytes()
     }
+
+    fn account_has_room(&self, _bytes: u64) -> bool {
+        true
+    }
+
+    fn has_schedule(&self, _subject: &[u8]) -> Option<bool> {
+        None
+    }
+
+    fn counter_of(&self, _subject: &[u8]) -> Result<Counter, CounterError> {
+        Ok(Counter::default())
+    }
 }
 
 fn settings() -> Settings {
@@ -75,16 +87,20 @@ fn code(settings: &Settings, headers: &str) -> Result<Outcome, (u16, String)> {
         subject: b"a.x",
         headers: block.as_bytes(),
         payload: b"payload",
+        now_ns: 0,
     };
     let read = PublishHeaders::read(publication.headers);
     check(settings, &three_messages(), &publication, &read)
         .map_err(|refusal| (refusal.error_code, refusal.description))
 }
 
-const STORED: Result<Outcome, (u16, String)> = Ok(Outcome::Store {
+const STORED: Result<Outcome, (u16, String)> = Ok(Outcome::Store(Passed {
     time_to_live: None,
     rollup: None,
-});
+    counter: None,
+    planned: None,
+    ended_schedule: None,
+}));
 
 #[test]
 fn expectations_hold_or_name_what_is() {
@@ -136,10 +152,13 @@ fn rollups_and_times_to_live_need_permission() {
         ..settings()
     };
     let stored = |time_to_live, rollup| {
-        Ok(Outcome::Store {
+        Ok(Outcome::Store(Passed {
             time_to_live,
             rollup,
-        })
+            counter: None,
+            planned: None,
+            ended_schedule: None,
+        }))
     };
 
     assert_eq!(

@@ -85,9 +85,15 @@ impl<'a> PublishHeaders<'a> {
             _ => return,
         };
         if slot.is_none() {
-            *slot = Some(line[colon + 1..].trim_ascii_start());
+            *slot = Some(without_blanks(&line[colon + 1..]));
         }
     }
+}
+
+/// Only blanks are passed over; a tab belongs to the value.
+fn without_blanks(value: &[u8]) -> &[u8] {
+    let blanks = value.iter().take_while(|byte| **byte == b' ').count();
+    &value[blanks..]
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
+use super::account_usage::{AccountUsage, StreamUsage};
 use super::{direct_get, message_get};
 use crate::connection::staging::Staging;
 use crate::routing::account::Account;
@@ -26,6 +27,7 @@ pub struct Source<'a> {
     pub name: &'a str,
     pub store: &'a Store,
     pub account: &'a Arc<Account>,
+    pub usage: &'a AccountUsage,
 }
 
 enum Read {
@@ -45,6 +47,7 @@ pub struct Reads {
     name: String,
     store: Arc<Store>,
     account: Arc<Account>,
+    usage: Arc<StreamUsage>,
     senders: Arc<Senders>,
     waiting: Mutex<VecDeque<Read>>,
     job: OnceLock<Arc<Job>>,
@@ -54,6 +57,7 @@ impl Reads {
     pub fn new(
         store: Arc<Store>,
         account: Arc<Account>,
+        usage: Arc<StreamUsage>,
         senders: Arc<Senders>,
         name: String,
         threads: &StorageThreads,
@@ -62,6 +66,7 @@ impl Reads {
             name,
             store,
             account,
+            usage,
             senders,
             waiting: Mutex::default(),
             job: OnceLock::new(),
@@ -101,6 +106,7 @@ impl Reads {
             name: &self.name,
             store: &self.store,
             account: &self.account,
+            usage: self.usage.account(),
         };
         self.senders.with(|sender| {
             for read in &waiting {

@@ -5,25 +5,33 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ahash::AHashMap;
 use parking_lot::{Mutex, RwLock};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::definition;
+use super::account_usage::AccountUsage;
+use super::archives::Archives;
+use super::atomic_batches::AtomicBatches;
+use super::definition::{self, ServerFacts};
+use super::fast_batches::FastBatches;
 use super::folders::Folders;
-use super::ingest::BufferLimits;
+use super::followers::FollowersByName;
+use super::inflow::Neighbours;
+use super::origin_positions::Place;
 use super::settings::{Settings, Storage};
+use super::state_report;
 use super::stream::{Stream, Surroundings};
+use super::stream_options::StreamOptions;
 use super::wall_clock::now_ns;
 use crate::engine::Shared;
 use crate::error::EngineError;
 use crate::random::Random;
 use crate::sender::Senders;
-use crate::storage::file_system::{FileSystem, RealFileSystem};
+use crate::storage::file_system::FileSystem;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::memory::MemoryFileSystem;
 use crate::storage::message::{Purge, StoreError};
@@ -32,34 +40,6 @@ use crate::storage::store::{Store, StoreOptions};
 /// How often the clock looks at the streams: messages expire within so long of their time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Gaps that are listed at most when somebody asks for them.
-const GAPS_MAX: usize = 1_000_000;
-
-/// How streams are served.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StreamOptions {
-    /// Commits wait for the disk; else it is synced in intervals.
-    pub sync_always: bool,
-    pub sync_interval_ms: u64,
-    pub domain: String,
-    /// 0 is the default.
-    pub buffered_messages_max: usize,
-    pub buffered_bytes_max: u64,
-}
-
-impl Default for StreamOptions {
-    fn default() -> Self {
-        Self {
-            sync_always: true,
-            sync_interval_ms: 120_000,
-            domain: String::new(),
-            buffered_messages_max: 0,
-            buffered_bytes_max: 0,
-        }
-    }
-}
-
 /// A stream that was found on disk.
 pub struct Stored {
     pub account: String,
@@ -67,67 +47,35 @@ pub struct Stored {
     pub definition: Vec<u8>,
 }
 
-/// What somebody wants to know of a stream.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct StateQuery {
-    deleted: bool,
-    subjects: Option<String>,
-    subjects_max: usize,
-}
-
-#[derive(Serialize)]
-struct State {
-    messages: u64,
-    bytes: u64,
-    first_sequence: u64,
-    first_time_ns: i64,
-    last_sequence: u64,
-    last_time_ns: i64,
-    subjects: u64,
-    deleted_count: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    deleted: Option<Vec<u64>>,
-    lost: Vec<(u64, u64)>,
-    lost_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject_counts: Option<Vec<(String, u64)>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject_counts_total: Option<usize>,
-}
-
 type ByName = AHashMap<String, Arc<Stream>>;
 
 pub struct Streams {
-    shared: Arc<Shared>,
-    senders: Arc<Senders>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) senders: Arc<Senders>,
     options: StreamOptions,
-    folders: Folders,
+    pub(super) folders: Folders,
     threads: StorageThreads,
-    streams: RwLock<AHashMap<String, ByName>>,
+    streams: Arc<RwLock<AHashMap<String, ByName>>>,
+    followers: Mutex<AHashMap<String, Arc<FollowersByName>>>,
     /// One change at a time.
-    changing: Mutex<Random>,
+    pub(super) changing: Mutex<Random>,
+    pub(super) archives: Archives,
     stopped: AtomicBool,
+    usages: Mutex<AHashMap<String, Arc<AccountUsage>>>,
+    /// Batches that are open, of all streams.
+    open_batches: Arc<AtomicUsize>,
+    open_fast_batches: Arc<AtomicUsize>,
 }
 
 impl Streams {
     pub fn new(
+        file_system: Arc<dyn FileSystem>,
         shared: Arc<Shared>,
         folder: &Path,
         options: &[u8],
     ) -> Result<Arc<Self>, EngineError> {
         let options: StreamOptions = serde_json::from_slice(options)
             .map_err(|error| EngineError::Options(error.to_string()))?;
-        Self::on(Arc::new(RealFileSystem), shared, folder, options)
-    }
-
-    /// The same on any disk.
-    pub fn on(
-        file_system: Arc<dyn FileSystem>,
-        shared: Arc<Shared>,
-        folder: &Path,
-        options: StreamOptions,
-    ) -> Result<Arc<Self>, EngineError> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| EngineError::System {
             what: "random bytes",
@@ -139,9 +87,14 @@ impl Streams {
             options,
             folders: Folders::new(file_system, folder),
             threads: StorageThreads::default(),
-            streams: RwLock::default(),
+            streams: Arc::default(),
+            followers: Mutex::default(),
             changing: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
+            archives: Archives::default(),
             stopped: AtomicBool::new(false),
+            usages: Mutex::default(),
+            open_batches: Arc::default(),
+            open_fast_batches: Arc::default(),
         });
         let clock = Arc::downgrade(&streams);
         let spawned = std::thread::Builder::new()
@@ -195,22 +148,28 @@ impl Streams {
                 settings.name
             )));
         }
+        self.archives.check_free(account, &settings.name)?;
         let name = settings.name.clone();
         let stream = match settings.storage {
             Storage::Memory => self.open_in_memory(account, settings, random.draw())?,
             Storage::File => {
                 let folder = self.folders.of_stream(account, &name);
-                self.make(account, settings, definition, &folder, random.draw())
-                    .inspect_err(|_| {
-                        // What is left would be removed at the next start at the latest.
-                        let _ = self.folders.remove_all(&folder, 0);
-                    })?
+                let nothing = |_: &Path| Ok(());
+                self.make(
+                    account,
+                    settings,
+                    definition,
+                    &folder,
+                    random.draw(),
+                    nothing,
+                )?
             }
         };
         self.enter(account, name, stream);
         Ok(())
     }
 
+    /// Makes a stream in a folder; `first` may put something where its messages will be.
     fn make(
         &self,
         account: &str,
@@ -218,15 +177,59 @@ impl Streams {
         definition: &[u8],
         folder: &Path,
         seed: u64,
+        first: impl FnOnce(&Path) -> Result<(), EngineError>,
     ) -> Result<Arc<Stream>, EngineError> {
-        // A folder without a definition may be left from an attempt that was interrupted.
+        if !self.folders.is_free(folder).map_err(disk_error)? {
+            return Err(EngineError::Store(format!(
+                "{} holds a stream that could not be served: see what the log said at the start, and move it away",
+                folder.display()
+            )));
+        }
+        // What an interrupted attempt may have left.
         self.folders.remove_all(folder, 0).map_err(disk_error)?;
         self.folders.prepare(folder).map_err(disk_error)?;
-        let stream = self.open_in_folder(account, settings, folder, seed)?;
-        self.folders
-            .define(folder, &self.with_account(account, definition)?)
-            .map_err(disk_error)?;
-        Ok(stream)
+        let stream = first(&Folders::messages(folder))
+            .and_then(|()| self.open_in_folder(account, settings, folder, seed))
+            .and_then(|stream| {
+                let kept = self.with_account(account, definition)?;
+                self.folders.define(folder, &kept).map_err(disk_error)?;
+                Ok(stream)
+            });
+        if stream.is_err() {
+            // What is left is removed at the next start at the latest.
+            let _ = self.folders.remove_all(folder, 0);
+        }
+        stream
+    }
+
+    /// Makes a stream that begins as a copy of another, up to a sequence; all of it if that is 0.
+    pub fn fork(
+        &self,
+        account: &str,
+        origin: &str,
+        last_sequence: u64,
+        definition: &[u8],
+    ) -> Result<(), EngineError> {
+        let mut random = self.changing.lock();
+        let settings = self.settings(definition)?;
+        let name = settings.name.clone();
+        let origin = self.stream(account, origin)?;
+        let on_disk = [settings.storage, origin.settings().storage] == [Storage::File; 2];
+        if !on_disk || self.find(account, &name).is_some() {
+            return Err(EngineError::Options(format!(
+                "a fork is of a stream on disk, and there must be no stream {name:?}"
+            )));
+        }
+        self.archives.check_free(account, &name)?;
+        let folder = self.folders.of_stream(account, &name);
+        let first = |messages: &Path| {
+            origin
+                .fork(messages, last_sequence)
+                .map_err(|error| store_error(&error))
+        };
+        let stream = self.make(account, settings, definition, &folder, random.draw(), first)?;
+        self.enter(account, name, stream);
+        Ok(())
     }
 
     /// Opens a stream that is on disk; returns what its recovery found.
@@ -245,13 +248,15 @@ impl Streams {
         Ok(findings.iter().map(ToString::to_string).collect())
     }
 
-    fn enter(&self, account: &str, name: String, stream: Arc<Stream>) {
+    pub(super) fn enter(&self, account: &str, name: String, stream: Arc<Stream>) {
         stream.listen();
         let mut streams = self.streams.write();
         streams
             .entry(account.to_owned())
             .or_default()
-            .insert(name, stream);
+            .insert(name, Arc::clone(&stream));
+        drop(streams);
+        stream.begin();
     }
 
     /// Replaces the definition of a stream, durably, and puts it in force.
@@ -283,14 +288,21 @@ impl Streams {
         if let Some(by_name) = self.streams.write().get_mut(account) {
             by_name.remove(name);
         }
+        stream.end();
         Ok(())
+    }
+
+    /// What the streams of an account take up.
+    pub fn usage(&self, account: &str) -> Arc<AccountUsage> {
+        let mut usages = self.usages.lock();
+        Arc::clone(usages.entry(account.to_owned()).or_default())
     }
 
     pub fn find(&self, account: &str, name: &str) -> Option<Arc<Stream>> {
         self.streams.read().get(account)?.get(name).map(Arc::clone)
     }
 
-    fn stream(&self, account: &str, name: &str) -> Result<Arc<Stream>, EngineError> {
+    pub(super) fn stream(&self, account: &str, name: &str) -> Result<Arc<Stream>, EngineError> {
         self.find(account, name)
             .ok_or_else(|| EngineError::UnknownStream {
                 account: account.to_owned(),
@@ -298,48 +310,10 @@ impl Streams {
             })
     }
 
+    /// What is stored, in numbers, as JSON; the query is JSON, too.
     pub fn state(&self, account: &str, name: &str, query: &[u8]) -> Result<Vec<u8>, EngineError> {
-        let query: StateQuery = serde_json::from_slice(query)
-            .map_err(|error| EngineError::Options(error.to_string()))?;
         let stream = self.stream(account, name)?;
-        let store = stream.store();
-        let state = store.state();
-        let span = match state.messages {
-            0 => 0,
-            _ => state.last_sequence - state.first_sequence + 1,
-        };
-        let mut subject_counts = None;
-        let mut subject_counts_total = None;
-        if let Some(filter) = &query.subjects {
-            let mut counts = store.subject_counts(filter.as_bytes());
-            subject_counts_total = Some(counts.len());
-            counts.sort_unstable();
-            counts.truncate(query.subjects_max);
-            let texts = counts
-                .into_iter()
-                .map(|(subject, count)| (String::from_utf8_lossy(&subject).into_owned(), count));
-            subject_counts = Some(texts.collect());
-        }
-        let state = State {
-            messages: state.messages,
-            bytes: state.bytes,
-            first_sequence: state.first_sequence,
-            first_time_ns: state.first_time_ns,
-            last_sequence: state.last_sequence,
-            last_time_ns: state.last_time_ns,
-            subjects: state.subjects,
-            deleted_count: span - state.messages,
-            deleted: query.deleted.then(|| store.gaps(GAPS_MAX)),
-            lost: state
-                .lost
-                .iter()
-                .map(|lost| (lost.first, lost.last))
-                .collect(),
-            lost_bytes: 0,
-            subject_counts,
-            subject_counts_total,
-        };
-        serde_json::to_vec(&state).map_err(|error| EngineError::Options(error.to_string()))
+        state_report::write(&stream, query).map_err(|error| EngineError::Options(error.to_string()))
     }
 
     pub fn purge(&self, account: &str, name: &str, purge: &Purge) -> Result<u64, EngineError> {
@@ -374,12 +348,14 @@ impl Streams {
         for stream in self.all() {
             stream.tick(now_ns);
         }
+        self.archives.tick();
     }
 
     /// Closes all streams in good order; returns what went wrong, one line each.
     pub fn close(&self) -> Vec<String> {
         let _one = self.changing.lock();
         self.stopped.store(true, Ordering::Release);
+        self.archives.stop();
         let streams = std::mem::take(&mut *self.streams.write());
         let mut failures = Vec::new();
         for (account, by_name) in streams {
@@ -392,13 +368,21 @@ impl Streams {
         failures
     }
 
-    fn settings(&self, definition: &[u8]) -> Result<Settings, EngineError> {
-        definition::read(definition, &self.options.domain)
+    pub(super) fn settings(&self, definition: &[u8]) -> Result<Settings, EngineError> {
+        let server = ServerFacts {
+            domain: self.options.domain.clone(),
+            payload_bytes_max: self.shared.options().max_payload_bytes,
+        };
+        definition::read(definition, &server)
             .map_err(|error| EngineError::Options(format!("the definition of a stream: {error}")))
     }
 
     /// The definition as it is kept: the account belongs to it.
-    fn with_account(&self, account: &str, definition: &[u8]) -> Result<Vec<u8>, EngineError> {
+    pub(super) fn with_account(
+        &self,
+        account: &str,
+        definition: &[u8],
+    ) -> Result<Vec<u8>, EngineError> {
         let nonsense = |error: serde_json::Error| EngineError::Options(error.to_string());
         let mut object: serde_json::Map<String, serde_json::Value> =
             serde_json::from_slice(definition).map_err(nonsense)?;
@@ -414,7 +398,7 @@ impl Streams {
         seed: u64,
     ) -> Result<Arc<Stream>, EngineError> {
         let file_system = Arc::clone(&self.folders.file_system);
-        let sync_commits = self.options.sync_always && !settings.asynchronous;
+        let sync_commits = self.syncs_commits(&settings);
         self.open_store(
             account,
             settings,
@@ -451,38 +435,83 @@ impl Streams {
         sync_commits: bool,
         seed: u64,
     ) -> Result<Arc<Stream>, EngineError> {
-        let options = StoreOptions {
-            limits: settings.limits,
+        let options = self.store_options(&settings, sync_commits);
+        let store =
+            Store::open(file_system, folder, options).map_err(|error| store_error(&error))?;
+        Ok(self.serve(account, settings, Arc::new(store), sync_commits, seed))
+    }
+
+    pub(super) fn store_options(&self, settings: &Settings, sync_commits: bool) -> StoreOptions {
+        StoreOptions {
+            limits: settings.removing_limits(),
             first_sequence: settings.first_sequence,
+            follows: settings.is_mirror,
             sync_commits,
             chained: settings.chained,
             compressed: settings.compressed,
             counting: settings.counting,
             fill_ahead: settings.storage == Storage::File,
             ..StoreOptions::default()
-        };
-        let store =
-            Store::open(file_system, folder, options).map_err(|error| store_error(&error))?;
-        let defaults = BufferLimits::default();
+        }
+    }
+
+    /// Whether commits to such a stream wait for the disk.
+    pub(super) fn syncs_commits(&self, settings: &Settings) -> bool {
+        match settings.storage {
+            Storage::File => self.options.sync_always && !settings.asynchronous,
+            Storage::Memory => true,
+        }
+    }
+
+    /// The other streams of the account, as one of them needs them.
+    fn neighbours(&self, account: &str, settings: &Settings) -> Neighbours {
+        let streams = Arc::downgrade(&self.streams);
+        let (owner, key) = (account.to_owned(), account.to_owned());
+        let place = (settings.storage == Storage::File).then(|| Place {
+            file_system: Arc::clone(&self.folders.file_system),
+            folder: self.folders.of_stream(account, &settings.name),
+        });
+        Neighbours {
+            find: Arc::new(move |name| {
+                let streams = streams.upgrade()?;
+                let streams = streams.read();
+                streams.get(&owner)?.get(name).map(Arc::clone)
+            }),
+            followers: Arc::clone(self.followers.lock().entry(key).or_default()),
+            place,
+        }
+    }
+
+    /// Makes a stream of a store that was opened for it.
+    pub(super) fn serve(
+        &self,
+        account: &str,
+        settings: Settings,
+        store: Arc<Store>,
+        sync_commits: bool,
+        seed: u64,
+    ) -> Arc<Stream> {
+        let neighbours = self.neighbours(account, &settings);
         let surroundings = Surroundings {
+            neighbours,
             account: self.shared.account(account),
             senders: Arc::clone(&self.senders),
             threads: &self.threads,
-            buffer: BufferLimits {
-                messages_max: match self.options.buffered_messages_max {
-                    0 => defaults.messages_max,
-                    most => most,
-                },
-                bytes_max: match self.options.buffered_bytes_max {
-                    0 => defaults.bytes_max,
-                    most => most,
-                },
-            },
+            buffer: self.options.buffer_limits(),
+            usage: self.usage(account),
+            batches: AtomicBatches::new(
+                self.options.batch_limits(),
+                Arc::clone(&self.open_batches),
+            ),
+            fast_batches: FastBatches::new(
+                self.options.fast_limits(),
+                Arc::clone(&self.open_fast_batches),
+            ),
             sync_interval: (!sync_commits)
                 .then_some(Duration::from_millis(self.options.sync_interval_ms)),
             seed,
         };
-        Ok(Stream::new(Arc::new(store), settings, surroundings))
+        Stream::new(store, settings, surroundings)
     }
 }
 
@@ -498,11 +527,11 @@ struct Named {
     name: String,
 }
 
-fn store_error(error: &StoreError) -> EngineError {
+pub(super) fn store_error(error: &StoreError) -> EngineError {
     EngineError::Store(error.to_string())
 }
 
-fn disk_error(error: io::Error) -> EngineError {
+pub(super) fn disk_error(error: io::Error) -> EngineError {
     let text = match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT) => {
             "the disk is full: free some space and try again".to_owned()

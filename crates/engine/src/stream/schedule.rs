@@ -6,10 +6,10 @@
 //! | `@every 1h30m`                             | that long after the whole second nearest to the last time |
 //! | `0 30 9 * * mon-fri`, `@hourly`, `@daily`… | when the clocks of `Nats-Schedule-Time-Zone` match |
 //!
-//! The rules of time zones are built in, so that they are there on every machine, and a publish reads no files.
+//! The rules of time zones are those of the machine, which its keeper updates, or those built in where it has none.
 //! Invariant: reading is the same as on nats-server, which understands a little more than its documents say.
 
-use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::tz::TimeZone;
 use jiff::{civil, Timestamp};
 
 use super::acknowledgement::Refusal;
@@ -17,6 +17,7 @@ use super::schedule_cron::Cron;
 use super::time_to_live::duration_ns;
 
 const SECOND_NS: i64 = 1_000_000_000;
+const DAY_SECONDS: i64 = 86_400;
 
 /// The beginning of the year 1; a schedule at this time is none, on nats-server neither.
 const NO_TIME_SECOND: i64 = -62_135_596_800;
@@ -183,7 +184,7 @@ fn find_zone(name: &[u8]) -> Option<TimeZone> {
     if name == "Local" {
         return Some(TimeZone::try_system().unwrap_or(TimeZone::UTC));
     }
-    let zone = TimeZoneDatabase::bundled().get(name).ok()?;
+    let zone = jiff::tz::db().get(name).ok()?;
     // Names are found whatever their case, which nats-server does not do.
     (zone.iana_name() == Some(name) && !zone.is_unknown()).then_some(zone)
 }
@@ -227,11 +228,15 @@ pub fn read_time(text: &str) -> Option<(i64, i64)> {
     };
     let part = |number: i64| i8::try_from(number).ok();
     let date = civil::Date::new(i16::try_from(year).ok()?, part(month)?, part(day)?).ok()?;
-    let time = civil::Time::new(part(hour)?, part(minute)?, part(second)?, 0).ok()?;
-    let shown = jiff::tz::Offset::UTC
-        .to_timestamp(date.to_datetime(time))
-        .ok()?;
-    Some((shown.as_second() - offset_seconds, nanosecond))
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let days = i64::from((date - civil::date(1970, 1, 1)).get_days());
+    let second_of_day = hour * 3_600 + minute * 60 + second;
+    Some((
+        days * DAY_SECONDS + second_of_day - offset_seconds,
+        nanosecond,
+    ))
 }
 
 fn take(rest: &mut &[u8], byte: u8) -> Option<()> {

@@ -6,6 +6,7 @@
 
 use super::publish_headers::PublishHeaders;
 use super::schedule::{Schedule, ScheduleError};
+use super::stored_headers;
 use super::time_to_live::TimeToLive;
 use crate::routing::subject::is_literal;
 
@@ -57,8 +58,7 @@ pub fn check_schedule(
         return Err(ScheduleError::TargetInvalid);
     }
     let source = headers.schedule_source.filter(|source| !source.is_empty());
-    if source
-        .is_some_and(|source| source == target || source == subject || !is_publishable(source))
+    if source.is_some_and(|source| source == target || source == subject || !is_publishable(source))
     {
         return Err(ScheduleError::SourceInvalid);
     }
@@ -136,46 +136,30 @@ pub struct Due<'a> {
     pub rollup: &'a [u8],
 }
 
-const VERSION_LINE: &[u8] = b"NATS/1.0\r\n";
-
 /// The headers a scheduled message does not keep: those of schedules, and those that could keep it from being stored.
 const PREFIXES_REMOVED: [&[u8]; 2] = [b"Nats-Schedule", b"Nats-Expected-"];
-const NAMES_REMOVED: [&[u8]; 3] = [b"Nats-Msg-Id:", b"Nats-TTL:", b"Nats-Rollup:"];
+const NAMES_REMOVED: [&[u8]; 3] = [b"Nats-Msg-Id", b"Nats-TTL", b"Nats-Rollup"];
 
 impl Due<'_> {
-    /// Writes the headers of the message that is published, made of those of the schedule or of its source.
+    /// Appends the headers of the message that is published, made of those of the schedule or of its source.
     pub fn put_headers(&self, block: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
-        let mut lines = block.split_inclusive(|byte| *byte == b'\n');
-        out.extend_from_slice(lines.next().unwrap_or(VERSION_LINE));
-        for line in lines.filter(|line| *line != b"\r\n" && !is_removed(line)) {
-            out.extend_from_slice(line);
-        }
-        if !out[start..].ends_with(b"\r\n") {
-            out.extend_from_slice(b"\r\n");
-        }
-        put_header(out, b"Nats-Scheduler", self.scheduler);
-        put_header(out, b"Nats-Schedule-Next", self.next.unwrap_or(b"purge"));
+        stored_headers::copy_without(block, is_removed, out);
+        let next = self.next.unwrap_or(b"purge");
+        stored_headers::add(out, start, b"Nats-Scheduler", self.scheduler);
+        stored_headers::add(out, start, b"Nats-Schedule-Next", next);
         if !self.time_to_live.is_empty() {
-            put_header(out, b"Nats-TTL", self.time_to_live);
+            stored_headers::add(out, start, b"Nats-TTL", self.time_to_live);
         }
         if !self.rollup.is_empty() {
-            put_header(out, b"Nats-Rollup", self.rollup);
+            stored_headers::add(out, start, b"Nats-Rollup", self.rollup);
         }
-        out.extend_from_slice(b"\r\n");
     }
 }
 
-fn is_removed(line: &[u8]) -> bool {
-    let is_named = |name: &&[u8]| line.starts_with(name);
-    PREFIXES_REMOVED.iter().any(is_named) || NAMES_REMOVED.iter().any(is_named)
-}
-
-fn put_header(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
+fn is_removed(name: &[u8]) -> bool {
+    let begins = |prefix: &&[u8]| name.starts_with(prefix);
+    PREFIXES_REMOVED.iter().any(begins) || NAMES_REMOVED.contains(&name)
 }
 
 #[cfg(test)]

@@ -67,7 +67,11 @@ impl Cron {
         'again: while next.civil.year() <= last_year {
             while !has(self.months, next.civil.month()) {
                 steps.next()?;
-                let begin = if is_truncated { next } else { next.month_begin()? };
+                let begin = if is_truncated {
+                    next
+                } else {
+                    next.month_begin()?
+                };
                 is_truncated = true;
                 next = begin.next_month()?;
                 if next.civil.month() == 1 {
@@ -76,7 +80,11 @@ impl Cron {
             }
             while !self.matches_day(next.civil.date()) {
                 steps.next()?;
-                let begin = if is_truncated { next } else { next.day_begin()? };
+                let begin = if is_truncated {
+                    next
+                } else {
+                    next.day_begin()?
+                };
                 is_truncated = true;
                 next = begin.next_day()?;
                 if next.civil.day() == 1 {
@@ -85,7 +93,11 @@ impl Cron {
             }
             while !has(self.hours, next.civil.hour()) {
                 steps.next()?;
-                let begin = if is_truncated { next } else { next.hour_begin()? };
+                let begin = if is_truncated {
+                    next
+                } else {
+                    next.hour_begin()?
+                };
                 is_truncated = true;
                 next = begin.later(HOUR_SECONDS)?;
                 if next.civil.hour() == 0 {
@@ -94,7 +106,11 @@ impl Cron {
             }
             while !has(self.minutes, next.civil.minute()) {
                 steps.next()?;
-                let begin = if is_truncated { next } else { next.minute_begin()? };
+                let begin = if is_truncated {
+                    next
+                } else {
+                    next.minute_begin()?
+                };
                 is_truncated = true;
                 next = begin.later(MINUTE_SECONDS)?;
                 if next.civil.minute() == 0 {
@@ -289,7 +305,11 @@ mod tests {
             ("0 5/20 3-4,7 * * mon-wed", "2026-11-16T03:05:00Z"),
             ("*-x/30 ,0, * * * *", "2026-11-15T19:00:00Z"),
         ] {
-            assert_eq!(next(pattern, "UTC", after).as_deref(), Some(expected), "{pattern}");
+            assert_eq!(
+                next(pattern, "UTC", after).as_deref(),
+                Some(expected),
+                "{pattern}"
+            );
         }
     }
 
@@ -297,18 +317,39 @@ mod tests {
     fn zones_and_their_changes_are_followed() {
         let berlin = |pattern, after| next(pattern, "Europe/Berlin", after).unwrap();
 
-        assert_eq!(berlin("0 0 9 * * *", "2026-07-01T12:00:00Z"), "2026-07-02T07:00:00Z");
+        assert_eq!(
+            berlin("0 0 9 * * *", "2026-07-01T12:00:00Z"),
+            "2026-07-02T07:00:00Z"
+        );
         // Half past two is left out on the last Sunday of March, and comes twice on that of October.
-        assert_eq!(berlin("0 30 2 * * *", "2027-03-27T12:00:00Z"), "2027-03-29T00:30:00Z");
-        assert_eq!(berlin("0 30 2 * * *", "2026-10-24T12:00:00Z"), "2026-10-25T00:30:00Z");
-        assert_eq!(berlin("0 30 2 * * *", "2026-10-25T00:30:00Z"), "2026-10-25T01:30:00Z");
+        assert_eq!(
+            berlin("0 30 2 * * *", "2027-03-27T12:00:00Z"),
+            "2027-03-29T00:30:00Z"
+        );
+        assert_eq!(
+            berlin("0 30 2 * * *", "2026-10-24T12:00:00Z"),
+            "2026-10-25T00:30:00Z"
+        );
+        assert_eq!(
+            berlin("0 30 2 * * *", "2026-10-25T00:30:00Z"),
+            "2026-10-25T01:30:00Z"
+        );
     }
 
     #[test]
     fn what_never_comes_has_no_next_time() {
-        for pattern in ["0 0 0 31 2 *", "0 0 0 30 feb ?", "0 0 0 , * ,", "0 0 0 , * *"] {
+        for pattern in [
+            "0 0 0 31 2 *",
+            "0 0 0 30 feb ?",
+            "0 0 0 , * ,",
+            "0 0 0 , * *",
+        ] {
             assert!(Cron::read(pattern).is_some(), "{pattern}");
-            assert_eq!(next(pattern, "UTC", "2026-11-15T18:34:20Z"), None, "{pattern}");
+            assert_eq!(
+                next(pattern, "UTC", "2026-11-15T18:34:20Z"),
+                None,
+                "{pattern}"
+            );
         }
     }
 

@@ -1,5 +1,9 @@
 //! What a stream's configuration means for each message, decided once when the configuration is set.
 
+use std::sync::Arc;
+
+use super::origin::Origin;
+use super::subject_transform::SubjectTransform;
 use crate::storage::message::{Counting, Limits};
 
 /// What happens when the limits of a stream are reached.
@@ -35,9 +39,22 @@ pub enum Retention {
 /// Messages that were stored are published once more, under another subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Republish {
-    pub source: String,
-    pub destination: String,
+    pub transform: SubjectTransform,
     pub headers_only: bool,
+}
+
+impl Settings {
+    /// The limits that the store keeps by removing messages. Where new messages are refused instead, none make room for them.
+    pub fn removing_limits(&self) -> Limits {
+        match self.discard {
+            Discard::Old => self.limits,
+            Discard::New => Limits {
+                messages_max: None,
+                bytes_max: None,
+                ..self.limits
+            },
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,6 +87,10 @@ pub struct Settings {
     /// Answers direct gets of the stream it mirrors.
     pub mirror_direct: Option<String>,
     pub is_mirror: bool,
+    /// The mirrored stream, or the sources.
+    pub origins: Vec<Arc<Origin>>,
+    /// Tells this stream from another of its name, made later.
+    pub identity: String,
     pub allow_time_to_live: bool,
     /// How long a marker stays that says a subject's last message has expired; none is made if zero.
     pub delete_marker_ttl_ns: i64,
@@ -77,9 +98,10 @@ pub struct Settings {
     pub allow_atomic_batch: bool,
     pub allow_fast_batch: bool,
     pub allow_schedules: bool,
+    /// What any client may send to this server at most.
+    pub payload_bytes_max: usize,
     /// Nothing is answered, not even refusals.
     pub no_acknowledgement: bool,
-    /// Source and destination.
-    pub subject_transform: Option<(String, String)>,
+    pub subject_transform: Option<SubjectTransform>,
     pub republish: Option<Republish>,
 }

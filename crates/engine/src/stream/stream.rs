@@ -3,19 +3,28 @@
 //! A publish is staged by the thread that read it (`ingest`), committed by a thread of the storage (`Keeper`), and answered by that thread
 //! (`told`). Invariant: no lock of a stream is held while something is sent, because what is sent may end in a stream again.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::account_usage::{AccountUsage, StreamUsage};
 use super::acknowledgement::Stored;
+use super::arrivals::{Arrival, Hindrance};
+use super::atomic_batches::AtomicBatches;
 use super::delete_marker;
+use super::fast_batches::FastBatches;
+use super::followers::Followers;
+use super::inflow::{Inflow, Neighbours, OriginState};
 use super::ingest::{store_refusal, BufferLimits, Ingest};
+use super::origin::Origin;
 use super::pending::{About, Drained, Due};
 use super::publish_checks::Publication;
 use super::reads::Reads;
-use super::settings::Settings;
+use super::republish::Republisher;
+use super::settings::{Retention, Settings};
 use super::wall_clock::now_ns;
 use crate::connection::staging::Staging;
 use crate::routing::account::Account;
@@ -26,6 +35,7 @@ use crate::sender::{Outgoing, Sender, Senders};
 use crate::storage::keeper::{Keeper, StorageThreads};
 use crate::storage::message::{Expired, Progress, Purge, StoreResult};
 use crate::storage::store::Store;
+use crate::storage::work_pool::Job;
 use crate::wire::Publish;
 
 /// The queue group in which streams answer direct gets: one of those that could does.
@@ -37,6 +47,10 @@ pub struct Surroundings<'a> {
     pub senders: Arc<Senders>,
     pub threads: &'a StorageThreads,
     pub buffer: BufferLimits,
+    pub usage: Arc<AccountUsage>,
+    pub batches: AtomicBatches,
+    pub fast_batches: FastBatches,
+    pub neighbours: Neighbours,
     /// For a store whose commits do not wait for the disk.
     pub sync_interval: Option<Duration>,
     pub seed: u64,
@@ -49,12 +63,20 @@ pub struct Stream {
     ingest: Mutex<Ingest>,
     senders: Arc<Senders>,
     reads: Arc<Reads>,
+    usage: Arc<StreamUsage>,
     subscriptions: Mutex<Vec<Arc<Subscription>>>,
     /// Used by one commit after the other.
     drained: Mutex<Drained>,
     closed: AtomicBool,
     /// When something may expire next; `i64::MAX` is never.
     expiry_due_ns: AtomicI64,
+    has_schedules: AtomicBool,
+    /// Brings the messages of its origins, if it has any.
+    inflow: Arc<Inflow>,
+    /// Those whose origin it is.
+    followers: Arc<Followers>,
+    /// A mirror that has caught up with its origin answers direct gets for it.
+    answers_for_origin: AtomicBool,
 }
 
 impl Stream {
@@ -64,10 +86,18 @@ impl Stream {
             senders,
             threads,
             buffer,
+            usage,
+            batches,
+            fast_batches,
+            neighbours,
             sync_interval,
             seed,
         } = surroundings;
+        let has_schedules = settings.allow_schedules;
+        let usage = Arc::new(StreamUsage::new(usage, settings.storage));
+        usage.say(store.counts().bytes);
         let settings = Arc::new(settings);
+        let followers = neighbours.followers.of(&settings.name);
         Arc::new_cyclic(|stream: &Weak<Self>| {
             let told = stream.clone();
             let keeper = Keeper::new(
@@ -83,6 +113,7 @@ impl Stream {
             let reads = Reads::new(
                 Arc::clone(&store),
                 Arc::clone(&account),
+                Arc::clone(&usage),
                 Arc::clone(&senders),
                 settings.name.clone(),
                 threads,
@@ -90,13 +121,26 @@ impl Stream {
             Self {
                 account,
                 keeper,
-                ingest: Mutex::new(Ingest::new(settings, buffer, seed)),
+                ingest: Mutex::new(Ingest::new(
+                    settings,
+                    buffer,
+                    Arc::clone(&usage),
+                    batches,
+                    fast_batches,
+                    Arc::clone(&followers),
+                    seed,
+                )),
                 senders,
                 reads,
+                usage,
                 subscriptions: Mutex::default(),
                 drained: Mutex::default(),
                 closed: AtomicBool::new(false),
                 expiry_due_ns: AtomicI64::new(0),
+                has_schedules: AtomicBool::new(has_schedules),
+                inflow: Inflow::new(stream.clone(), neighbours, threads),
+                followers,
+                answers_for_origin: AtomicBool::new(false),
                 store,
             }
         })
@@ -127,7 +171,10 @@ impl Stream {
             });
         }
         let own = settings.allow_direct.then_some(&settings.name);
-        for name in own.into_iter().chain(&settings.mirror_direct) {
+        let answers_for_origin = self.answers_for_origin.load(Ordering::Acquire);
+        let mirrored = settings.mirror_direct.as_ref();
+        let mirrored = mirrored.filter(|_| answers_for_origin);
+        for name in own.into_iter().chain(mirrored) {
             for tail in ["", ".>"] {
                 let subject = format!("$JS.API.DIRECT.GET.{name}{tail}").into_bytes();
                 let sink: Arc<dyn Sink> = Arc::clone(&self.reads) as Arc<dyn Sink>;
@@ -165,14 +212,102 @@ impl Stream {
         }
     }
 
+    /// Is in the registry from now on: follows its origins, and those who follow it hear of it.
+    pub fn begin(&self) {
+        self.inflow.follow(&self.settings());
+        self.followers.ask();
+    }
+
+    /// Is not in the registry any more.
+    pub fn end(&self) {
+        self.followers.ask();
+    }
+
+    /// One that followed it follows no more: where messages are kept for followers, they go with the last.
+    pub fn lost_follower(&self) {
+        let is_kept = self.settings().retention != Retention::Interest;
+        if is_kept || !self.followers.is_empty() {
+            return;
+        }
+        // A failure is in the store's status.
+        let _ = self.purge(&Purge::default());
+    }
+
+    /// A follower has stored everything up to a sequence. What all have is removed, where messages are kept only until they are taken.
+    pub fn let_go(&self, origin: &Origin, job: &Arc<Job>, sequence: u64) {
+        let taken = self.followers.took(job, sequence);
+        if taken == 0 || self.settings().retention == Retention::Limits {
+            return;
+        }
+        let mut count = 0;
+        for filter in &origin.filters {
+            let subject = filter.subject.as_bytes().to_vec();
+            let purged = self.store.purge(&Purge {
+                filter: (!origin.takes_everything()).then_some(subject),
+                below_sequence: Some(taken + 1),
+                keep: 0,
+            });
+            // A failure is in the store's status.
+            count += purged.unwrap_or(0);
+        }
+        if count > 0 {
+            self.keeper.ask();
+        }
+    }
+
+    /// How it stands with each of its origins, in the order of the settings.
+    pub fn origin_states(&self) -> Vec<OriginState> {
+        self.inflow.states(&self.settings(), now_ns())
+    }
+
+    /// The mirror has caught up with its origin.
+    pub fn answer_for_origin(self: &Arc<Self>) {
+        if !self.answers_for_origin.swap(true, Ordering::AcqRel) {
+            self.listen();
+        }
+    }
+
+    /// Stages messages of another stream, until one cannot be; `taken` hears of each that was, and its sequence if it was not there already. Nothing
+    /// is taken when the settings have changed meanwhile.
+    pub fn take_arrivals<'a>(
+        &self,
+        settings: &Arc<Settings>,
+        arrivals: impl Iterator<Item = Arrival<'a>>,
+        resets: u64,
+        mut taken: impl FnMut(Option<u64>),
+    ) -> Result<(), Hindrance> {
+        let mut ingest = self.ingest.lock();
+        if self.closed.load(Ordering::Acquire) || !Arc::ptr_eq(&ingest.settings, settings) {
+            return Err(Hindrance::Changed);
+        }
+        for arrival in arrivals {
+            taken(ingest.take_arrival(&self.store, &arrival, resets)?);
+        }
+        Ok(())
+    }
+
+    /// What is staged is to be committed.
+    pub fn commit_soon(&self) {
+        self.keeper.ask();
+    }
+
     /// Puts other settings in force. Limits that are lower than before take effect at once.
     pub fn update(self: &Arc<Self>, settings: Settings) -> StoreResult<()> {
-        let limits = settings.limits;
+        let limits = settings.removing_limits();
+        self.has_schedules
+            .store(settings.allow_schedules, Ordering::Relaxed);
+        let becomes_interest = settings.retention == Retention::Interest
+            && self.settings().retention != Retention::Interest;
         self.ingest.lock().set(Arc::new(settings), now_ns());
         self.store.set_limits(limits)?;
+        if becomes_interest {
+            // No consumer is interested in what is there.
+            self.purge(&Purge::default())?;
+        }
         self.expiry_due_ns.store(0, Ordering::Relaxed);
         self.listen();
         self.keeper.ask();
+        self.begin();
         Ok(())
     }
 
@@ -182,25 +317,45 @@ impl Stream {
         for subscription in self.subscriptions.lock().drain(..) {
             self.account.unsubscribe(&subscription);
         }
+        self.inflow.stop();
     }
 
     /// Takes messages again, after a removal that failed.
     pub fn listen_again(self: &Arc<Self>) {
         self.closed.store(false, Ordering::Release);
         self.listen();
+        self.begin();
     }
 
     /// Removes messages, durably; returns how many.
     pub fn purge(&self, purge: &Purge) -> StoreResult<u64> {
+        self.inflow.save()?;
         let count = self.store.purge(purge)?;
+        if let (None, Some(next_sequence)) = (&purge.filter, purge.below_sequence) {
+            self.store.advance(next_sequence)?;
+        }
         let committed = self.store.commit();
+        self.ingest.lock().forget_waiting();
         self.keeper.ask();
         committed?;
         Ok(count)
     }
 
+    /// Makes a copy of what is stored up to a sequence in another folder; up to the last if that is 0.
+    pub fn fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
+        let last_sequence = match last_sequence {
+            0 => self.store.counts().last_sequence,
+            last => last,
+        };
+        let forked = self.store.fork(folder, last_sequence);
+        // It has committed what others staged.
+        self.keeper.ask();
+        forked
+    }
+
     /// Removes one message, durably; false if there is none.
     pub fn delete(&self, sequence: u64, erase: bool) -> StoreResult<bool> {
+        self.inflow.save()?;
         let found = self.store.remove(sequence, erase)?;
         let committed = self.store.commit();
         self.keeper.ask();
@@ -212,6 +367,17 @@ impl Stream {
     pub fn tick(&self, now_ns: i64) {
         // A failure is in the store's status, and the next publisher hears of it.
         let _ = self.keeper.tick();
+        self.inflow.tick();
+        let given_up = self.ingest.lock().expire_batches(now_ns);
+        if given_up {
+            self.keeper.ask();
+        }
+        if self.has_schedules.load(Ordering::Relaxed) {
+            let published = self.ingest.lock().publish_due(&self.store, now_ns);
+            if published {
+                self.keeper.ask();
+            }
+        }
         if now_ns < self.expiry_due_ns.load(Ordering::Relaxed) {
             return;
         }
@@ -256,12 +422,15 @@ impl Stream {
 
     /// Answers everything whose fate is known now.
     fn told(&self, progress: &Progress) {
+        self.usage.say(self.store.counts().bytes);
         let mut drained = self.drained.lock();
         let settings = {
             let mut ingest = self.ingest.lock();
             ingest.settle(&self.store, progress, &mut drained);
             Arc::clone(&ingest.settings)
         };
+        self.followers.ask();
+        self.inflow.ask_if_waiting();
         if drained.is_empty() {
             return;
         }
@@ -274,7 +443,11 @@ impl Stream {
         drop(drained);
         self.senders.with(|sender| {
             let mut answer = Vec::new();
+            let mut republisher = Republisher::new(&settings);
             due.for_each(|due| {
+                if let Some(republisher) = &mut republisher {
+                    republisher.publish(&self.account, &due, sender);
+                }
                 answer.clear();
                 self.answer(&settings, progress, &due, &mut answer, sender);
             });
@@ -295,7 +468,7 @@ impl Stream {
             return;
         }
         let payload = match (due.about, due.refusal) {
-            (About::Stored { .. }, Some(number)) => {
+            (About::Stored { .. } | About::Final, Some(number)) => {
                 store_refusal(&progress.refused[number].error).encode(&settings.name, answer);
                 answer.as_slice()
             }
@@ -337,11 +510,10 @@ impl Sink for Stream {
             subject: publish.subject,
             headers: publish.header(),
             payload: publish.payload(),
+            now_ns: now_ns(),
         };
         let reply = publish.reply.unwrap_or_default();
-        self.ingest
-            .lock()
-            .take(&self.store, &publication, reply, now_ns());
+        self.ingest.lock().take(&self.store, &publication, reply);
         true
     }
 

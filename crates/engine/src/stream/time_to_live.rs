@@ -1,5 +1,9 @@
 //! How long a message lives, as its header says: seconds, a duration, or for ever.
 
+use std::fmt;
+
+use crate::storage::message::EXPIRES_NEVER_NS;
+
 const SECOND_NS: i128 = 1_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +27,11 @@ impl TimeToLive {
             return Ok(Some(Self::Never));
         }
         let text = std::str::from_utf8(text).map_err(|_| Invalid)?;
+        // A sign goes with a duration only.
+        let is_number = !text.starts_with('+');
         let seconds = match text.parse::<i64>() {
-            Ok(seconds) => seconds,
-            Err(_) => {
+            Ok(seconds) if is_number => seconds,
+            _ => {
                 let nanoseconds = duration_ns(text).ok_or(Invalid)?;
                 i64::try_from(nanoseconds / SECOND_NS).map_err(|_| Invalid)?
             }
@@ -36,14 +42,23 @@ impl TimeToLive {
         Ok(Some(Self::Seconds(seconds)))
     }
 
-    /// When a message stored now expires; for ever is never.
-    pub fn expires_ns(self, now_ns: i64) -> Option<i64> {
+    /// When a message stored now expires.
+    pub fn expiry_ns(self, now_ns: i64) -> Option<i64> {
         match self {
-            Self::Never => None,
+            Self::Never => Some(EXPIRES_NEVER_NS),
             Self::Seconds(seconds) => {
                 let length_ns = seconds.saturating_mul(SECOND_NS as i64);
                 Some(now_ns.saturating_add(length_ns))
             }
+        }
+    }
+}
+
+impl fmt::Display for TimeToLive {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => formatter.write_str("never"),
+            Self::Seconds(seconds) => write!(formatter, "{seconds}"),
         }
     }
 }
@@ -65,9 +80,9 @@ pub fn duration_text(duration_ns: i64) -> String {
         format!("{whole}.{}", fraction.trim_end_matches('0'))
     };
     let text = match all_ns {
-        ..1_000 => format!("{all_ns}ns"),
-        ..1_000_000 => format!("{}µs", with_fraction(1_000, all_ns)),
-        ..1_000_000_000 => format!("{}ms", with_fraction(1_000_000, all_ns)),
+        1..1_000 => format!("{all_ns}ns"),
+        1_000..1_000_000 => format!("{}µs", with_fraction(1_000, all_ns)),
+        1_000_000..1_000_000_000 => format!("{}ms", with_fraction(1_000_000, all_ns)),
         _ => {
             let minutes = all_ns / 60_000_000_000;
             let seconds = with_fraction(1_000_000_000, all_ns % 60_000_000_000);

@@ -95,4 +95,8 @@ impl File for SlowFile {
     fn set_len(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length)
     }
+
+    fn links(&self) -> io::Result<u64> {
+        self.file.links()
+    }
 }

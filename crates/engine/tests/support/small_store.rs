@@ -34,7 +34,17 @@ pub fn checked(disk: &SimulatedDisk) -> Report {
 }
 
 pub fn append(store: &Store, number: u64) {
-    let message = NewMessage {
+    store.append(&message(number)).unwrap();
+}
+
+/// So many messages that are stored together.
+pub fn append_group(store: &Store, number: u64, count: u64) {
+    let messages: Vec<NewMessage<'_>> = (number..number + count).map(message).collect();
+    store.append_all(&messages).unwrap();
+}
+
+fn message(number: u64) -> NewMessage<'static> {
+    NewMessage {
         subject: SUBJECTS[number as usize % 3].as_bytes(),
         headers: if number % 4 == 0 {
             b"NATS/1.0\r\n\r\n"
@@ -44,8 +54,7 @@ pub fn append(store: &Store, number: u64) {
         payload: &b"0123456789"[..number as usize % 11],
         time_ns: 1_000 + number as i64,
         expires_ns: (number % 5 == 0).then_some(i64::MAX),
-    };
-    store.append(&message).unwrap();
+    }
 }
 
 /// One sealed segment, one that is only closed, one open; removed and erased messages; a small file besides.

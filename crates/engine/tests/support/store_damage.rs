@@ -54,8 +54,17 @@ impl Seen {
 }
 
 impl Fixture {
-    /// Sealed segments and one in use, messages small and large, some removed, some erased; closed in good order or killed.
+    /// Sealed segments and one in use, messages small and large, alone and in groups, some removed, some erased; closed in good order or killed.
     pub fn new(closed: bool) -> Self {
+        Self::after(closed, &[])
+    }
+
+    /// The same, with more behind it.
+    pub fn after(closed: bool, more: &[Step]) -> Self {
+        let group = |count, payload_bytes| Step::Group {
+            count,
+            payload_bytes,
+        };
         let append = |count, payload_bytes| Step::Append {
             count,
             payload_bytes,
@@ -73,9 +82,11 @@ impl Fixture {
             Step::Upkeep,
             append(4, 100),
             Step::Kill,
-            append(5, 300),
+            append(2, 300),
+            group(3, 300),
             remove(9, true),
-            append(3, 40),
+            group(2, 40),
+            append(1, 40),
             Step::Upkeep,
             append(3, 90),
             Step::Upkeep,
@@ -83,7 +94,7 @@ impl Fixture {
             append(1, 1800),
             Step::Commit,
             remove(20, true),
-            append(2, 60),
+            group(2, 60),
             Step::Upkeep,
             append(1, 30),
             Step::Commit,
@@ -91,7 +102,7 @@ impl Fixture {
         let mut history = History::new(SimulatedDisk::default(), options(SEGMENT_BYTES));
         let mut before = Vec::new();
         history.run(&[]).expect("nothing fails here");
-        for step in &steps {
+        for step in steps.iter().chain(more) {
             history.step(step).expect("nothing fails here");
             before.push(history.disk.files().into_iter().collect());
         }

@@ -5,6 +5,7 @@
 //! what was under way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,7 +28,24 @@ pub enum Step {
         count: usize,
         payload_bytes: usize,
     },
+    /// As `Append`, but all of them or none.
+    Group {
+        count: usize,
+        payload_bytes: usize,
+    },
     Commit,
+    /// Passes over so many sequences and removes everything before.
+    Advance {
+        by: u64,
+    },
+    /// A message that takes the place of all others of its subject.
+    RollUp {
+        payload_bytes: usize,
+    },
+    /// A message that takes the place of all others.
+    RollUpAll {
+        payload_bytes: usize,
+    },
     /// The message with so many others before it.
     Remove {
         nth: usize,
@@ -35,9 +53,10 @@ pub enum Step {
     },
     Purge(Purge),
     Limit(Limits),
-    /// Removes what is older than the last so many messages.
+    /// Removes what had expired so many messages ago, but perhaps not the last of a subject.
     Expire {
         age: i64,
+        spare_last: bool,
     },
     Upkeep,
     /// A new definition of the stream, as a twin file.
@@ -67,12 +86,18 @@ pub struct Promise {
     /// Under way: messages, and removals of acknowledged ones.
     pub staged: Vec<(u64, Kept)>,
     pub leaving: BTreeSet<u64>,
+    /// Which of those under way are there together or not at all.
+    groups: Vec<Range<usize>>,
+    /// Everything below this is on its way out, and may be gone before anything under way is there.
+    advancing: Option<u64>,
     /// Payloads that were overwritten.
     pub erased: Vec<Vec<u8>>,
     erasing: Vec<Vec<u8>>,
     pub defined: u64,
     defining: bool,
     pub limits: Limits,
+    /// Where the store is, if not where most are.
+    folder: Option<&'static str>,
 }
 
 pub struct History {
@@ -93,8 +118,12 @@ pub fn options(segment_bytes: u64) -> StoreOptions {
 }
 
 pub fn open(disk: &SimulatedDisk, options: &StoreOptions) -> StoreResult<Store> {
+    open_in(disk, FOLDER, options)
+}
+
+pub fn open_in(disk: &SimulatedDisk, folder: &str, options: &StoreOptions) -> StoreResult<Store> {
     let file_system: Arc<dyn FileSystem> = Arc::new(disk.clone());
-    Store::open(file_system, Path::new(FOLDER), options.clone())
+    Store::open(file_system, Path::new(folder), options.clone())
 }
 
 /// Everything a store serves, read in order.
@@ -142,8 +171,30 @@ impl History {
     pub fn reopen(&mut self) -> StoreResult<()> {
         self.store = None;
         self.options.limits = self.promise.limits;
-        self.store = Some(open(&self.disk, &self.options)?);
+        self.store = Some(open_in(&self.disk, self.promise.folder(), &self.options)?);
         Ok(())
+    }
+
+    /// The history of a fork of this store, which is not opened yet; what is under way here is not there.
+    pub fn forked(&self, folder: &'static str, last_sequence: u64) -> Self {
+        assert!(self.promise.staged.is_empty() && self.promise.leaving.is_empty());
+        let mut kept = self.promise.kept.clone();
+        kept.retain(|sequence, _| *sequence <= last_sequence);
+        let promise = Promise {
+            kept,
+            last_acknowledged: last_sequence,
+            limits: self.promise.limits,
+            folder: Some(folder),
+            ..Promise::default()
+        };
+        Self {
+            disk: self.disk.clone(),
+            store: None,
+            promise,
+            options: self.options.clone(),
+            // No two messages of the two are alike.
+            made: self.made + (1 << 40),
+        }
     }
 
     pub fn store(&self) -> &Store {
@@ -161,7 +212,44 @@ impl History {
                 }
                 Ok(())
             }
+            Step::Group {
+                count,
+                payload_bytes,
+            } => self.append_group(*count, *payload_bytes),
             Step::Commit => self.commit(),
+            Step::Advance { by } => {
+                self.commit()?;
+                let next_sequence = self.store().last_given_sequence() + 1 + by;
+                self.store().advance(next_sequence)?;
+                if *by > 0 {
+                    self.promise.advancing = Some(next_sequence);
+                    self.promise.leaving = self.promise.kept.keys().copied().collect();
+                }
+                Ok(())
+            }
+            Step::RollUp { payload_bytes } => {
+                self.append(*payload_bytes)?;
+                let (below, last) = self.promise.staged.last().expect("it is staged").clone();
+                let same = |(sequence, kept): (&u64, &Kept)| {
+                    (*sequence < below && kept.subject == last.subject).then_some(*sequence)
+                };
+                let staged = self.promise.staged.iter().map(|(one, kept)| (one, kept));
+                let staged: Vec<u64> = staged.filter_map(same).collect();
+                self.promise.leaving.extend(&staged);
+                let kept = self.promise.kept.iter().filter_map(same);
+                self.promise.leaving.extend(kept);
+                self.store()
+                    .roll_up(last.subject.as_bytes(), &staged, below)
+            }
+            Step::RollUpAll { payload_bytes } => {
+                self.append(*payload_bytes)?;
+                let staged = self.promise.staged.iter().map(|(sequence, _)| *sequence);
+                let staged: Vec<u64> = staged.collect();
+                let (below, before) = staged.split_last().expect("it is staged");
+                self.promise.leaving.extend(before);
+                self.promise.leaving.extend(self.promise.kept.keys());
+                self.store().roll_up_all(*below)
+            }
             Step::Remove { nth, erase } => {
                 self.commit()?;
                 let places = self.promise.kept.len().max(1);
@@ -188,18 +276,12 @@ impl History {
                 self.promise.trim();
                 self.store().set_limits(*limits)
             }
-            Step::Expire { age } => {
+            Step::Expire { age, spare_last } => {
                 self.commit()?;
                 let now_ns = self.made as i64 - age;
-                let expired = |kept: &Kept| kept.expires_ns.is_some_and(|at| at <= now_ns);
-                let (gone, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
-                    std::mem::take(&mut self.promise.kept)
-                        .into_iter()
-                        .partition(|(_, kept)| expired(kept));
-                self.promise.kept = kept;
-                let count = gone.len() as u64;
-                self.promise.trimmed.extend(gone);
-                assert_eq!(self.store().expire(now_ns, false)?.removed, count);
+                let (gone, spared) = self.promise.expire(now_ns, *spare_last);
+                let expired = self.store().expire(now_ns, *spare_last)?;
+                assert_eq!((expired.removed, expired.spared), (gone, spared));
                 Ok(())
             }
             Step::Upkeep => {
@@ -210,7 +292,8 @@ impl History {
             Step::Define => {
                 self.promise.defining = true;
                 let twin = definition(self.promise.defined + 1);
-                twin_file::write(&self.disk, Path::new(FOLDER), DEFINITION, &twin)
+                let folder = Path::new(self.promise.folder());
+                twin_file::write(&self.disk, folder, DEFINITION, &twin)
                     .map_err(|error| StoreError::ReadOnly(Arc::new(error)))?;
                 self.promise.defining = false;
                 self.promise.defined += 1;
@@ -235,6 +318,25 @@ impl History {
         let behind = self.promise.staged.last().map(|(sequence, _)| *sequence);
         assert!(appended.sequence > behind.unwrap_or(self.promise.last_acknowledged));
         self.promise.staged.push((appended.sequence, kept));
+        Ok(())
+    }
+
+    fn append_group(&mut self, count: usize, payload_bytes: usize) -> StoreResult<()> {
+        let all: Vec<Kept> = (0..count)
+            .map(|_| {
+                self.made += 1;
+                message(self.made, payload_bytes)
+            })
+            .collect();
+        let new: Vec<NewMessage<'_>> = all.iter().map(Kept::as_new).collect();
+        let first = self.store().last_given_sequence() + 1;
+        let appended = self.store().append_all(&new)?;
+        let given = appended.iter().map(|one| one.sequence);
+        assert!(given.eq(first..first + count as u64), "{appended:?}");
+        let begin = self.promise.staged.len();
+        let sequences = appended.iter().map(|one| one.sequence);
+        self.promise.staged.extend(sequences.zip(all));
+        self.promise.groups.push(begin..self.promise.staged.len());
         Ok(())
     }
 
@@ -280,190 +382,5 @@ impl Kept {
     }
 }
 
-impl Promise {
-    /// Everything under way has been acknowledged.
-    pub fn acknowledge(&mut self) {
-        for (sequence, kept) in std::mem::take(&mut self.staged) {
-            self.last_acknowledged = sequence;
-            self.kept.insert(sequence, kept);
-            self.trim_subjects();
-        }
-        for sequence in std::mem::take(&mut self.leaving) {
-            self.kept.remove(&sequence);
-        }
-        self.erased.append(&mut self.erasing);
-        self.trim();
-    }
-
-    /// Everything under way was refused.
-    pub fn forget(&mut self) {
-        self.staged.clear();
-        self.leaving.clear();
-        self.erasing.clear();
-    }
-
-    /// Whether a message under way out is to be overwritten.
-    pub fn is_erasing(&self) -> bool {
-        !self.erasing.is_empty()
-    }
-
-    fn trim_subjects(&mut self) {
-        let Some(most) = self.limits.per_subject_max else {
-            return;
-        };
-        for name in SUBJECTS {
-            let of = self.kept.iter().filter(|(_, kept)| kept.subject == name);
-            let of: Vec<u64> = of.map(|(sequence, _)| *sequence).collect();
-            for sequence in &of[..of.len().saturating_sub(most as usize)] {
-                let kept = self.kept.remove(sequence).expect("it was just seen");
-                self.trimmed.insert(*sequence, kept);
-            }
-        }
-    }
-
-    fn trim(&mut self) {
-        self.trim_subjects();
-        while let Some(most) = self.limits.messages_max {
-            if self.kept.len() as u64 <= most {
-                break;
-            }
-            self.trimmed.extend(self.kept.pop_first());
-        }
-    }
-
-    fn purged(&self, purge: &Purge) -> Vec<u64> {
-        let filter = purge.filter.as_deref().unwrap_or(b">");
-        let matching = self
-            .kept
-            .iter()
-            .filter(|(_, kept)| subject::matches(filter, kept.subject.as_bytes()))
-            .map(|(sequence, _)| *sequence);
-        let mut gone: Vec<u64> = matching
-            .filter(|sequence| purge.below_sequence.is_none_or(|below| *sequence < below))
-            .collect();
-        gone.truncate(gone.len().saturating_sub(purge.keep as usize));
-        gone
-    }
-
-    /// Whether what is found is what was promised; what is wrong with it otherwise.
-    pub fn holds(&self, found: &BTreeMap<u64, Kept>) -> Result<(), String> {
-        let is_found = |(sequence, _): &&(u64, Kept)| found.contains_key(sequence);
-        let begun = self.staged.iter().rposition(|one| is_found(&one));
-        let begun = begun.map_or(0, |last| last + 1);
-        let refused = self.with_begun(begun, false).differs(found);
-        match refused {
-            Err(_) if begun == self.staged.len() => self.with_begun(begun, true).differs(found),
-            other => other,
-        }
-    }
-
-    /// The promise as if the first so many messages under way had been acknowledged, and the removals or not.
-    fn with_begun(&self, begun: usize, removals: bool) -> Self {
-        let mut promise = self.clone();
-        promise.staged.truncate(begun);
-        if !removals {
-            promise.leaving.clear();
-        }
-        promise.acknowledge();
-        promise
-    }
-
-    fn differs(&self, found: &BTreeMap<u64, Kept>) -> Result<(), String> {
-        for (sequence, kept) in &self.kept {
-            match found.get(sequence) {
-                None => return Err(format!("{sequence} was promised and is gone")),
-                Some(other) if other != kept => {
-                    return Err(format!("{sequence} has other contents than promised"))
-                }
-                Some(_) => {}
-            }
-        }
-        for (sequence, kept) in found {
-            if !self.kept.contains_key(sequence) && self.trimmed.get(sequence) != Some(kept) {
-                return Err(format!("{sequence} should not be there"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens a disk twice and compares it with what was promised. Returns what the first opening reported.
-    pub fn check(
-        &self,
-        disk: &SimulatedDisk,
-        options: &StoreOptions,
-    ) -> Result<Vec<Finding>, String> {
-        let options = StoreOptions {
-            limits: self.limits,
-            ..options.clone()
-        };
-        let store = open(disk, &options).map_err(|error| format!("does not open: {error}"))?;
-        let findings = store.take_findings();
-        let found = contents(&store);
-        self.holds(&found)
-            .map_err(|what| format!("{what}; {findings:?}"))?;
-        let state = store.state();
-        if !state.lost.is_empty() {
-            return Err(format!("{:?} are reported lost; {findings:?}", state.lost));
-        }
-        let counted: u64 = store.subject_counts(b">").iter().map(|one| one.1).sum();
-        if state.messages != found.len() as u64 || counted != state.messages {
-            return Err(format!("{state:?} counts {} messages wrongly", found.len()));
-        }
-        drop(store);
-
-        let store = open(disk, &options).map_err(|error| format!("opens only once: {error}"))?;
-        let again = store.take_findings();
-        if !again.is_empty() {
-            return Err(format!("is reported twice: {again:?}, first {findings:?}"));
-        }
-        if contents(&store) != found {
-            return Err("the second opening finds something else".to_owned());
-        }
-        self.check_goes_on(&store)?;
-        self.check_definition(disk)?;
-        Ok(findings)
-    }
-
-    /// The next message gets a sequence that no acknowledged one ever had.
-    fn check_goes_on(&self, store: &Store) -> Result<(), String> {
-        let next = message(u64::MAX / 3, 40);
-        let appended = store.append(&next.as_new());
-        let sequence = appended.map_err(|error| error.to_string())?.sequence;
-        store.commit().map_err(|error| error.to_string())?;
-        if sequence <= self.last_acknowledged {
-            return Err(format!("{sequence} is given a second time"));
-        }
-        let read = store.read(sequence).map_err(|error| error.to_string())?;
-        match read {
-            Some(message) if message.payload() == next.payload => Ok(()),
-            _ => Err(format!("{sequence} was stored and cannot be read")),
-        }
-    }
-
-    fn check_definition(&self, disk: &SimulatedDisk) -> Result<(), String> {
-        let read = twin_file::read(disk, Path::new(FOLDER), DEFINITION, true);
-        match read.map_err(|error| error.to_string())? {
-            Twins::Missing if self.defined == 0 => Ok(()),
-            Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin)
-                if twin == definition(self.defined)
-                    || (self.defining && twin == definition(self.defined + 1)) =>
-            {
-                Ok(())
-            }
-            other => Err(format!("definition {} is now {other:?}", self.defined)),
-        }
-    }
-
-    /// Whether bytes that were overwritten are still somewhere.
-    pub fn check_erased(&self, disk: &SimulatedDisk) -> Result<(), String> {
-        for (path, bytes) in disk.files() {
-            for payload in &self.erased {
-                let mark = &payload[..18.min(payload.len())];
-                if bytes.windows(mark.len()).any(|some| some == mark) {
-                    return Err(format!("{} still has an erased message", path.display()));
-                }
-            }
-        }
-        Ok(())
-    }
-}
+#[path = "store_promise.rs"]
+mod store_promise;

@@ -112,7 +112,13 @@ def _read_limits(section: Section, options: JetStreamOptions) -> JetStreamOption
     )
     batch = inner.section("batch")
     if batch is not None:
-        batch.accept("max_inflight_per_stream", "max_inflight_total", "max_msgs", "timeout")
+        options = msgspec.structs.replace(
+            options,
+            batches_per_stream_max=_limit_of(batch.integer("max_inflight_per_stream")) or None,
+            batches_max=_limit_of(batch.integer("max_inflight_total")) or None,
+            batch_messages_max=_limit_of(batch.integer("max_msgs")) or None,
+            batch_idle_s_max=batch.strict_duration_s("timeout") or None,
+        )
         batch.finish()
     inner.accept("max_ha_assets")
     inner.finish()

@@ -29,6 +29,11 @@ class JetStreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     # What may wait in memory to be stored, per stream.
     buffered_bytes_max: int | None = None
     buffered_messages_max: int | None = None
+    # Of atomic batches: those that are open, per stream and in all, their messages, and how long one may be idle.
+    batches_per_stream_max: int | None = None
+    batches_max: int | None = None
+    batch_messages_max: int | None = None
+    batch_idle_s_max: float | None = None
 
 
 def default_store_directory() -> str:

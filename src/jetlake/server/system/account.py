@@ -20,11 +20,12 @@ from jetlake.server.system.registration import Registration
 
 if TYPE_CHECKING:
     from jetlake.monitoring.facts import ServerFacts
+    from jetlake.monitoring.jsz import AccountUsage
     from jetlake.server.system.handler import Handler
 
 
 class SystemAccount:
-    """What is answered and told in the system account. `access`, `facts` and `reload` are called by other threads."""
+    """What is answered and told in the system account. The functions it is given are called by other threads."""
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class SystemAccount:
         facts: "Callable[[], ServerFacts]",
         reload: Callable[[], str],
         warn: Callable[[str], None],
+        usages: "Callable[[], list[AccountUsage]] | None" = None,
     ) -> None:
         self._engine = engine
         self._access = access
         self._facts = facts
         self._reload = reload
         self._warn = warn
+        self._usages = usages
         # A reload cannot change it.
         self._name = access().system_account
         self._registration = Registration(engine, self._name)
@@ -62,5 +65,5 @@ class SystemAccount:
                 # Most servers are never asked.
                 from jetlake.server.system.handler import Handler
 
-                self._handler = Handler(self._engine, self._facts, self._access, self._reload, self._warn)
+                self._handler = Handler(self._engine, self._facts, self._access, self._reload, self._warn, self._usages)
             return self._handler

@@ -13,6 +13,7 @@ import msgspec
 from jetlake._engine import EngineError
 from jetlake.monitoring import statsz
 from jetlake.monitoring.facts import ServerFacts
+from jetlake.monitoring.jsz import AccountUsage
 from jetlake.monitoring.parameters import ConnectionId, RefusedError, UnreadableOptionsError
 from jetlake.monitoring.readings import Source
 from jetlake.server.options.accounts import AccessOptions
@@ -45,12 +46,13 @@ class Handler:
         access: Callable[[], AccessOptions],
         reload: Callable[[], str],
         warn: Callable[[str], None],
+        usages: Callable[[], list[AccountUsage]] | None = None,
     ) -> None:
         self._engine = engine
         self._access = access
         self._reload = reload
         self._warn = warn
-        self._source = Source(engine, facts)
+        self._source = Source(engine, facts, usages=usages)
         self._system_account = facts().system_account
         self._sequence = itertools.count(1)
         # What listeners were told last, by account.

@@ -63,7 +63,7 @@ impl<'a> Comparison<'a> {
             Kind::Message | Kind::Compressed => self.message(record, Extent { position, length }),
             // Erased since the segment was sealed.
             Kind::Erased => {}
-            Kind::Removed | Kind::Dictionary => self.unreadable.push(sequence),
+            Kind::Removed | Kind::Dictionary | Kind::Group => self.unreadable.push(sequence),
         }
         self.rank += 1;
     }

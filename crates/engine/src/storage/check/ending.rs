@@ -63,6 +63,7 @@ pub fn judge(
         bytes: torn_bytes,
         next_sequence: going_on.max(next_sequence),
     }];
+    findings.extend(tail.group_cut(&segment.file.path));
     // The store was closed in good order, so what is not there any more was there.
     if let Some(closed) = short.filter(|closed| closed.last_sequence >= next_sequence) {
         findings.push(Finding::Lost {

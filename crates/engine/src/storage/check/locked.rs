@@ -5,8 +5,7 @@ use std::path::Path;
 
 use crate::storage::file_system::{Access, FileSystem};
 use crate::storage::footer;
-use crate::storage::loading::{read_records, Loaded};
-use crate::storage::scan::Tail;
+use crate::storage::loading::{read_finished, Loaded};
 use crate::storage::segment_file::SegmentFile;
 use crate::storage::segment_header::{HeaderState, SegmentHeader};
 
@@ -21,15 +20,8 @@ pub fn load(file_system: &dyn FileSystem, path: &Path, in_use: bool) -> io::Resu
     };
     let sealed_at = footer::read_bytes(&*file, &header)?.map(|(start, _)| start);
     let file = SegmentFile::new(header, path.to_owned(), file, None);
-    let (mut contents, mut scan) = read_records(&file, sealed_at.unwrap_or(file_bytes))?;
-    if sealed_at.is_none() && in_use {
-        if let Some(torn_at) = scan.torn_at(&*file.file)? {
-            let dirty_end = scan.dirty_end;
-            (contents, scan) = read_records(&file, torn_at)?;
-            scan.tail = Tail::Torn;
-            scan.dirty_end = dirty_end;
-        }
-    }
+    let until = sealed_at.unwrap_or(file_bytes);
+    let (mut contents, scan) = read_finished(&file, until, in_use && sealed_at.is_none())?;
     // What follows the last record up to the footer is damage too.
     if let Some(start) = sealed_at {
         contents.index.end = start;

@@ -139,6 +139,7 @@ fn severity(finding: &Finding) -> Severity {
         | Finding::AnchorLost { .. }
         | Finding::FooterRebuilt { .. }
         | Finding::TailCut { .. }
+        | Finding::GroupCut { .. }
         | Finding::Foreign { .. }
         | Finding::Leftover { .. }
         | Finding::Misnamed { .. } => Severity::Healed,
@@ -163,6 +164,7 @@ fn found(finding: Finding, severity: Severity) -> Found {
         | Finding::AnchorLost { path }
         | Finding::FooterRebuilt { path }
         | Finding::FooterWrong { path, .. }
+        | Finding::GroupCut { path, .. }
         | Finding::Foreign { path, .. }
         | Finding::Leftover { path, .. }
         | Finding::Misnamed { path, .. } => (Some(path), None),
@@ -176,7 +178,9 @@ fn found(finding: Finding, severity: Severity) -> Found {
     };
     let sequences = match &finding {
         Finding::Lost { range } => Some((range.first, range.last)),
-        Finding::SegmentMissing { first, last } => Some((*first, *last)),
+        Finding::SegmentMissing { first, last } | Finding::GroupCut { first, last, .. } => {
+            Some((*first, *last))
+        }
         Finding::Unerased { sequence } | Finding::ChainBroken { sequence } => {
             Some((*sequence, *sequence))
         }
@@ -234,6 +238,10 @@ fn words(finding: &Finding, severity: Severity) -> (String, &'static str) {
         Finding::TailCut { path, position, bytes, .. } => (
             format!("{}: {bytes} bytes from {position} on are no whole record", file(path)),
             "opening the store puts them aside; a crash leaves them of a write that was not confirmed, or the last record is damaged",
+        ),
+        Finding::GroupCut { path, first, last } => (
+            format!("{}: messages {first} to {last} were to be stored together, and not all of them are there", file(path)),
+            "opening the store keeps none of them; a crash leaves this of a write that was not confirmed",
         ),
         Finding::Damaged { path, position, bytes } if severity == Severity::Healed => (
             format!("{}: {bytes} bytes from {position} on are of a message that was being erased", file(path)),

@@ -9,6 +9,7 @@ use super::Meter;
 use crate::storage::bytes::Reader;
 use crate::storage::finding::Finding;
 use crate::storage::footer;
+use crate::storage::group::Group;
 use crate::storage::loading::Loaded;
 use crate::storage::record::{padded, Kind, Record};
 use crate::storage::removal::{self, Removal};
@@ -130,6 +131,11 @@ impl Examined {
                     self.damaged(position, end);
                 }
             }
+            Kind::Group => {
+                if Group::decode(record, position).is_none() {
+                    self.damaged(position, end);
+                }
+            }
         }
     }
 
@@ -206,7 +212,7 @@ impl Gaps {
     fn record(&mut self, record: &Record<'_>, position: u64, end: u64) {
         let is_message = match record.kind {
             Kind::Message | Kind::Compressed | Kind::Erased => true,
-            Kind::Removed | Kind::Dictionary => false,
+            Kind::Removed | Kind::Dictionary | Kind::Group => false,
         };
         self.hole |= position > self.next_position;
         if is_message {
@@ -232,7 +238,7 @@ impl Compressed {
             Kind::Dictionary => self.has_dictionary = true,
             // The dictionary stands in front of them all.
             Kind::Compressed if !self.has_dictionary => self.sequences.push(record.sequence),
-            Kind::Message | Kind::Compressed | Kind::Erased | Kind::Removed => {}
+            Kind::Message | Kind::Compressed | Kind::Erased | Kind::Removed | Kind::Group => {}
         }
     }
 

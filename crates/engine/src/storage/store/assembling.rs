@@ -1,11 +1,14 @@
 //! Putting the segments of a stream together, and seeing what is missing between them.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::writing::BLOCK_BYTES;
+use crate::storage::encryption::StreamKey;
+use crate::storage::file_system::FileSystem;
 use crate::storage::finding::Finding;
+use crate::storage::group::Group;
 use crate::storage::index::{MessageIndex, Segment};
 use crate::storage::loading::Loaded;
 use crate::storage::message::Counting;
@@ -26,6 +29,20 @@ pub struct LastTail {
     pub beyond: bool,
     pub round: Round,
     pub file_bytes: u64,
+    /// The group at its end that was never finished.
+    pub unfinished_group: Option<Group>,
+}
+
+impl LastTail {
+    /// What is to be said of a group that was never finished.
+    pub fn group_cut(&self, path: &Path) -> Option<Finding> {
+        let group = self.unfinished_group.as_ref()?;
+        Some(Finding::GroupCut {
+            path: path.to_owned(),
+            first: group.first_sequence,
+            last: group.last_sequence,
+        })
+    }
 }
 
 pub struct Assembly {
@@ -106,6 +123,10 @@ pub fn assemble(loaded: Vec<Loaded>, origin: u64, findings: &mut Vec<Finding>) -
         add_segment(&mut assembly, one, next_base, at + 1 == count, findings);
     }
     removals.sort_unstable();
+    if let Some(last) = removals.iter().map(|removal| removal.last).max() {
+        // A removal that reaches beyond the last message has passed over sequences, and they are never given.
+        assembly.index.last_sequence = assembly.index.last_sequence.max(last);
+    }
     find_missing(&mut assembly, origin, &removals, findings);
     for removal in &removals {
         assembly.index.remove_range(*removal);
@@ -154,6 +175,7 @@ fn add_segment(
                 beyond: scan.beyond,
                 round: scan.round,
                 file_bytes,
+                unfinished_group: scan.unfinished_group,
             });
         } else {
             // Without a footer a file ends with a block; only a footer makes it shorter.
@@ -265,17 +287,23 @@ fn find_lost(assembly: &mut Assembly, removals: &[Removal], findings: &mut Vec<F
         }
         let contents = &segment.index;
         let mut lost: Vec<Removal> = Vec::new();
-        for sequence in contents.base_sequence..=contents.last_sequence {
-            let rank = contents.rank(sequence);
-            let there = rank.is_some_and(|rank| contents.place(rank) != Place::NONE);
-            if !there && !is_removed(removals, sequence) {
-                let range = Removal {
-                    first: sequence,
-                    last: sequence,
+        let mut expected = contents.base_sequence;
+        let there = (0..contents.rank_count())
+            .filter(|rank| contents.place(*rank) != Place::NONE)
+            .map(|rank| contents.sequence(rank));
+        for sequence in there.chain([contents.last_sequence + 1]) {
+            // They may be very many, where sequences were passed over.
+            if sequence > expected {
+                let gap = Removal {
+                    first: expected,
+                    last: sequence - 1,
                     erase: false,
                 };
-                removal::push(&mut lost, range);
+                for range in not_removed(gap, removals) {
+                    removal::push(&mut lost, range);
+                }
             }
+            expected = sequence + 1;
         }
         let open = Arc::get_mut(&mut segment.index).expect("nobody else has it yet");
         open.lost.extend_from_slice(&lost);
@@ -302,8 +330,11 @@ fn find_damage(assembly: &mut Assembly, findings: &mut Vec<Finding>) {
 }
 
 /// The parts of a range that were not removed.
-fn not_removed(range: Removal, removals: &[Removal]) -> Vec<Removal> {
+pub fn not_removed(range: Removal, removals: &[Removal]) -> Vec<Removal> {
     let mut left = Vec::new();
+    if is_removed(removals, range) {
+        return left;
+    }
     let mut next = range.first;
     for removal in removals
         .iter()
@@ -330,26 +361,30 @@ fn not_removed(range: Removal, removals: &[Removal]) -> Vec<Removal> {
     left
 }
 
-fn is_removed(removals: &[Removal], sequence: u64) -> bool {
+/// Whether one removal has taken the whole range.
+fn is_removed(removals: &[Removal], range: Removal) -> bool {
     // Sorted by their firsts, but they may overlap: look back from the last that could hold it.
-    let end = removals.partition_point(|removal| removal.first <= sequence);
+    let end = removals.partition_point(|removal| removal.first <= range.first);
     removals[..end]
         .iter()
         .rev()
-        .any(|removal| removal.contains(sequence))
+        .any(|removal| removal.contains(range.last))
 }
 
 /// Overwrites messages whose removal was written down and perhaps not carried out; returns those that were still whole.
-pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<Vec<u64>> {
+pub fn finish_erasures(
+    assembly: &mut Assembly,
+    file_system: &dyn FileSystem,
+    stream_key: Option<&StreamKey>,
+) -> io::Result<Vec<u64>> {
     let mut finished = Vec::new();
-    let index = &assembly.index;
     let mut buffers = Buffers::default();
-    for removal in &assembly.erasures {
+    for removal in std::mem::take(&mut assembly.erasures) {
         for sequence in removal.first..=removal.last {
-            let Some(at) = index.segment_of(sequence) else {
+            let Some(at) = assembly.index.segment_of(sequence) else {
                 continue;
             };
-            let segment = &index.segments[at];
+            let segment = &mut assembly.index.segments[at];
             let extent = segment
                 .index
                 .rank(sequence)
@@ -361,18 +396,33 @@ pub fn finish_erasures(assembly: &mut Assembly) -> io::Result<Vec<u64>> {
                 segment.file.read(sequence, extent, &mut buffers)?,
                 Found::Erased
             ) {
+                own_file(segment, file_system, stream_key)?;
                 segment.file.erase(sequence, extent)?;
                 segment.file.file.sync()?;
                 finished.push(sequence);
             }
         }
     }
-    for (at, hole) in &assembly.holes {
-        if let Some(sequence) = assembly.half_erased(*at, hole) {
-            wipe(&index.segments[*at].file, sequence, hole)?;
+    for (at, hole) in std::mem::take(&mut assembly.holes) {
+        if let Some(sequence) = assembly.half_erased(at, &hole) {
+            let segment = &mut assembly.index.segments[at];
+            own_file(segment, file_system, stream_key)?;
+            wipe(&segment.file, sequence, &hole)?;
         }
     }
     Ok(finished)
+}
+
+/// Sees to it that the file of a segment can be written into.
+pub fn own_file(
+    segment: &mut Segment,
+    file_system: &dyn FileSystem,
+    stream_key: Option<&StreamKey>,
+) -> io::Result<()> {
+    if segment.file.is_shared() {
+        segment.file = Arc::new(segment.file.own(file_system, stream_key)?);
+    }
+    Ok(())
 }
 
 /// Fills a hole with one erased record.

@@ -60,14 +60,18 @@ pub struct Copy<'a> {
     pub index: SegmentIndex,
     packer: Option<Packer>,
     counting: Counting,
+    /// Nothing behind it is copied.
+    last_sequence: u64,
     buffer: Vec<u8>,
     written: u64,
     /// Messages that could not be read.
     pub lost: Vec<u64>,
+    /// When the last message was stored, if there is one.
+    pub last_time_ns: Option<i64>,
 }
 
 impl<'a> Copy<'a> {
-    pub fn new(file: &'a SegmentFile, counting: Counting) -> Self {
+    pub fn new(file: &'a SegmentFile, counting: Counting, last_sequence: u64) -> Self {
         let header = &file.header;
         Self {
             file,
@@ -78,9 +82,11 @@ impl<'a> Copy<'a> {
             },
             packer: None,
             counting,
+            last_sequence,
             buffer: Vec::new(),
             written: RECORDS_START,
             lost: Vec::new(),
+            last_time_ns: None,
         }
     }
 
@@ -118,7 +124,9 @@ impl<'a> Copy<'a> {
         if self.file.header.chained {
             let mut chained = Vec::new();
             links(&source.file, source.index.end, |sequence, remains| {
-                chained.push((sequence, remains));
+                if sequence <= self.last_sequence {
+                    chained.push((sequence, remains));
+                }
             })?;
             for (sequence, remains) in chained {
                 let rank = source.index.rank(sequence);
@@ -131,7 +139,8 @@ impl<'a> Copy<'a> {
             }
         } else {
             for rank in 0..source.index.rank_count() {
-                if source.is_live(rank) {
+                let wanted = source.index.sequence(rank) <= self.last_sequence;
+                if wanted && source.is_live(rank) {
                     self.live(source, rank, &mut buffers)?;
                 }
             }
@@ -208,6 +217,7 @@ impl<'a> Copy<'a> {
             counted_bytes,
         };
         self.index.add_sparse(&placed, id);
+        self.last_time_ns = Some(record.time_ns);
     }
 
     pub fn removals(&mut self, removals: &[Removal]) -> io::Result<()> {

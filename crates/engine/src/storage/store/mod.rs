@@ -3,6 +3,7 @@
 //! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
 //! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile.
 //! - `reading` and `removing` work on what is committed; `upkeep` seals, compacts and frees segments behind everybody's back.
+//! - `forking` makes another store of what this one holds, and shares its sealed segments.
 //! - `opening` finds out what there is, after whatever happened: `gathering` finds the files, `assembling` sees what is missing.
 //!
 //! A message is staged by `append`, and is there for readers when `commit` has returned; between the two nobody but its publisher knows of it.
@@ -14,6 +15,7 @@
 
 pub(super) mod assembling;
 mod copying;
+mod forking;
 mod gathering;
 mod opening;
 mod reading;
@@ -53,6 +55,8 @@ pub struct StoreOptions {
     pub limits: Limits,
     /// The sequence of the first message; counts when the store is new.
     pub first_sequence: u64,
+    /// Whether sequences come from elsewhere, each always for the same message: then one that a crash took may be given again.
+    pub follows: bool,
     /// Whether a commit waits until the disk has everything. Without it, `sync` does, when it is called.
     pub sync_commits: bool,
     /// Whether each message is linked to the one before it.
@@ -72,6 +76,7 @@ impl Default for StoreOptions {
             segment_bytes: SEGMENT_BYTES_DEFAULT,
             limits: Limits::default(),
             first_sequence: 1,
+            follows: false,
             sync_commits: true,
             chained: false,
             compressed: false,
@@ -120,6 +125,36 @@ impl Store {
     pub fn append(&self, message: &NewMessage<'_>) -> StoreResult<Appended> {
         self.check_writable()?;
         self.staging.lock().append(message, &self.options)
+    }
+
+    /// Stages messages with consecutive sequences that are there together or not at all, whatever happens before they are committed.
+    pub fn append_all(&self, messages: &[NewMessage<'_>]) -> StoreResult<Vec<Appended>> {
+        self.check_writable()?;
+        self.staging.lock().append_all(messages, &self.options)
+    }
+
+    /// Stages a message that follows others: nothing, if something was refused since `resets` was asked for, because then they may be missing. With a
+    /// sequence it gets that one, and those between are passed over; nothing is staged if it is behind.
+    pub fn append_following(
+        &self,
+        message: &NewMessage<'_>,
+        sequence: Option<u64>,
+        resets: u64,
+    ) -> StoreResult<Option<Appended>> {
+        self.check_writable()?;
+        let mut staging = self.staging.lock();
+        let next_sequence = staging.next_sequence;
+        let sequence = sequence.unwrap_or(next_sequence);
+        if staging.resets != resets || sequence < next_sequence {
+            return Ok(None);
+        }
+        let appended = staging.append_at(message, sequence, &self.options)?;
+        Ok(Some(appended))
+    }
+
+    /// How often everything staged was refused and forgotten.
+    pub fn resets(&self) -> u64 {
+        self.staging.lock().resets
     }
 
     /// Makes everything staged so far durable and visible. After an error nothing of it is, and it is forgotten.
@@ -215,6 +250,10 @@ impl Store {
     /// The sequence that was given last, committed or not.
     pub fn last_given_sequence(&self) -> u64 {
         self.staging.lock().next_sequence - 1
+    }
+
+    pub fn counting(&self) -> Counting {
+        self.options.counting
     }
 
     /// What is committed, in numbers.

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::assembling::{assemble, finish_erasures, Assembly};
+use super::assembling::{assemble, finish_erasures, own_file, Assembly};
 use super::reading::read_error;
 use super::staging::{Staging, Start};
 use super::verifying::last_link;
@@ -30,7 +30,7 @@ use crate::storage::round::Round;
 use crate::storage::scan::Tail;
 use crate::storage::sealing::{self, Contents};
 use crate::storage::segment_file::{self, SegmentFile};
-use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
+use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
 
 /// Torn bytes put aside at most.
 const ASIDE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -212,7 +212,8 @@ impl Opening<'_> {
         for path in std::mem::take(&mut assembly.leftovers) {
             self.file_system.remove_file(&path)?;
         }
-        let erased = finish_erasures(&mut assembly)?.into_iter();
+        let erased = finish_erasures(&mut assembly, self.file_system, self.stream_key.as_ref())?;
+        let erased = erased.into_iter();
         if kept.is_some_and(|kept| kept.anchor.closed.is_some()) {
             // Closed in good order, so no erasure was under way.
             let back = erased.map(|sequence| Finding::Unerased { sequence });
@@ -223,7 +224,7 @@ impl Opening<'_> {
         }
         let tail = assembly.tail.as_ref();
         let round = tail.map_or(Round::default(), |tail| tail.round);
-        let mut tailored = self.tailor(&mut assembly, kept.as_ref(), origin)?;
+        let mut tailored = self.tailor(&mut assembly, kept.as_ref(), origin, options.follows)?;
         let last = assembly.index.segments.last().map(|last| last.file.header);
         let alike = |header: &SegmentHeader| {
             header.chained == options.chained && header.encrypted == self.stream_key.is_some()
@@ -260,7 +261,7 @@ impl Opening<'_> {
                 anchor: Anchor {
                     stream,
                     origin_sequence: next_sequence,
-                    reserved_sequence: next_sequence + RESERVE_STEP,
+                    reserved_sequence: next_sequence.saturating_add(RESERVE_STEP),
                     last_number: 0,
                     closed: None,
                 },
@@ -277,6 +278,7 @@ impl Opening<'_> {
             },
             _ => {
                 let header = SegmentHeader {
+                    version: FORMAT_VERSION,
                     identity: random_identity(),
                     stream,
                     number: last_number + 1,
@@ -304,7 +306,7 @@ impl Opening<'_> {
                 let anchor = Anchor {
                     stream,
                     origin_sequence: origin,
-                    reserved_sequence: next_sequence + RESERVE_STEP,
+                    reserved_sequence: next_sequence.saturating_add(RESERVE_STEP),
                     last_number: active.file.header.number,
                     closed: None,
                 };
@@ -340,6 +342,7 @@ impl Opening<'_> {
         assembly: &mut Assembly,
         kept: Option<&Kept>,
         origin: u64,
+        follows: bool,
     ) -> io::Result<Tailored> {
         let anchor = kept.map(|kept| kept.anchor);
         let reserved = anchor.map_or(0, |anchor| anchor.reserved_sequence);
@@ -361,6 +364,7 @@ impl Opening<'_> {
             });
         };
         let file = Arc::clone(&segment.file);
+        let last_in_segment = segment.index.last_sequence;
         let number = file.header.number;
         if anchor.is_some_and(|anchor| anchor.last_number.max(self.aside_number) > number) {
             let last = closed.map_or(reserved - 1, |closed| closed.last_sequence);
@@ -390,6 +394,14 @@ impl Opening<'_> {
         });
         let torn = tail.kind == Tail::Torn;
         if !cut_off && !torn && short.is_none() {
+            if last_in_segment + 1 < next_sequence || file.is_shared() {
+                // What comes behind sequences that were passed over begins a segment, and nothing goes into a file that somebody else has.
+                self.end_segment(assembly, next_sequence)?;
+                return Ok(Tailored {
+                    next_sequence,
+                    writable: None,
+                });
+            }
             if closed.is_none() {
                 // The process may have ended before it synced what is read here, and readers are not shown what could still be lost.
                 file.file.sync()?;
@@ -401,6 +413,7 @@ impl Opening<'_> {
         }
         let torn_bytes = tail.dirty_end.saturating_sub(tail.end);
         let next_sequence = match closed.filter(|closed| closed.number == number) {
+            _ if follows => next_sequence,
             Some(closed) => closed.last_sequence + 1,
             None if cut_off => reserved,
             None => next_sequence + torn_bytes / HEAD_BYTES as u64 + 1,
@@ -413,6 +426,7 @@ impl Opening<'_> {
             bytes: torn_bytes,
             next_sequence,
         });
+        self.findings.extend(tail.group_cut(&file.path));
         self.end_segment(assembly, next_sequence)?;
         Ok(Tailored {
             next_sequence,
@@ -462,6 +476,7 @@ impl Opening<'_> {
     fn seal(&self, assembly: &mut Assembly, at: usize) -> io::Result<()> {
         let names = assembly.names(at);
         let segment = &mut assembly.index.segments[at];
+        own_file(segment, self.file_system, self.stream_key.as_ref())?;
         let contents = Contents {
             index: &segment.index,
             dead: &segment.dead,

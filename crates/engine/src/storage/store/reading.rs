@@ -60,7 +60,14 @@ impl Store {
                 }
                 Ok(Some(message))
             }
-            Found::Erased => Ok(None),
+            Found::Erased => {
+                // Whoever shared the file has erased it there, after this store took another one in its place.
+                let now = self.place_of(sequence);
+                match now.is_some_and(|(now, _)| !Arc::ptr_eq(&now, &file)) {
+                    true => self.read(sequence),
+                    false => Ok(None),
+                }
+            }
             Found::Damaged => self.report_damaged(sequence, &file, extent),
         }
     }

@@ -51,12 +51,7 @@ impl Store {
         let first = self.index.read().first_sequence;
         let mut staging = self.staging.lock();
         if next_sequence > staging.next_sequence {
-            staging.advance(next_sequence);
-            staging.remove(Removal {
-                first,
-                last: next_sequence - 1,
-                erase: false,
-            });
+            staging.advance(first, next_sequence);
         }
         Ok(())
     }
@@ -197,6 +192,7 @@ impl Store {
         let mut touched: Vec<Arc<SegmentFile>> = Vec::new();
         for removal in removals {
             for sequence in removal.first..=removal.last {
+                self.own_file(sequence)?;
                 let place = {
                     let index = self.index.read();
                     index.segment_of(sequence).and_then(|at| {
@@ -216,6 +212,24 @@ impl Store {
             file.file.sync()?;
         }
         self.erasing.fetch_sub(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Sees to it that the file with this message can be written into; whoever calls keeps segments as they are.
+    fn own_file(&self, sequence: u64) -> io::Result<()> {
+        let shared = {
+            let index = self.index.read();
+            let at = index.segment_of(sequence);
+            let file = at.map(|at| Arc::clone(&index.segments[at].file));
+            file.filter(|file| file.is_shared())
+        };
+        let Some(file) = shared else {
+            return Ok(());
+        };
+        let own = Arc::new(file.own(&*self.file_system, self.stream_key.as_ref())?);
+        let mut index = self.index.write();
+        let at = index.segment_of(sequence).expect("segments stay");
+        index.segments[at].file = own;
         Ok(())
     }
 }

@@ -8,18 +8,19 @@ use std::sync::Arc;
 use super::StoreOptions;
 use crate::storage::chain::{self, Link};
 use crate::storage::encryption::{SegmentKey, StreamKey};
+use crate::storage::group;
 use crate::storage::message::{Appended, Committed, NewMessage, StoreError, StoreResult, Ticket};
 use crate::storage::record::{self, Kind, Record, SUBJECT_BYTES_MAX};
 use crate::storage::removal::{self, Removal, RANGES_MAX};
 use crate::storage::round::Round;
-use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
+use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
 use crate::storage::segment_index::Placed;
 
 /// Waiting bytes from which on no more is taken: the disk is slower than the publishers.
 pub const STAGED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A segment never spans more sequences, so that their distances fit into 32 bits.
-const SEQUENCE_SPAN_MAX: u64 = 1 << 31;
+pub const SEQUENCE_SPAN_MAX: u64 = 1 << 31;
 
 /// Records longer than this would not fit into a segment's index.
 const RECORD_BYTES_MAX: usize = 1 << 29;
@@ -44,6 +45,8 @@ pub struct Part {
     pub messages: Vec<StagedMessage>,
     /// Where records that are no messages begin and end.
     pub others: Vec<(u64, u64)>,
+    /// What those among them that are removals say.
+    pub removals: Vec<Removal>,
 }
 
 impl Part {
@@ -56,6 +59,7 @@ impl Part {
             names: Vec::new(),
             messages: Vec::new(),
             others: Vec::new(),
+            removals: Vec::new(),
         }
     }
 
@@ -100,6 +104,8 @@ pub struct Staging {
     /// The link of the last message, if the stream is chained.
     link: Option<Link>,
     last_time_ns: i64,
+    /// How often everything staged was forgotten.
+    pub resets: u64,
 }
 
 /// Where a stream goes on.
@@ -148,6 +154,7 @@ impl Staging {
             leaving: HashSet::new(),
             departing: HashSet::new(),
             spare: None,
+            resets: 0,
         }
     }
 
@@ -156,31 +163,129 @@ impl Staging {
         message: &NewMessage<'_>,
         options: &StoreOptions,
     ) -> StoreResult<Appended> {
-        // A clock that was set back must not make the search for times go astray.
-        let time_ns = message.time_ns.max(self.last_time_ns);
-        let previous = self.link;
-        let mut record = Record {
-            kind: Kind::Message,
-            encrypted: self.header.encrypted,
+        let bytes = self.stored_bytes(message)?;
+        if self.staged_bytes > 0 && self.staged_bytes + bytes > STAGED_BYTES_MAX {
+            return Err(StoreError::Behind);
+        }
+        self.make_room(bytes, 1, options.segment_bytes);
+        Ok(self.stage(message, options))
+    }
+
+    /// Stages a message behind all others, with this sequence; those between are passed over. `sequence` is not below the next one.
+    pub fn append_at(
+        &mut self,
+        message: &NewMessage<'_>,
+        sequence: u64,
+        options: &StoreOptions,
+    ) -> StoreResult<Appended> {
+        debug_assert!(sequence >= self.next_sequence);
+        if sequence > self.next_sequence {
+            // Refused before anything is passed over.
+            self.stored_bytes(message)?;
+            // In front of the message: whatever of the two survives a crash, nothing is missed.
+            self.remember(&[Removal {
+                first: self.next_sequence,
+                last: sequence - 1,
+                erase: false,
+            }]);
+            self.next_sequence = sequence;
+        }
+        self.append(message, options)
+    }
+
+    /// Stages messages that are to be there together or not at all: in one segment, behind a record that says so.
+    pub fn append_all(
+        &mut self,
+        messages: &[NewMessage<'_>],
+        options: &StoreOptions,
+    ) -> StoreResult<Vec<Appended>> {
+        match messages {
+            [] => return Ok(Vec::new()),
+            [message] => return Ok(vec![self.append(message, options)?]),
+            _ => {}
+        }
+        let mut body_bytes = 0;
+        for message in messages {
+            body_bytes += self.stored_bytes(message)?;
+            if body_bytes > STAGED_BYTES_MAX {
+                return Err(StoreError::TooLarge);
+            }
+        }
+        let blank = vec![0; group::payload_bytes(body_bytes)];
+        let head = Record {
+            kind: Kind::Group,
             round: self.round,
-            sequence: self.next_sequence,
-            time_ns,
-            expires_ns: message.expires_ns,
-            link: previous.as_ref(),
-            subject: message.subject,
-            headers: message.headers,
-            payload: message.payload,
+            ..Record::removed(self.next_sequence, &blank)
         };
+        let bytes = head.stored_bytes() + body_bytes;
+        if self.staged_bytes > 0 && self.staged_bytes + bytes > STAGED_BYTES_MAX {
+            return Err(StoreError::Behind);
+        }
+        if self.header.version < group::SINCE_VERSION {
+            // Whoever reads that version would not know what it means.
+            self.roll();
+        }
+        self.make_room(bytes, messages.len(), options.segment_bytes);
+        let (position, start) = (self.position, self.position + head.stored_bytes() as u64);
+        let part = self.part();
+        let binding = part.header.binding();
+        let at = part.bytes.len();
+        // Its room only: what it says is known when its messages are there.
+        part.bytes.resize(at + head.stored_bytes(), 0);
+        part.others.push((position, start));
+        self.position = start;
+        self.staged_bytes += head.stored_bytes();
+        self.round = self.round.further();
+        let staged = messages.iter().map(|message| self.stage(message, options));
+        let appended: Vec<Appended> = staged.collect();
+        let part = self.part();
+        let (front, body) = part.bytes.split_at_mut(at + head.stored_bytes());
+        debug_assert_eq!(body.len(), body_bytes);
+        let payload = group::encode(messages.len() as u32, start, body);
+        let mut encoded = Vec::with_capacity(head.stored_bytes());
+        let head = Record {
+            payload: &payload,
+            ..head
+        };
+        head.encode(&mut encoded, binding, position, None);
+        front[at..].copy_from_slice(&encoded);
+        Ok(appended)
+    }
+
+    /// What a message takes in a segment.
+    fn stored_bytes(&self, message: &NewMessage<'_>) -> StoreResult<usize> {
+        let record = self.record(message, self.link.as_ref());
         let length = record.length();
         if message.subject.len() > SUBJECT_BYTES_MAX || length > RECORD_BYTES_MAX {
             return Err(StoreError::TooLarge);
         }
-        if self.staged_bytes > 0 && self.staged_bytes + length > STAGED_BYTES_MAX {
-            return Err(StoreError::Behind);
+        Ok(record::padded(length))
+    }
+
+    /// The next message as a record.
+    fn record<'a>(&self, message: &NewMessage<'a>, link: Option<&'a Link>) -> Record<'a> {
+        Record {
+            kind: Kind::Message,
+            encrypted: self.header.encrypted,
+            round: self.round,
+            sequence: self.next_sequence,
+            // A clock that was set back must not make the search for times go astray.
+            time_ns: message.time_ns.max(self.last_time_ns),
+            expires_ns: message.expires_ns,
+            link,
+            subject: message.subject,
+            headers: message.headers,
+            payload: message.payload,
         }
+    }
+
+    /// Puts a message behind all others; there is room for it.
+    fn stage(&mut self, message: &NewMessage<'_>, options: &StoreOptions) -> Appended {
+        let previous = self.link;
+        let mut record = self.record(message, previous.as_ref());
+        let length = record.length();
         let link = previous.map(|previous| chain::link(&previous, &chain::digest(&record)));
         record.link = link.as_ref();
-        self.make_room(record::padded(length), options.segment_bytes);
         let position = self.position;
         let key = self.key.clone();
         let part = self.part();
@@ -196,7 +301,7 @@ impl Staging {
                 sequence: record.sequence,
                 position,
                 length,
-                time_ns,
+                time_ns: record.time_ns,
                 expires_ns: message.expires_ns,
                 counted_bytes: options.counting.bytes(
                     message.subject.len(),
@@ -210,13 +315,13 @@ impl Staging {
         self.position += record::padded(length) as u64;
         self.staged_bytes += record::padded(length);
         self.link = link;
-        self.last_time_ns = time_ns;
+        self.last_time_ns = record.time_ns;
         self.staged_messages += 1;
         self.next_sequence += 1;
-        Ok(Appended {
+        Appended {
             sequence: record.sequence,
             ticket: self.ticket(),
-        })
+        }
     }
 
     fn ticket(&mut self) -> Ticket {
@@ -224,25 +329,35 @@ impl Staging {
         Ticket(self.next_ticket - 1)
     }
 
-    /// Begins the next segment if the current one is full.
-    fn make_room(&mut self, bytes: usize, segment_bytes: u64) {
+    /// Begins the next segment if the current one has no room for so many bytes and messages.
+    fn make_room(&mut self, bytes: usize, messages: usize, segment_bytes: u64) {
         let is_empty = self.position == RECORDS_START;
         let full = self.position + bytes as u64 > segment_bytes && !is_empty;
-        let spans = self.next_sequence - self.header.base_sequence >= SEQUENCE_SPAN_MAX;
+        let end_sequence = self.next_sequence + messages as u64;
+        let spans = end_sequence - self.header.base_sequence > SEQUENCE_SPAN_MAX;
         if full || spans {
             self.roll();
         }
     }
 
-    /// The next message gets this sequence, in a segment of its own: those between answer for nothing.
-    pub fn advance(&mut self, next_sequence: u64) {
+    /// The next message gets this sequence, in a new segment, and everything from `first` up to it is removed.
+    pub fn advance(&mut self, first: u64, next_sequence: u64) {
+        let removal = Removal {
+            first,
+            last: next_sequence - 1,
+            erase: false,
+        };
+        // In the segment before: it is durable when the next one gets its name, so the sequences between the two are never missed.
+        self.remember(&[removal]);
         self.next_sequence = next_sequence;
         self.roll();
+        self.remove(removal);
     }
 
     /// The next record begins a new segment.
     pub fn roll(&mut self) {
         self.header = SegmentHeader {
+            version: FORMAT_VERSION,
             identity: super::opening::random_identity(),
             number: self.header.number + 1,
             base_sequence: self.next_sequence,
@@ -349,6 +464,7 @@ impl Staging {
                 self.position = end;
                 self.round = round.further();
             }
+            self.part().removals.extend_from_slice(some);
         }
     }
 
@@ -390,6 +506,7 @@ impl Staging {
         };
         *self = Self {
             next_ticket: self.next_ticket,
+            resets: self.resets + 1,
             // What was only to be remembered is remembered with the next batch.
             lazy_removals: std::mem::take(&mut self.lazy_removals),
             ..Self::new(start)

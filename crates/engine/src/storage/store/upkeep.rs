@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::copying::{common, Copy, Source};
 use super::opening::random_identity;
+use super::staging::SEQUENCE_SPAN_MAX;
 use super::writing::{remove_if_there, write_zeros, Spare, BLOCK_BYTES, SLACK_BYTES};
 use super::Store;
 use crate::storage::bits::Bits;
@@ -22,7 +23,7 @@ use crate::storage::message::{StoreError, StoreResult};
 use crate::storage::removal::{self, Removal};
 use crate::storage::sealing::{self, Contents};
 use crate::storage::segment_file::{self, SegmentFile};
-use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
+use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
 use crate::storage::segment_index::SegmentIndex;
 use crate::storage::subject_index::SubjectId;
 
@@ -49,16 +50,24 @@ const SPARE_NAME: &str = "spare.new";
 
 /// Where a stream began before its segments were looked at.
 #[derive(Clone, Copy)]
-struct Front {
+pub struct Front {
     /// Of the first segment.
-    base: u64,
+    pub base: u64,
     /// Of the first message.
-    sequence: u64,
+    pub sequence: u64,
+}
+
+/// Where a rewritten segment goes, and how much of the old ones.
+pub struct Target<'a> {
+    pub folder: &'a Path,
+    pub compressed: bool,
+    /// Nothing behind it is copied.
+    pub last_sequence: u64,
 }
 
 /// A rewritten segment.
-struct Rewritten {
-    file: SegmentFile,
+pub struct Rewritten {
+    pub file: SegmentFile,
     footer: Footer,
     ids: Vec<SubjectId>,
     lost: Vec<u64>,
@@ -119,9 +128,10 @@ impl Store {
         let _upkeep = self.upkeep.lock();
         let files: Vec<Arc<SegmentFile>> = {
             let mut index = self.index.write();
-            let gone = index
-                .segments
-                .partition_point(|segment| segment.index.last_sequence <= emptied.last);
+            // The one that is written to stays, even if no sequence has come into it yet.
+            let gone = index.segments.partition_point(|segment| {
+                segment.closed && segment.index.last_sequence <= emptied.last
+            });
             let gone = index.segments.drain(..gone);
             gone.map(|segment| segment.file).collect()
         };
@@ -237,7 +247,12 @@ impl Store {
 
     /// Puts a rewritten segment in the place of others.
     fn replace(&self, run: Range<usize>, sources: &[Source], front: Front) -> io::Result<()> {
-        let rewritten = self.rewrite(sources, front)?;
+        let target = Target {
+            folder: &self.folder,
+            compressed: self.options.compressed,
+            last_sequence: u64::MAX,
+        };
+        let rewritten = self.rewrite(sources, front, &target)?;
         let target = segment_file::path(&self.folder, rewritten.file.header.number);
         self.file_system.rename(&rewritten.file.path, &target)?;
         self.file_system.sync_folder(&self.folder)?;
@@ -273,7 +288,9 @@ impl Store {
                     bytes += segment.live_bytes;
                     let alike = segment.file.header.chained == first.file.header.chained;
                     let worth = is_small(segment) || is_wasteful(segment);
-                    segment.sealed && alike && worth && bytes <= bytes_max
+                    let span = segment.index.last_sequence - first.index.base_sequence;
+                    let near = span < SEQUENCE_SPAN_MAX;
+                    segment.sealed && alike && worth && near && bytes <= bytes_max
                 });
             let count = joined.count();
             if count > 1 {
@@ -299,24 +316,30 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the live messages of some segments into one new file.
-    fn rewrite(&self, sources: &[Source], front: Front) -> io::Result<Rewritten> {
+    /// Writes the live messages of some segments into one new file, which has no name yet.
+    pub(super) fn rewrite(
+        &self,
+        sources: &[Source],
+        front: Front,
+        target: &Target<'_>,
+    ) -> io::Result<Rewritten> {
         let first = &sources[0];
         let last = &sources[sources.len() - 1];
-        let compressed = self.options.compressed;
+        let compressed = target.compressed;
         let header = SegmentHeader {
+            version: FORMAT_VERSION,
             identity: random_identity(),
             encrypted: self.stream_key.is_some(),
             compressed,
             rewritten: true,
             ..first.file.header
         };
-        let path = segment_file::path(&self.folder, header.number).with_extension("segment.new");
+        let path = segment_file::path(target.folder, header.number).with_extension("segment.new");
         remove_if_there(&*self.file_system, &path)?;
         let file = self.file_system.open(&path, Access::Create)?;
         header.write(&*file)?;
         let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
-        let mut copy = Copy::new(&file, self.options.counting);
+        let mut copy = Copy::new(&file, self.options.counting, target.last_sequence);
         let dictionary = if compressed {
             common(sources)?
         } else {
@@ -339,15 +362,26 @@ impl Store {
         copy.removals(&removals)?;
         copy.flush()?;
         let Copy {
-            mut index, lost, ..
+            mut index,
+            lost,
+            last_time_ns,
+            ..
         } = copy;
-        index.last_sequence = last.index.last_sequence;
+        let last_sequence = target.last_sequence.min(last.index.last_sequence);
         index.first_time_ns = first.index.first_time_ns;
-        index.last_time_ns = last.index.last_time_ns;
+        index.last_time_ns = match last_sequence == last.index.last_sequence {
+            true => last.index.last_time_ns,
+            false => last_time_ns.unwrap_or(index.first_time_ns),
+        };
+        index.last_sequence = last_sequence;
         index.removals = removals;
-        index.lost = sources
-            .iter()
-            .flat_map(|source| source.index.lost.iter().copied())
+        let known_lost = sources.iter().flat_map(|source| &source.index.lost);
+        let known_lost = known_lost.filter(|range| range.first <= last_sequence);
+        index.lost = known_lost
+            .map(|range| Removal {
+                last: range.last.min(last_sequence),
+                ..*range
+            })
             .collect();
         for sequence in &lost {
             let range = Removal {
@@ -383,10 +417,9 @@ impl Store {
 
     /// Puts the rewritten segment in the place of those it was made of.
     fn exchange(&self, run: Range<usize>, rewritten: Rewritten, path: PathBuf) {
-        let file = Arc::new(SegmentFile {
-            path,
-            ..rewritten.file
-        });
+        let mut file = rewritten.file;
+        file.path = path;
+        let file = Arc::new(file);
         let contents = SegmentIndex {
             // Those in a footer are numbers of its own.
             subject_ids: rewritten.ids,

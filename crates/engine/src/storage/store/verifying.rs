@@ -75,7 +75,7 @@ pub fn links(
             })
         };
         match (record.kind, &file.key) {
-            (Kind::Removed | Kind::Dictionary, _) => {}
+            (Kind::Removed | Kind::Dictionary | Kind::Group, _) => {}
             (Kind::Erased, _) => found(record.sequence, Remains::of(&record)),
             (Kind::Message | Kind::Compressed, Some(key)) if record.encrypted => {
                 plain.clear();

@@ -129,7 +129,7 @@ impl Writer {
         }
         anchor.closed = None;
         if last_sequence >= anchor.reserved_sequence {
-            anchor.reserved_sequence = last_sequence + RESERVE_STEP;
+            anchor.reserved_sequence = last_sequence.saturating_add(RESERVE_STEP);
         }
         anchor.last_number = anchor.last_number.max(self.active.file.header.number);
         self.replace_anchor(store, anchor)
@@ -400,7 +400,13 @@ impl Store {
                 begin_segment(&mut index, file, self.options.counting);
             }
             let mut name_start = 0;
+            let mut others = part.others.iter().peekable();
             for message in &part.messages {
+                let position = message.placed.position;
+                // A message ends where the next thing begins, so that must be known before anything is removed.
+                while let Some(other) = others.next_if(|other| other.0 < position) {
+                    open_index(&mut index).add_other(other.0, other.1);
+                }
                 while let Some((_, removal)) = removals.next_if(|(before, _)| *before <= applied) {
                     index.remove_range(*removal);
                 }
@@ -412,17 +418,12 @@ impl Store {
                     index.trim_subject(id, most, &mut lazy);
                 }
             }
-            let segment = index.segments.last_mut().expect("there is always one");
-            let open = Arc::get_mut(&mut segment.index).expect("nobody shares an open segment");
-            for (position, end) in &part.others {
+            let open = open_index(&mut index);
+            for (position, end) in others {
                 open.add_other(*position, *end);
             }
+            open.removals.extend_from_slice(&part.removals);
         }
-        let segment = index.segments.last_mut().expect("there is always one");
-        let open = Arc::get_mut(&mut segment.index).expect("nobody shares an open segment");
-        let asked = batch.removals.iter().map(|(_, removal)| *removal);
-        open.removals.extend(asked);
-        open.removals.extend_from_slice(&batch.lazy_removals);
         for (_, removal) in removals {
             index.remove_range(*removal);
         }
@@ -436,6 +437,12 @@ impl Store {
         index.trim(&limits, &mut lazy);
         lazy
     }
+}
+
+/// The index of the segment that is written to.
+fn open_index(index: &mut MessageIndex) -> &mut SegmentIndex {
+    let segment = index.segments.last_mut().expect("there is always one");
+    Arc::get_mut(&mut segment.index).expect("nobody shares an open segment")
 }
 
 fn begin_segment(index: &mut MessageIndex, file: Arc<SegmentFile>, counting: Counting) {

@@ -1,0 +1,321 @@
+//! Making another store of what this one holds up to some message, at the cost of a few names.
+//!
+//! Sealed segments are shared: the file gets a second name in the other folder. What is not sealed, or reaches beyond the last message wanted, is
+//! copied like in a compaction. Which messages of the shared segments are gone is written down in the segment the fork goes on with.
+//!
+//! Everything is durable before the anchor of the fork is written, and that comes last: a folder with segments and without an anchor is a fork
+//! that was never finished, and is made anew by the next attempt. Invariant: nothing is ever written into a file that two stores have
+//! (`SegmentFile::own`). Whether they do is asked of the file itself, by the number of its names: a mark in a folder would have to be written and taken
+//! away in step with the names, on both sides, through every crash; the file system does that by itself, and counts a backup made of links too.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::assembling::not_removed;
+use super::copying::Source;
+use super::opening::{now_ns, random_identity};
+use super::upkeep::{Front, Target};
+use super::writing::{create, write_zeros, BLOCK_BYTES, SLACK_BYTES};
+use super::Store;
+use crate::storage::anchor::{self, Anchor, Closed, Kept, RESERVE_STEP};
+use crate::storage::bits::Bits;
+use crate::storage::encryption;
+use crate::storage::index::{MessageIndex, Segment};
+use crate::storage::message::{StoreError, StoreResult};
+use crate::storage::record::Record;
+use crate::storage::removal::{self, Removal, RANGES_MAX};
+use crate::storage::round::Round;
+use crate::storage::segment_file::{self, SegmentFile};
+use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
+use crate::storage::subject_index::SubjectId;
+use crate::storage::twin_file::{self, TwinFile, Twins};
+
+/// No stream gets this far, and there is room behind it.
+const SEQUENCE_MAX: u64 = u64::MAX / 2;
+
+/// A segment of which a fork has something.
+enum Piece {
+    Shared(Arc<SegmentFile>),
+    Copied(Box<Source>),
+}
+
+impl Piece {
+    fn number(&self) -> u64 {
+        match self {
+            Self::Shared(file) => file.header.number,
+            Self::Copied(source) => source.file.header.number,
+        }
+    }
+}
+
+/// What a fork is made of.
+struct Pieces {
+    pieces: Vec<Piece>,
+    /// Messages of shared segments that are gone, and sequences that no segment answers for.
+    removals: Vec<Removal>,
+    front: Front,
+    last_sequence: u64,
+}
+
+impl Store {
+    /// Makes a store in another folder of the same file system that holds what this one holds up to `last_sequence`, and goes on behind it.
+    /// When this returns, it is durable. A folder that has a store already is refused.
+    pub fn fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
+        if last_sequence > SEQUENCE_MAX {
+            return Err(fork_error(io::ErrorKind::InvalidInput.into()));
+        }
+        loop {
+            self.check_removable()?;
+            self.commit_staged(true)?;
+            // Segments stay as they are meanwhile; messages may be added.
+            let _upkeep = self.upkeep.lock();
+            let pieces = {
+                let _writer = self.writer.lock();
+                // What was to be overwritten must not be shared before it is.
+                let settled = self.erasing.load(Ordering::Acquire) == 0;
+                settled.then(|| pieces(&self.index.read(), last_sequence))
+            };
+            if let Some(pieces) = pieces {
+                return self.fork_pieces(folder, &pieces).map_err(fork_error);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn fork_pieces(&self, folder: &Path, pieces: &Pieces) -> io::Result<()> {
+        self.file_system.create_folder(folder)?;
+        let names = self.file_system.list(folder)?;
+        if (1..=2).any(|copy| names.contains(&format!("{}.{copy}", anchor::NAME))) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.clear(folder)?;
+        let made = self.make_fork(folder, pieces);
+        if made.is_err() {
+            // Whatever is left of it is cleared away by the next attempt.
+            let _ = self.clear(folder);
+        }
+        made
+    }
+
+    /// Removes what an attempt left behind that did not get as far as the anchor.
+    fn clear(&self, folder: &Path) -> io::Result<()> {
+        for name in self.file_system.list(folder)? {
+            let is_twin = |of: &str| name == format!("{of}.1") || name == format!("{of}.2");
+            let is_ours = segment_file::number(&name).is_some()
+                || name.ends_with(".new")
+                || is_twin(encryption::NAME)
+                || is_twin(anchor::NAME);
+            if is_ours {
+                self.file_system.remove_file(&folder.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_fork(&self, folder: &Path, pieces: &Pieces) -> io::Result<()> {
+        self.copy_key(folder)?;
+        for piece in &pieces.pieces {
+            let target = segment_file::path(folder, piece.number());
+            match piece {
+                Piece::Shared(file) => {
+                    // Before it has two names, so that nobody writes into it between the two.
+                    file.set_shared();
+                    self.file_system.link(&file.path, &target)?;
+                }
+                Piece::Copied(source) => {
+                    let into = Target {
+                        folder,
+                        compressed: false,
+                        last_sequence: pieces.last_sequence,
+                    };
+                    let source = std::slice::from_ref(&**source);
+                    let copied = self.rewrite(source, pieces.front, &into)?;
+                    self.file_system.rename(&copied.file.path, &target)?;
+                }
+            }
+        }
+        let (header, end) = self.begin_fork(folder, pieces)?;
+        // Also makes the names above durable.
+        self.file_system.sync_folder(folder)?;
+        if let Some(parent) = folder.parent() {
+            self.file_system.sync_folder(parent)?;
+        }
+        let next_sequence = pieces.last_sequence + 1;
+        let mut kept = Kept {
+            anchor: Anchor {
+                stream: self.stream,
+                origin_sequence: self.origin_sequence.min(next_sequence),
+                reserved_sequence: next_sequence + RESERVE_STEP,
+                last_number: header.number,
+                closed: Some(Closed {
+                    last_sequence: pieces.last_sequence,
+                    number: header.number,
+                    end,
+                }),
+            },
+            generation: 0,
+        };
+        kept.write(&*self.file_system, folder)
+    }
+
+    fn copy_key(&self, folder: &Path) -> io::Result<()> {
+        if self.stream_key.is_none() {
+            return Ok(());
+        }
+        let twins = twin_file::read(&*self.file_system, &self.folder, encryption::NAME, false)?;
+        let body = match twins {
+            Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin) => twin.body,
+            Twins::Missing | Twins::Lost | Twins::TooNew(_) => {
+                return Err(io::Error::other("the key of the stream is lost"))
+            }
+        };
+        let generation = 1;
+        let twin = TwinFile { generation, body };
+        twin_file::write(&*self.file_system, folder, encryption::NAME, &twin)
+    }
+
+    /// The segment a fork goes on with: what is gone of the others stands in it. Returns where its records end.
+    fn begin_fork(&self, folder: &Path, pieces: &Pieces) -> io::Result<(SegmentHeader, u64)> {
+        let last_number = pieces.pieces.iter().map(Piece::number).max();
+        let header = SegmentHeader {
+            version: FORMAT_VERSION,
+            identity: random_identity(),
+            stream: self.stream,
+            number: last_number.unwrap_or(0) + 1,
+            base_sequence: pieces.last_sequence + 1,
+            created_ns: now_ns(),
+            chained: self.options.chained,
+            encrypted: self.stream_key.is_some(),
+            compressed: false,
+            rewritten: false,
+        };
+        let mut bytes = Vec::new();
+        let mut round = Round::default().next();
+        for some in pieces.removals.chunks(RANGES_MAX) {
+            let mut payload = Vec::new();
+            removal::encode(some, &mut payload);
+            // Twice, like every removal.
+            for _ in 0..2 {
+                let record = Record {
+                    round,
+                    ..Record::removed(header.base_sequence, &payload)
+                };
+                let position = RECORDS_START + bytes.len() as u64;
+                record.encode(&mut bytes, header.binding(), position, None);
+                round = round.further();
+            }
+        }
+        let (_, file) = create(&*self.file_system, folder, &header)?;
+        let end = RECORDS_START + bytes.len() as u64;
+        file.write_all_at(&bytes, RECORDS_START)?;
+        let filled = (end + SLACK_BYTES).next_multiple_of(BLOCK_BYTES);
+        write_zeros(&*file, end.max(RECORDS_START + SLACK_BYTES), filled)?;
+        file.sync()?;
+        Ok((header, end))
+    }
+}
+
+/// What a fork takes of the segments there are.
+fn pieces(index: &MessageIndex, last_sequence: u64) -> Pieces {
+    let mut pieces = Vec::new();
+    let mut gone: Vec<Removal> = Vec::new();
+    let mut first_base = last_sequence + 1;
+    let mut lost = index.lost.clone();
+    lost.sort_unstable();
+    let wanted = |segment: &&Segment| {
+        let contents = &segment.index;
+        contents.base_sequence <= contents.last_sequence.min(last_sequence)
+    };
+    for segment in index.segments.iter().filter(wanted) {
+        first_base = first_base.min(segment.index.base_sequence);
+        if segment.sealed && segment.index.last_sequence <= last_sequence {
+            gone_of(segment, &lost, &mut gone);
+            pieces.push(Piece::Shared(Arc::clone(&segment.file)));
+        } else {
+            pieces.push(Piece::Copied(Box::new(source(index, segment))));
+        }
+    }
+    let range = |first: u64, last: u64| Removal {
+        first,
+        last,
+        erase: false,
+    };
+    let mut removals = Vec::new();
+    if first_base > 1 {
+        // Why the first one is the first.
+        removals.push(range(1, first_base - 1));
+    }
+    removals.append(&mut gone);
+    if index.last_sequence < last_sequence {
+        // Passed over.
+        removals.push(range(index.last_sequence + 1, last_sequence));
+    }
+    Pieces {
+        pieces,
+        removals,
+        front: Front {
+            base: first_base,
+            sequence: index.first_sequence,
+        },
+        last_sequence,
+    }
+}
+
+/// Messages that a shared segment has and that are removed; those that are lost are found to be so again.
+fn gone_of(segment: &Segment, lost: &[Removal], gone: &mut Vec<Removal>) {
+    let range = |first: u64, last: u64| Removal {
+        first,
+        last,
+        erase: false,
+    };
+    let contents = &segment.index;
+    let mut all: Vec<Removal> = Vec::new();
+    if segment.file.header.rewritten {
+        // What is not in its footer is not in its records either.
+        for rank in segment.dead.ones() {
+            let sequence = contents.sequence(rank);
+            removal::push(&mut all, range(sequence, sequence));
+        }
+    } else {
+        // Everything, so that the footer is not the only one to know.
+        let mut expected = contents.base_sequence;
+        let mut next = segment.next_live(0);
+        while let Some(rank) = next {
+            let sequence = contents.sequence(rank);
+            if expected < sequence {
+                all.push(range(expected, sequence - 1));
+            }
+            expected = sequence + 1;
+            next = segment.next_live(rank + 1);
+        }
+        if expected <= contents.last_sequence {
+            all.push(range(expected, contents.last_sequence));
+        }
+    }
+    for range in all {
+        gone.extend(not_removed(range, lost));
+    }
+}
+
+/// A segment as it is now; messages may be added to it meanwhile, so its index is a copy.
+fn source(index: &MessageIndex, segment: &Segment) -> Source {
+    let name = |id: usize| {
+        let id = id as SubjectId;
+        (id, index.subjects.name(id).into())
+    };
+    Source {
+        file: Arc::clone(&segment.file),
+        index: Arc::new((*segment.index).clone()),
+        dead: Bits::clone(&segment.dead),
+        names: segment.subjects.ones().map(name).collect(),
+    }
+}
+
+fn fork_error(error: io::Error) -> StoreError {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => StoreError::Full,
+        _ => StoreError::NotForked(Arc::new(error)),
+    }
+}

@@ -1,0 +1,284 @@
+//! Snapshots and restores under way, and what they need of the streams.
+//!
+//! Each runs as a job on a pool of their own, so that a receiver that takes its time holds nobody up. Invariant: a name that is claimed is no
+//! stream, and no stream is made under it until the restore that claimed it has ended.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ahash::{AHashMap, AHashSet};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+
+use super::archive_import::ImportError;
+use super::folders::Folders;
+use super::registry::{disk_error, store_error, Streams};
+use super::restore::{Restore, RestoreRequest, Spool, SPOOL_NAME};
+use super::settings::{Settings, Storage};
+use super::snapshot::{Snapshot, SnapshotRequest};
+use crate::error::EngineError;
+use crate::events::{ArchiveEvent, ArchiveEventKind, Event};
+use crate::storage::file_system::Access;
+use crate::storage::memory::MemoryFileSystem;
+use crate::storage::store::{Store, StoreOptions};
+use crate::storage::work_pool::{WorkPool, THREADS_MAX};
+
+/// Snapshots at a time: each has a thread, and a window of up to 32 MiB on the way.
+const SNAPSHOTS_MAX: usize = 32;
+
+/// Restores at a time: each has a file on disk, and up to 32 MiB in memory.
+const RESTORES_MAX: usize = 16;
+
+// Whatever is begun finds a thread.
+const _: () = assert!(SNAPSHOTS_MAX + RESTORES_MAX <= THREADS_MAX);
+
+#[derive(Default)]
+pub struct Archives {
+    pool: WorkPool,
+    snapshots: Mutex<AHashMap<String, Arc<Snapshot>>>,
+    restores: Mutex<AHashMap<String, Arc<Restore>>>,
+    /// Accounts and names of streams that are being made.
+    claimed: Mutex<AHashSet<(String, String)>>,
+}
+
+impl Archives {
+    /// Whether a stream of this name may be made by somebody else.
+    pub fn check_free(&self, account: &str, name: &str) -> Result<(), EngineError> {
+        let key = (account.to_owned(), name.to_owned());
+        match self.claimed.lock().contains(&key) {
+            true => Err(EngineError::Options(format!(
+                "the stream {name:?} is being restored"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// What the clock asks for.
+    pub fn tick(&self) {
+        let restores: Vec<_> = self.restores.lock().values().cloned().collect();
+        for restore in restores {
+            restore.tick();
+        }
+    }
+
+    /// Ends what is under way. What a restore leaves on disk is removed at the next start.
+    pub fn stop(&self) {
+        for (_, snapshot) in self.snapshots.lock().drain() {
+            snapshot.stop();
+        }
+        for (_, restore) in self.restores.lock().drain() {
+            restore.stop();
+        }
+    }
+}
+
+impl Streams {
+    /// Begins to send a stream as an archive; the end is told as an event.
+    pub fn start_snapshot(
+        self: &Arc<Self>,
+        account: &str,
+        name: &str,
+        request: &[u8],
+    ) -> Result<(), EngineError> {
+        let request: SnapshotRequest = read(request)?;
+        let id = request.id.clone();
+        let stream = self.stream(account, name)?;
+        let snapshot = Snapshot::new(request, stream, Arc::clone(&self.senders));
+        {
+            let mut snapshots = self.archives.snapshots.lock();
+            if snapshots.len() >= SNAPSHOTS_MAX {
+                return Err(EngineError::Store(format!(
+                    "{SNAPSHOTS_MAX} snapshots are under way: try again when one has ended"
+                )));
+            }
+            snapshots.insert(id.clone(), Arc::clone(&snapshot));
+        }
+        let streams = Arc::downgrade(self);
+        let job = self.archives.pool.job(move || {
+            let failure = snapshot.run();
+            if let Some(streams) = streams.upgrade() {
+                streams.archives.snapshots.lock().remove(&id);
+                let details = serde_json::json!({ "failure": failure });
+                streams.tell_archive(ArchiveEventKind::SnapshotEnded, &id, &details);
+            }
+        });
+        job.ask();
+        Ok(())
+    }
+
+    /// Takes chunks of an archive from now on; what comes of it is told as an event.
+    pub fn start_restore(
+        self: &Arc<Self>,
+        account: &str,
+        definition: &[u8],
+        request: &[u8],
+    ) -> Result<(), EngineError> {
+        let request: RestoreRequest = read(request)?;
+        let settings = self.settings(definition)?;
+        let mut restores = self.archives.restores.lock();
+        if restores.len() >= RESTORES_MAX {
+            return Err(EngineError::Store(format!(
+                "{RESTORES_MAX} restores are under way: try again when one has ended"
+            )));
+        }
+        let folder = self.folders.of_restore(account, &request.id);
+        let file_system = &self.folders.file_system;
+        file_system.create_folder(&folder).map_err(disk_error)?;
+        let file = file_system
+            .open(&folder.join(SPOOL_NAME), Access::Create)
+            .map_err(disk_error)?;
+        let restore = Restore::new(
+            request,
+            self.shared.account(account),
+            settings,
+            Spool::new(file),
+            self,
+            &self.archives.pool,
+        );
+        restores.insert(restore.id().to_owned(), Arc::clone(&restore));
+        drop(restores);
+        restore.listen();
+        Ok(())
+    }
+
+    /// Makes a stream of what was restored; it would survive a power cut and takes messages when this returns. Nothing is left of it after an error.
+    pub fn finish_restore(&self, id: &str, definition: &[u8]) -> Result<(), EngineError> {
+        let restore = self.restore(id)?;
+        let store = restore.take_store().ok_or_else(|| unknown(id))?;
+        let adopted = self.adopt(&restore, definition, store);
+        if adopted.is_err() {
+            self.give_up(&restore.account.name, &restore.settings);
+        }
+        self.forget_restore(&restore);
+        adopted
+    }
+
+    fn adopt(
+        &self,
+        restore: &Restore,
+        definition: &[u8],
+        store: Arc<Store>,
+    ) -> Result<(), EngineError> {
+        let mut random = self.changing.lock();
+        let (account, name) = (&restore.account.name, &restore.settings.name);
+        let settings = self.settings(definition)?;
+        if (&settings.name, settings.storage) != (name, restore.settings.storage) {
+            return Err(EngineError::Options(
+                "the definition is another than the one the messages were stored for".to_owned(),
+            ));
+        }
+        if settings.storage == Storage::File {
+            let kept = self.with_account(account, definition)?;
+            let folder = self.folders.of_stream(account, name);
+            self.folders.define(&folder, &kept).map_err(disk_error)?;
+        }
+        let sync_commits = self.syncs_commits(&settings);
+        let stream = self.serve(account, settings, store, sync_commits, random.draw());
+        self.enter(account, name.clone(), stream);
+        self.unclaim(account, name);
+        Ok(())
+    }
+
+    /// Forgets what was restored; false if there is nothing to forget.
+    pub fn cancel_restore(&self, id: &str) -> bool {
+        let Ok(restore) = self.restore(id) else {
+            return false;
+        };
+        let was_ready = restore.take_store().is_some();
+        if was_ready {
+            self.give_up(&restore.account.name, &restore.settings);
+            self.forget_restore(&restore);
+        }
+        was_ready
+    }
+
+    fn restore(&self, id: &str) -> Result<Arc<Restore>, EngineError> {
+        let found = self.archives.restores.lock().get(id).cloned();
+        found.ok_or_else(|| unknown(id))
+    }
+
+    /// The name is kept for a restore that has all it needs.
+    pub(super) fn claim(&self, account: &str, settings: &Settings) -> Result<(), ImportError> {
+        let _one = self.changing.lock();
+        let name = &settings.name;
+        if self.find(account, name).is_some() {
+            return Err(ImportError::Taken);
+        }
+        let folder = self.folders.of_stream(account, name);
+        let is_free = self.folders.is_free(&folder).map_err(disk_error)?;
+        let key = (account.to_owned(), name.clone());
+        if !is_free || !self.archives.claimed.lock().insert(key) {
+            return Err(ImportError::Taken);
+        }
+        Ok(())
+    }
+
+    fn unclaim(&self, account: &str, name: &str) {
+        let key = (account.to_owned(), name.to_owned());
+        self.archives.claimed.lock().remove(&key);
+    }
+
+    /// An empty store for messages from this sequence on, under a name that is claimed.
+    pub(super) fn open_restored(
+        &self,
+        account: &str,
+        settings: &Settings,
+        first_sequence: u64,
+    ) -> Result<Arc<Store>, EngineError> {
+        let options = StoreOptions {
+            first_sequence,
+            ..self.store_options(settings, self.syncs_commits(settings))
+        };
+        let opened = match settings.storage {
+            Storage::Memory => {
+                let file_system = Arc::new(MemoryFileSystem::default());
+                Store::open(file_system, Path::new("/messages"), options)
+            }
+            Storage::File => {
+                let folder = self.folders.of_stream(account, &settings.name);
+                // What an interrupted attempt may have left.
+                self.folders.remove_all(&folder, 0).map_err(disk_error)?;
+                self.folders.prepare(&folder).map_err(disk_error)?;
+                let file_system = Arc::clone(&self.folders.file_system);
+                Store::open(file_system, &Folders::messages(&folder), options)
+            }
+        };
+        opened.map(Arc::new).map_err(|error| store_error(&error))
+    }
+
+    /// Removes what was stored under a name that is claimed, and gives the name back.
+    pub(super) fn give_up(&self, account: &str, settings: &Settings) {
+        if settings.storage == Storage::File {
+            let folder = self.folders.of_stream(account, &settings.name);
+            // What is left is removed at the next start at the latest.
+            let _ = self.folders.remove_all(&folder, 0);
+        }
+        self.unclaim(account, &settings.name);
+    }
+
+    /// Removes the file in which an archive waited.
+    pub(super) fn forget_restore(&self, restore: &Restore) {
+        self.archives.restores.lock().remove(restore.id());
+        let folder = self.folders.of_restore(&restore.account.name, restore.id());
+        // The same.
+        let _ = self.folders.remove_all(&folder, 0);
+    }
+
+    pub(super) fn tell_archive(&self, kind: ArchiveEventKind, id: &str, details: &impl Serialize) {
+        let event = ArchiveEvent {
+            kind,
+            id: id.to_owned(),
+            details: serde_json::to_vec(details).expect("numbers and texts can be written"),
+        };
+        self.shared.events.push(Event::Archive(event));
+    }
+}
+
+fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, EngineError> {
+    serde_json::from_slice(request).map_err(|error| EngineError::Options(error.to_string()))
+}
+
+fn unknown(id: &str) -> EngineError {
+    EngineError::Options(format!("no restore {id:?} waits for its end"))
+}

@@ -1,0 +1,273 @@
+//! Committing an atomic batch: every message is checked as if those before it in the batch were stored, then all are staged together.
+
+use std::sync::Arc;
+
+use ahash::{AHashMap, AHashSet};
+
+use super::acknowledgement::{Refusal, Stored};
+use super::admitted::Admitted;
+use super::atomic_batches::{Batch, Step};
+use super::batch_advisory;
+use super::counter::{Counter, CounterError};
+use super::ingest::{store_refusal, Ingest};
+use super::publish_checks::{self, refusal, Outcome, Publication, Rollup, View};
+use super::publish_headers::PublishHeaders;
+use super::settings::Settings;
+use super::staged_view::StagedView;
+use crate::storage::message::NewMessage;
+use crate::storage::store::Store;
+
+impl Ingest {
+    /// Takes a message that names a batch.
+    pub(super) fn take_into_batch(
+        &mut self,
+        store: &Store,
+        publication: &Publication<'_>,
+        headers: &PublishHeaders<'_>,
+        reply: &[u8],
+    ) {
+        if !self.settings.allow_atomic_batch {
+            let disabled = refusal(400, 10174, "atomic publish is disabled");
+            return self.refuse(&disabled, b"", reply);
+        }
+        let id = headers.batch_id.unwrap_or_default();
+        match self.batches.take(publication, headers) {
+            Step::Held => {
+                self.answer.clear();
+                self.push_answer(b"", reply);
+            }
+            Step::Complete(batch) => {
+                self.commit_batch(store, id, &batch, publication.now_ns, reply)
+            }
+            Step::Refused { refusal, abandoned } => {
+                self.refuse(&refusal, b"", reply);
+                if let Some(reason) = abandoned {
+                    self.tell_abandoned(id, reason);
+                }
+            }
+        }
+    }
+
+    /// Gives up batches that have been idle for too long.
+    pub fn expire_batches(&mut self, now_ns: i64) -> bool {
+        self.fast_batches.expire(now_ns);
+        let ids = self.batches.expire(now_ns);
+        for id in &ids {
+            self.tell_abandoned(id, "timeout");
+        }
+        !ids.is_empty()
+    }
+
+    fn tell_abandoned(&mut self, id: &[u8], reason: &str) {
+        let stream = Arc::clone(&self.settings);
+        let subject = batch_advisory::subject(&stream.name);
+        self.answer.clear();
+        batch_advisory::write(&mut self.answer, &stream.name, id, reason, &mut self.random);
+        self.push_message(subject.as_bytes());
+    }
+
+    fn commit_batch(&mut self, store: &Store, id: &[u8], batch: &Batch, now_ns: i64, reply: &[u8]) {
+        let admitted = match self.check_batch(store, batch, now_ns) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return self.refuse(&refusal, b"", reply),
+        };
+        let mut previous: Vec<u64> = Vec::with_capacity(admitted.len());
+        for message in &admitted {
+            previous.push(self.previous_sequence(store, message.subject));
+        }
+        let messages: Vec<NewMessage<'_>> = admitted.iter().map(Admitted::message).collect();
+        let appended = match store.append_all(&messages) {
+            Ok(appended) => appended,
+            Err(error) => return self.refuse(&store_refusal(&error), b"", reply),
+        };
+        let count = appended.len();
+        let mut last_of: AHashMap<Box<[u8]>, u64> = AHashMap::new();
+        let all = admitted.iter().zip(&appended).zip(previous);
+        for (number, ((message, appended), previous)) in all.enumerate() {
+            let previous = last_of.get(message.subject).copied().unwrap_or(previous);
+            last_of.insert(message.subject.into(), appended.sequence);
+            self.answer.clear();
+            let mut answered: &[u8] = b"";
+            if number + 1 == count {
+                answered = reply;
+                let id = String::from_utf8_lossy(id);
+                let stored = Stored {
+                    stream: &self.settings.name,
+                    domain: self.settings.domain.as_deref(),
+                    sequence: appended.sequence,
+                    batch: Some((&id, count as u64)),
+                    ..Stored::default()
+                };
+                stored.encode(&mut self.answer);
+            }
+            self.note(store, message.clone(), *appended, previous, answered);
+        }
+    }
+
+    /// Checks all messages of a batch.
+    fn check_batch<'a>(
+        &mut self,
+        store: &Store,
+        batch: &'a Batch,
+        now_ns: i64,
+    ) -> Result<Vec<Admitted<'a>>, Refusal> {
+        let settings = Arc::clone(&self.settings);
+        let mut before = Before::default();
+        let mut all = Vec::with_capacity(batch.messages.len());
+        for held in &batch.messages {
+            let headers = PublishHeaders::read(&held.headers);
+            let publication = Publication {
+                subject: &held.subject,
+                headers: &held.headers,
+                payload: &held.payload,
+                now_ns,
+            };
+            self.prepare(store, &headers, now_ns);
+            before.check(&settings, &publication, &headers)?;
+            let view = BatchView {
+                staged: self.view(store),
+                before: &before,
+            };
+            match publish_checks::check(&settings, &view, &publication, &headers)? {
+                Outcome::Duplicate { .. } => return Err(duplicate()),
+                Outcome::Store(passed) => {
+                    if passed.rollup == Some(Rollup::Subject) && before.has(&held.subject) {
+                        return Err(refusal(500, 10111, "batch rollup sub invalid"));
+                    }
+                    if passed.rollup == Some(Rollup::All) && before.messages > 0 {
+                        return Err(refusal(500, 10111, "batch rollup all invalid"));
+                    }
+                    let admitted = Admitted::new(&settings, &publication, &headers, passed);
+                    before.add(&settings, &admitted);
+                    all.push(admitted);
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn duplicate() -> Refusal {
+    let text = "atomic publish batch contains duplicate message id";
+    refusal(400, 10201, text)
+}
+
+/// The messages of the batch that come before the one being checked.
+#[derive(Default)]
+struct Before {
+    messages: u64,
+    bytes: u64,
+    by_subject: AHashMap<Box<[u8]>, u64>,
+    ids: AHashSet<Box<[u8]>>,
+    counters: AHashMap<Box<[u8]>, Counter>,
+}
+
+impl Before {
+    fn has(&self, subject: &[u8]) -> bool {
+        self.by_subject.contains_key(subject)
+    }
+
+    /// What a batch asks for beyond what every message is asked for.
+    fn check(
+        &self,
+        settings: &Settings,
+        publication: &Publication<'_>,
+        headers: &PublishHeaders<'_>,
+    ) -> Result<(), Refusal> {
+        let is_there = |value: Option<&[u8]>| value.is_some_and(|value| !value.is_empty());
+        if is_there(headers.expected_last_message_id) {
+            let text = "atomic publish unsupported header used: Nats-Expected-Last-Msg-Id";
+            return Err(refusal(400, 10177, text));
+        }
+        if is_there(headers.time_to_live) && !settings.allow_time_to_live {
+            return Err(refusal(400, 10166, "per-message TTL is disabled"));
+        }
+        let of_subject = headers
+            .expected_last_subject_sequence_subject
+            .filter(|subject| !subject.is_empty())
+            .unwrap_or(publication.subject);
+        let late = is_there(headers.expected_last_sequence) && self.messages > 0;
+        let written = is_there(headers.expected_last_subject_sequence) && self.has(of_subject);
+        if late || written {
+            return Err(refusal(400, 10164, "wrong last sequence"));
+        }
+        if headers.message_id.is_some_and(|id| self.ids.contains(id)) {
+            return Err(duplicate());
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, settings: &Settings, admitted: &Admitted<'_>) {
+        let message = admitted.message();
+        self.messages += 1;
+        self.bytes += settings.counting.bytes(
+            message.subject.len(),
+            message.headers.len(),
+            message.payload.len(),
+        );
+        *self.by_subject.entry(admitted.subject.into()).or_default() += 1;
+        if let Some(id) = admitted.message_id {
+            self.ids.insert(id.into());
+        }
+        if let Some(counter) = &admitted.counter {
+            self.counters
+                .insert(admitted.subject.into(), counter.clone());
+        }
+    }
+}
+
+/// The stream as it would be with the messages of the batch before this one.
+struct BatchView<'a> {
+    staged: StagedView<'a>,
+    before: &'a Before,
+}
+
+impl View for BatchView<'_> {
+    fn last_sequence(&self) -> u64 {
+        self.staged.last_sequence()
+    }
+
+    fn last_sequence_of(&self, filter: &[u8]) -> u64 {
+        self.staged.last_sequence_of(filter)
+    }
+
+    fn messages(&self) -> u64 {
+        self.staged.messages() + self.before.messages
+    }
+
+    fn bytes(&self) -> u64 {
+        self.staged.bytes() + self.before.bytes
+    }
+
+    fn count_of(&self, subject: &[u8]) -> u64 {
+        let before = self.before.by_subject.get(subject).copied();
+        self.staged.count_of(subject) + before.unwrap_or(0)
+    }
+
+    fn oldest_bytes_of(&self, subject: &[u8]) -> u64 {
+        self.staged.oldest_bytes_of(subject)
+    }
+
+    fn find_message_id(&self, id: &[u8]) -> Option<u64> {
+        self.staged.find_message_id(id)
+    }
+
+    fn last_message_id(&self) -> &[u8] {
+        self.staged.last_message_id()
+    }
+
+    fn account_has_room(&self, bytes: u64) -> bool {
+        self.staged.account_has_room(bytes + self.before.bytes)
+    }
+
+    fn has_schedule(&self, subject: &[u8]) -> Option<bool> {
+        self.staged.has_schedule(subject)
+    }
+
+    fn counter_of(&self, subject: &[u8]) -> Result<Counter, CounterError> {
+        match self.before.counters.get(subject) {
+            Some(counter) => Ok(counter.clone()),
+            None => self.staged.counter_of(subject),
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! What an inflow does in one run: gives each origin a turn, and keeps in mind how far it is.
+//!
+//! A mirror goes on behind its own last sequence, a stream with sources behind what `origin_positions` says: both count what is staged, and both are found
+//! out anew when something staged was refused, so that nothing is stored behind a message that is missing. Invariant: `looked_at` of a link is
+//! never ahead of what is stored or staged of its origin, but for messages that are not taken.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::acknowledgement::Refusal;
+use super::arrivals::Hindrance;
+use super::inflow::FindStream;
+use super::inflow_batch::{Batch, Wanted};
+use super::ingest::store_refusal;
+use super::origin::Origin;
+use super::origin_positions::{OriginPositions, Place, Position};
+use super::settings::{Retention, Settings};
+use super::stream::Stream;
+use super::wall_clock::now_ns;
+use crate::random::Random;
+use crate::storage::message::{Limits, StoreResult};
+use crate::storage::store::Store;
+use crate::storage::work_pool::Job;
+
+/// Batches of one origin in one turn; then others have theirs.
+const TURN_BATCHES_MAX: usize = 8;
+
+/// Batches of all origins in one run; then other streams have theirs.
+const RUN_BATCHES_MAX: usize = 32;
+
+/// More messages than a turn ever brings: what is nearer than this to a limit may be removed during one.
+const TURN_MESSAGES: u64 = 8192;
+
+/// How long after a failure it is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// How often it is written down how far the sources are, where messages that say it may be removed by a limit, and where they may not.
+const SAVE_INTERVAL_LIMITED: Duration = Duration::from_secs(1);
+const SAVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What others may see of an origin.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    /// The last one that was taken.
+    pub sequence: u64,
+    /// The last one that was looked at or taken.
+    pub looked_at: u64,
+    /// When it was heard of last; 0 is never.
+    pub heard_ns: i64,
+    pub is_there: bool,
+    /// Why it does not go on.
+    pub refusal: Option<Refusal>,
+}
+
+/// What became of a run, or of the turn of one origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// There is nothing more.
+    Done,
+    /// It goes on when something has changed here.
+    Waits,
+    /// It is tried again after a while.
+    Failed,
+    More,
+}
+
+/// One origin, as the job knows it.
+struct Link {
+    origin: Arc<Origin>,
+    index_name: String,
+    /// Of the stream that was read last.
+    identity: String,
+    /// Everything up to this was looked at there.
+    looked_at: u64,
+    /// What was staged: the last sequence here, and there.
+    unconfirmed: VecDeque<(u64, u64)>,
+    retry_at: Option<Instant>,
+    shown: Shown,
+}
+
+impl Link {
+    fn new(origin: &Arc<Origin>) -> Self {
+        Self {
+            index_name: origin.index_name.join(" "),
+            origin: Arc::clone(origin),
+            identity: String::new(),
+            looked_at: 0,
+            unconfirmed: VecDeque::new(),
+            retry_at: None,
+            shown: Shown::default(),
+        }
+    }
+
+    fn look_at(&mut self, sequence: u64) {
+        self.looked_at = sequence;
+        self.shown.looked_at = sequence;
+    }
+}
+
+pub struct Work {
+    settings: Option<Arc<Settings>>,
+    links: Vec<Link>,
+    /// Whose turn it is first.
+    first_link: usize,
+    positions: OriginPositions,
+    /// Those of the store when it was found out how far the stream is.
+    resets: Option<u64>,
+    batch: Batch,
+    random: Random,
+    saved_at: Instant,
+}
+
+/// The stream that gets the messages.
+struct Target<'a> {
+    stream: &'a Arc<Stream>,
+    settings: &'a Arc<Settings>,
+    resets: u64,
+}
+
+impl Work {
+    pub fn new(place: Option<Place>) -> Self {
+        Self {
+            settings: None,
+            links: Vec::new(),
+            first_link: 0,
+            positions: OriginPositions::new(place),
+            resets: None,
+            batch: Batch::default(),
+            random: Random::seeded(now_ns() as u64),
+            saved_at: Instant::now(),
+        }
+    }
+
+    /// What may be seen of the origins.
+    pub fn shown(&self) -> Vec<(Arc<Origin>, Shown)> {
+        let links = self.links.iter();
+        links
+            .map(|link| (Arc::clone(&link.origin), link.shown.clone()))
+            .collect()
+    }
+
+    /// Whether something is to be done after a while.
+    pub fn is_timed(&self) -> bool {
+        let mut links = self.links.iter();
+        links.any(|link| link.retry_at.is_some()) || !self.positions.is_saved()
+    }
+
+    /// Whether an origin is to hear of a commit here.
+    pub fn awaits_commit(&self) -> bool {
+        self.links.iter().any(|link| !link.unconfirmed.is_empty())
+    }
+
+    /// Writes down how far the sources are; everything staged is committed for that.
+    pub fn save(&mut self, store: &Store) -> StoreResult<()> {
+        if self.resets.is_some() && !self.positions.is_saved() {
+            store.commit()?;
+            self.saved_at = Instant::now();
+            self.positions.save(store)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each origin a turn, and says what is to be done next.
+    pub fn run(
+        &mut self,
+        stream: &Arc<Stream>,
+        settings: &Arc<Settings>,
+        find: &FindStream,
+        job: &Arc<Job>,
+    ) -> Turn {
+        self.link(settings);
+        if self.links.is_empty() {
+            return Turn::Done;
+        }
+        let Ok(resets) = self.load(stream.store(), settings) else {
+            // What cannot be read now may be readable later.
+            self.links[0].retry_at = Some(Instant::now() + RETRY);
+            return Turn::Failed;
+        };
+        let target = Target {
+            stream,
+            settings,
+            resets,
+        };
+        let mut budget = RUN_BATCHES_MAX;
+        let mut outcome = Turn::Done;
+        let count = self.links.len();
+        for number in 0..count {
+            let at = (self.first_link + number) % count;
+            if budget == 0 {
+                self.first_link = at;
+                outcome = Turn::More;
+                break;
+            }
+            let turn = self.turn_of(at, &target, find, job, &mut budget);
+            outcome = outcome.max(turn);
+            if self.resets.is_none() {
+                // Nobody goes on before it is known again where.
+                outcome = Turn::More;
+                break;
+            }
+        }
+        stream.commit_soon();
+        self.save_if_due(stream, settings);
+        outcome
+    }
+
+    /// Has a link for each origin of the settings.
+    fn link(&mut self, settings: &Arc<Settings>) {
+        let before = self.settings.replace(Arc::clone(settings));
+        if let Some(before) = before {
+            if Arc::ptr_eq(&before, settings) {
+                return;
+            }
+            if before.is_mirror != settings.is_mirror {
+                // What it had as a mirror may say how far its sources are.
+                self.resets = None;
+            }
+        }
+        let mut old = std::mem::take(&mut self.links);
+        for origin in &settings.origins {
+            let same = old.iter().position(|link| link.origin == *origin);
+            self.links.push(match same {
+                Some(at) => old.swap_remove(at),
+                None => Link::new(origin),
+            });
+        }
+    }
+
+    /// Finds out how far the stream is, if that is not known.
+    fn load(&mut self, store: &Store, settings: &Settings) -> StoreResult<u64> {
+        if let Some(resets) = self.resets {
+            return Ok(resets);
+        }
+        // What is staged counts, and is read as what is committed is. Whether that fails shows in the number of resets.
+        let _ = store.commit();
+        let resets = store.resets();
+        if !settings.is_mirror {
+            self.positions.load(store)?;
+        }
+        for link in &mut self.links {
+            link.looked_at = 0;
+            link.unconfirmed.clear();
+        }
+        self.resets = Some(resets);
+        Ok(resets)
+    }
+
+    fn turn_of(
+        &mut self,
+        at: usize,
+        target: &Target<'_>,
+        find: &FindStream,
+        job: &Arc<Job>,
+        budget: &mut usize,
+    ) -> Turn {
+        let link = &mut self.links[at];
+        let now_ns = now_ns();
+        if link.shown.is_there {
+            link.shown.heard_ns = now_ns;
+        }
+        let from = match link.origin.external {
+            None => find(&link.origin.name),
+            Some(_) => None,
+        };
+        link.shown.is_there = from.is_some();
+        let Some(from) = from else {
+            link.shown.refusal = None;
+            return Turn::Done;
+        };
+        link.shown.heard_ns = now_ns;
+        if link.retry_at.is_some_and(|at| Instant::now() < at) {
+            return Turn::Failed;
+        }
+        link.retry_at = None;
+        link.shown.refusal = None;
+        let from_settings = from.settings();
+        if link.identity != from_settings.identity {
+            link.identity.clone_from(&from_settings.identity);
+            link.looked_at = 0;
+            link.unconfirmed.clear();
+        }
+        let brought = self.bring(at, target, &from, budget);
+        let link = &mut self.links[at];
+        let turn = match brought {
+            Ok(turn) => turn,
+            Err(Hindrance::Room) => Turn::Waits,
+            Err(Hindrance::Changed) => Turn::More,
+            Err(Hindrance::Behind) => {
+                self.resets = None;
+                return Turn::More;
+            }
+            Err(Hindrance::Refused(refusal)) => {
+                link.shown.refusal = Some(refusal);
+                link.retry_at = Some(Instant::now() + RETRY);
+                Turn::Failed
+            }
+        };
+        if turn == Turn::Done && link.origin.is_mirror {
+            target.stream.answer_for_origin();
+        }
+        if from_settings.retention == Retention::Limits {
+            link.unconfirmed.clear();
+        } else {
+            link.let_go(target.stream.store(), &from, job);
+        }
+        turn
+    }
+
+    /// Brings some messages over.
+    fn bring(
+        &mut self,
+        at: usize,
+        target: &Target<'_>,
+        from: &Stream,
+        budget: &mut usize,
+    ) -> Result<Turn, Hindrance> {
+        let unread = |error| Hindrance::Refused(store_refusal(&error));
+        let mut first = self
+            .first_wanted(at, target.stream.store(), from.store())
+            .map_err(unread)?;
+        self.make_safe(at, target)?;
+        for _ in 0..TURN_BATCHES_MAX {
+            let link = &mut self.links[at];
+            let wanted = Wanted {
+                origin: &link.origin,
+                identity: &link.identity,
+                settings: target.settings,
+                first_sequence: first,
+                now_ns: now_ns(),
+            };
+            let (looked_at, is_all) = self
+                .batch
+                .fill(from.store(), &wanted, &mut self.random)
+                .map_err(unread)?;
+            self.stage(at, target)?;
+            self.links[at].look_at(looked_at);
+            first = looked_at + 1;
+            if is_all {
+                return Ok(Turn::Done);
+            }
+            *budget = budget.saturating_sub(1);
+        }
+        Ok(Turn::More)
+    }
+
+    /// Stages the batch; what was staged is noted even if something then stands in the way.
+    fn stage(&mut self, at: usize, target: &Target<'_>) -> Result<(), Hindrance> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let link = &mut self.links[at];
+        let arrivals = self.batch.arrivals(link.origin.is_mirror);
+        let mut sequences = self.batch.sequences();
+        let mut last = None;
+        let mut stored_as = 0;
+        let staged = target.stream.take_arrivals(
+            target.settings,
+            arrivals,
+            target.resets,
+            |taken_as: Option<u64>| {
+                last = sequences.next();
+                stored_as = taken_as.unwrap_or(stored_as);
+            },
+        );
+        if let Some(sequence) = last {
+            link.look_at(sequence);
+            link.shown.sequence = sequence;
+            link.unconfirmed.push_back((stored_as, sequence));
+            if !link.origin.is_mirror {
+                let position = Position {
+                    sequence,
+                    identity: link.identity.clone(),
+                    stored_as,
+                };
+                self.positions.set(&link.index_name, position);
+            }
+        }
+        staged
+    }
+
+    /// The first message that is still to be taken.
+    fn first_wanted(&mut self, at: usize, store: &Store, from: &Store) -> StoreResult<u64> {
+        let link = &mut self.links[at];
+        let origin = &link.origin;
+        let start = |at_least: u64| -> StoreResult<u64> {
+            match (origin.start_sequence, origin.start_time_ns) {
+                (0, Some(time_ns)) => from.sequence_at(time_ns),
+                (sequence, _) => Ok(sequence.max(at_least).max(1)),
+            }
+        };
+        let taken = if origin.is_mirror {
+            let last = store.last_given_sequence();
+            if last == 0 {
+                let first = start(from.counts().first_sequence)?;
+                if first > 1 && origin.start_time_ns.is_none() {
+                    store.advance(first)?;
+                }
+                first - 1
+            } else {
+                last
+            }
+        } else {
+            let position = self.positions.get(&link.index_name);
+            let taken = match position {
+                Some(position) if position.identity == link.identity => position.sequence,
+                Some(position) if position.identity.is_empty() => position.sequence,
+                // Another stream of that name.
+                Some(_) => 0,
+                None => start(1)? - 1,
+            };
+            link.shown.sequence = position.map_or(0, |_| taken);
+            taken
+        };
+        let looked_at = taken.max(link.looked_at);
+        link.look_at(looked_at);
+        Ok(looked_at + 1)
+    }
+
+    /// What is staged now may remove messages that say how far other sources are: that is written down first.
+    fn make_safe(&mut self, at: usize, target: &Target<'_>) -> Result<(), Hindrance> {
+        let limits = target.settings.removing_limits();
+        let index_name = &self.links[at].index_name;
+        let store = target.stream.store();
+        let last = store.last_given_sequence();
+        let reached = if limits.per_subject_max.is_some()
+            || limits.bytes_max.is_some()
+            || target.settings.allow_rollup
+        {
+            last
+        } else if let Some(most) = limits.messages_max {
+            (last + TURN_MESSAGES).saturating_sub(most)
+        } else {
+            0
+        };
+        if !self.positions.needs_saving_before(index_name, reached) {
+            return Ok(());
+        }
+        match self.positions.save(store) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Hindrance::Room),
+            Err(error) => Err(Hindrance::Refused(store_refusal(&error))),
+        }
+    }
+
+    fn save_if_due(&mut self, stream: &Stream, settings: &Settings) {
+        if self.resets.is_none() || self.positions.is_saved() {
+            return;
+        }
+        let is_limited = settings.removing_limits() != Limits::default() || settings.allow_rollup;
+        let interval = match is_limited {
+            true => SAVE_INTERVAL_LIMITED,
+            false => SAVE_INTERVAL,
+        };
+        if self.saved_at.elapsed() >= interval {
+            self.saved_at = Instant::now();
+            // What is not written down is found again in the messages.
+            let _ = self.positions.save(stream.store());
+        }
+    }
+}
+
+impl Link {
+    /// An origin that keeps messages only until they are taken hears how far they are.
+    fn let_go(&mut self, store: &Store, from: &Stream, job: &Arc<Job>) {
+        let committed = store.counts().last_sequence;
+        let mut confirmed = match self.unconfirmed.front() {
+            None => self.looked_at,
+            Some(_) => 0,
+        };
+        while let Some((stored_as, sequence)) = self.unconfirmed.front() {
+            if *stored_as > committed {
+                break;
+            }
+            confirmed = *sequence;
+            self.unconfirmed.pop_front();
+        }
+        if confirmed > 0 {
+            from.let_go(&self.origin, job, confirmed);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! How far a stream is with each of its sources.
+//!
+//! Every message that came from a source says which sequence it had there, so the messages themselves tell how far a stream is. That is kept in a small
+//! file besides, with the sequence up to which it counts: so opening reads only what came later, and a purge does not make a stream start all over.
+//! The file is written after the messages it speaks of are durable; after a crash it may be behind, and never ahead.
+//! Invariant: what `saved` says holds for everything up to `saved.through`, and what comes later is in the messages.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::origin::{Provenance, STREAM_SOURCE_HEADER};
+use super::stored_headers;
+use crate::storage::file_system::FileSystem;
+use crate::storage::message::{StoreError, StoreResult};
+use crate::storage::store::Store;
+use crate::storage::twin_file::{self, TwinFile, Twins};
+
+const NAME: &str = "sources";
+
+/// The last message that was taken of one source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    pub sequence: u64,
+    /// That of the origin it was taken of.
+    pub identity: String,
+    /// Its sequence here, or that of the last message before it if it was not stored.
+    pub stored_as: u64,
+}
+
+/// Where the file is.
+#[derive(Clone)]
+pub struct Place {
+    pub file_system: Arc<dyn FileSystem>,
+    pub folder: PathBuf,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Saved {
+    /// Everything up to this sequence is accounted for.
+    through: u64,
+    positions: BTreeMap<String, Position>,
+}
+
+#[derive(Default)]
+pub struct OriginPositions {
+    /// None for a stream in memory, which does not survive its server.
+    place: Option<Place>,
+    /// Of the file; 0 before it was looked for.
+    generation: Option<u64>,
+    saved: Saved,
+    current: BTreeMap<String, Position>,
+    /// The last sequence that was given to a message from a source.
+    last_staged: u64,
+}
+
+impl OriginPositions {
+    pub fn new(place: Option<Place>) -> Self {
+        Self {
+            place,
+            ..Self::default()
+        }
+    }
+
+    /// Finds out how far what is committed has come.
+    pub fn load(&mut self, store: &Store) -> StoreResult<()> {
+        if self.generation.is_none() {
+            self.read()
+                .map_err(|error| StoreError::Read(Arc::new(error)))?;
+        }
+        let mut current = self.saved.positions.clone();
+        store.scan(self.saved.through + 1, |record| {
+            let value = stored_headers::value(record.headers, STREAM_SOURCE_HEADER);
+            if let Some(provenance) = value.and_then(Provenance::read) {
+                let position = Position {
+                    sequence: provenance.sequence,
+                    identity: provenance.identity.to_owned(),
+                    stored_as: record.sequence,
+                };
+                current.insert(provenance.index_name.join(" "), position);
+            }
+            true
+        })?;
+        self.current = current;
+        self.last_staged = 0;
+        Ok(())
+    }
+
+    /// What cannot be read is found again in the messages.
+    fn read(&mut self) -> io::Result<()> {
+        let found = match &self.place {
+            Some(place) => twin_file::read(&*place.file_system, &place.folder, NAME, true)?,
+            None => Twins::Missing,
+        };
+        self.generation = Some(0);
+        if let Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin) = found {
+            self.generation = Some(twin.generation);
+            self.saved = serde_json::from_slice(&twin.body).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    pub fn get(&self, index_name: &str) -> Option<&Position> {
+        self.current.get(index_name)
+    }
+
+    pub fn set(&mut self, index_name: &str, position: Position) {
+        self.last_staged = self.last_staged.max(position.stored_as);
+        match self.current.get_mut(index_name) {
+            Some(current) => *current = position,
+            None => {
+                self.current.insert(index_name.to_owned(), position);
+            }
+        }
+    }
+
+    pub fn is_saved(&self) -> bool {
+        self.current == self.saved.positions
+    }
+
+    /// Whether the removal of everything up to a sequence could take a message away that only this file knows of otherwise, and it does not yet.
+    pub fn needs_saving_before(&self, index_name: &str, sequence: u64) -> bool {
+        let mut others = self.current.iter().filter(|(name, _)| *name != index_name);
+        others.any(|(name, position)| {
+            position.stored_as <= sequence && self.saved.positions.get(name) != Some(position)
+        })
+    }
+
+    /// Writes the file, if everything it would speak of is committed; returns whether it says everything now.
+    pub fn save(&mut self, store: &Store) -> StoreResult<bool> {
+        let through = store.counts().last_sequence;
+        if self.is_saved() {
+            return Ok(true);
+        }
+        if through < self.last_staged {
+            return Ok(false);
+        }
+        let saved = Saved {
+            through,
+            positions: self.current.clone(),
+        };
+        if let Some(place) = &self.place {
+            store.sync()?;
+            let generation = self.generation.unwrap_or(0) + 1;
+            let twin = TwinFile {
+                generation,
+                body: serde_json::to_vec(&saved).expect("it has nothing that JSON has not"),
+            };
+            twin_file::write(&*place.file_system, &place.folder, NAME, &twin)
+                .map_err(|error| StoreError::Read(Arc::new(error)))?;
+            self.generation = Some(generation);
+        }
+        self.saved = saved;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    use crate::storage::message::{NewMessage, Purge};
+    use crate::storage::simulated::{SimulatedDisk, Survival};
+    use crate::storage::store::StoreOptions;
+
+    fn position(sequence: u64, stored_as: u64) -> Position {
+        Position {
+            sequence,
+            identity: "id".to_owned(),
+            stored_as,
+        }
+    }
+
+    fn open(disk: &SimulatedDisk) -> (Store, OriginPositions) {
+        let file_system: Arc<dyn FileSystem> = Arc::new(disk.clone());
+        let folder = Path::new("/s");
+        file_system.create_folder(folder).unwrap();
+        let store = Store::open(
+            Arc::clone(&file_system),
+            &folder.join("messages"),
+            StoreOptions::default(),
+        )
+        .unwrap();
+        let mut positions = OriginPositions::new(Some(Place {
+            file_system,
+            folder: folder.to_owned(),
+        }));
+        positions.load(&store).unwrap();
+        (store, positions)
+    }
+
+    fn append(store: &Store, value: &str) {
+        let headers = format!("NATS/1.0\r\nNats-Stream-Source: {value}\r\n\r\n");
+        let message = NewMessage {
+            subject: b"a",
+            headers: headers.as_bytes(),
+            ..NewMessage::default()
+        };
+        store.append(&message).unwrap();
+    }
+
+    #[test]
+    fn positions_are_in_the_messages() {
+        let disk = SimulatedDisk::default();
+        let (store, _) = open(&disk);
+        append(&store, "O 3 > > a id");
+        append(&store, "P 7 a.* b a id");
+        append(&store, "O 5 > > a id");
+        store.commit().unwrap();
+
+        let (_, positions) = open(&disk.after_power_cut(Survival::Nothing));
+
+        assert_eq!(positions.get("O > >"), Some(&position(5, 3)));
+        assert_eq!(positions.get("P a.* b"), Some(&position(7, 2)));
+        assert_eq!(positions.get("Q > >"), None);
+    }
+
+    #[test]
+    fn what_was_saved_outlasts_its_messages() {
+        let disk = SimulatedDisk::default();
+        let (store, mut positions) = open(&disk);
+        append(&store, "O 3 > > a id");
+        append(&store, "P 7 > > a id");
+        positions.set("O > >", position(3, 1));
+        positions.set("P > >", position(7, 2));
+        assert!(!positions.save(&store).unwrap());
+        store.commit().unwrap();
+        assert!(positions.needs_saving_before("P > >", 1));
+        assert!(!positions.needs_saving_before("O > >", 1));
+        assert!(positions.save(&store).unwrap() && positions.is_saved());
+        store.purge(&Purge::default()).unwrap();
+        append(&store, "O 4 > > a id");
+        store.commit().unwrap();
+
+        let (_, positions) = open(&disk.after_power_cut(Survival::Nothing));
+
+        assert_eq!(positions.get("O > >"), Some(&position(4, 3)));
+        assert_eq!(positions.get("P > >"), Some(&position(7, 2)));
+    }
+}

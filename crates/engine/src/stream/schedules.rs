@@ -1,0 +1,194 @@
+//! The schedules of a stream: messages that are published again, under another subject, when their time comes.
+//!
+//! A schedule is the last message of its subject; what is in here can be made anew from the store. When a repeated one is due next is said by the
+//! message it published last. Invariant: a subject has one schedule at most.
+
+use std::collections::BTreeSet;
+
+use ahash::AHashMap;
+
+use super::moment;
+use super::publish_headers::PublishHeaders;
+use super::schedule::Schedule;
+use super::schedule_checks::Due;
+use super::time_to_live::TimeToLive;
+use crate::storage::message::Message;
+use crate::storage::store::Store;
+
+/// Schedules that are carried out within one tick of the clock; the others come with the next.
+pub const FIRED_AT_ONCE_MAX: usize = 1_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planned {
+    pub sequence: u64,
+    pub due_ns: i64,
+}
+
+#[derive(Default)]
+pub struct Schedules {
+    by_subject: AHashMap<Box<[u8]>, Planned>,
+    by_time: BTreeSet<(i64, Box<[u8]>)>,
+    /// What is in here does not hold any more, and must be made anew.
+    pub outdated: bool,
+}
+
+impl Schedules {
+    /// To be made from the store when they are needed first.
+    pub fn unknown() -> Self {
+        Self {
+            outdated: true,
+            ..Self::default()
+        }
+    }
+
+    /// Finds all schedules in a store.
+    pub fn load(store: &Store) -> Self {
+        let mut schedules = Self::default();
+        for sequence in store.last_of_each(b">") {
+            let Ok(Some(message)) = store.read(sequence) else {
+                continue;
+            };
+            let headers = PublishHeaders::read(message.headers());
+            let read = Schedule::read(headers.schedule, headers.schedule_time_zone);
+            let Ok(Some(schedule)) = read else {
+                continue;
+            };
+            let target = headers.schedule_target.unwrap_or_default();
+            let told = next_told(store, message.subject(), target, sequence);
+            if let Some(due_ns) = told.or_else(|| schedule.next_after(message.time_ns)) {
+                schedules.set(message.subject(), Planned { sequence, due_ns });
+            }
+        }
+        schedules
+    }
+
+    pub fn has(&self, subject: &[u8]) -> bool {
+        self.by_subject.contains_key(subject)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_subject.is_empty()
+    }
+
+    pub fn set(&mut self, subject: &[u8], planned: Planned) {
+        self.remove(subject);
+        self.by_subject.insert(subject.into(), planned);
+        self.by_time.insert((planned.due_ns, subject.into()));
+    }
+
+    pub fn remove(&mut self, subject: &[u8]) -> Option<Planned> {
+        let planned = self.by_subject.remove(subject)?;
+        self.by_time.remove(&(planned.due_ns, subject.into()));
+        Some(planned)
+    }
+
+    /// When the next one is due.
+    pub fn next_ns(&self) -> Option<i64> {
+        self.by_time.first().map(|(due_ns, _)| *due_ns)
+    }
+
+    /// Takes the next one that is due.
+    pub fn take_due(&mut self, now_ns: i64) -> Option<(Box<[u8]>, Planned)> {
+        let (due_ns, _) = self.by_time.first()?;
+        if *due_ns > now_ns {
+            return None;
+        }
+        let (_, subject) = self.by_time.pop_first()?;
+        let planned = self.by_subject.remove(&subject)?;
+        Some((subject, planned))
+    }
+}
+
+/// The message that a schedule publishes now.
+pub struct Fired {
+    pub target: Vec<u8>,
+    pub headers: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub expires_ns: Option<i64>,
+    /// It takes the place of the message before it.
+    pub replaces: bool,
+    /// When the schedule is due again; it ends if it is not.
+    pub next_ns: Option<i64>,
+}
+
+impl Fired {
+    /// Made from the message of the schedule, or from the one it names as its source. None if that is no schedule.
+    pub fn new(
+        store: &Store,
+        scheduler: &[u8],
+        planned: Planned,
+        message: &Message,
+        now_ns: i64,
+    ) -> Option<Self> {
+        let headers = PublishHeaders::read(message.headers());
+        let read = Schedule::read(headers.schedule, headers.schedule_time_zone);
+        let schedule = read.ok().flatten()?;
+        let next_ns = schedule
+            .is_repeating()
+            .then(|| schedule.next_after_missed(planned.due_ns, now_ns))
+            .flatten();
+        let mut next_text = Vec::new();
+        if let Some(next_ns) = next_ns {
+            schedule.put_time(next_ns, &mut next_text);
+        }
+        let due = Due {
+            scheduler,
+            next: next_ns.map(|_| next_text.as_slice()),
+            time_to_live: headers.schedule_time_to_live.unwrap_or_default(),
+            rollup: headers.schedule_rollup.unwrap_or_default(),
+        };
+        let source = headers.schedule_source.filter(|source| !source.is_empty());
+        let other = source
+            .and_then(|source| store.last_match(source))
+            .and_then(|last| store.read(last).ok().flatten());
+        let contents = other.as_ref().unwrap_or(message);
+        let mut block = Vec::new();
+        due.put_headers(contents.headers(), &mut block);
+        Some(Self {
+            target: headers.schedule_target.unwrap_or_default().to_vec(),
+            headers: block,
+            payload: contents.payload().to_vec(),
+            expires_ns: TimeToLive::read(due.time_to_live)
+                .ok()
+                .flatten()
+                .and_then(|time_to_live| time_to_live.expiry_ns(now_ns)),
+            replaces: !due.rollup.is_empty(),
+            next_ns,
+        })
+    }
+}
+
+/// When a schedule is due next, as the message it published last says.
+fn next_told(store: &Store, scheduler: &[u8], target: &[u8], sequence: u64) -> Option<i64> {
+    let last = store.last_match(target).filter(|last| *last > sequence)?;
+    let message = store.read(last).ok().flatten()?;
+    let headers = PublishHeaders::read(message.headers());
+    if headers.scheduler != Some(scheduler) {
+        return None;
+    }
+    moment::read(std::str::from_utf8(headers.schedule_next?).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_come_in_the_order_of_their_times_and_a_subject_has_one() {
+        let mut schedules = Schedules::default();
+        let planned = |sequence, due_ns| Planned { sequence, due_ns };
+        schedules.set(b"a", planned(1, 30));
+        schedules.set(b"b", planned(2, 20));
+        schedules.set(b"a", planned(3, 10));
+
+        assert_eq!(schedules.next_ns(), Some(10));
+        assert_eq!(schedules.take_due(9), None);
+        assert_eq!(
+            schedules.take_due(20),
+            Some((Box::from(b"a".as_slice()), planned(3, 10)))
+        );
+        assert!(!schedules.has(b"a") && schedules.has(b"b"));
+        assert_eq!(schedules.remove(b"b"), Some(planned(2, 20)));
+        assert!(schedules.is_empty() && schedules.next_ns().is_none());
+    }
+}

@@ -1,0 +1,329 @@
+//! A snapshot under way: a stream leaves the server as an archive, in chunks, no faster than its receiver acknowledges them.
+//!
+//! Every full chunk carries a reply subject; whatever comes there acknowledges one chunk. The last chunk is shorter and carries none. An empty
+//! message says how it ended: without a status if there was no full chunk, else 204, 408 where the receiver does not follow, 500 where we fail.
+//!
+//! Invariant: at most `chunks_in_flight_max` chunks wait for their acknowledgements, and one is being made; nothing else of the stream is in memory.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use serde::Deserialize;
+
+use super::archive::{ArchiveWriter, NewEntry, STATE_NAME};
+use super::stream::Stream;
+use super::wall_clock::now_ns;
+use crate::connection::staging::Staging;
+use crate::routing::account::Account;
+use crate::routing::router::Publisher;
+use crate::routing::sink::Sink;
+use crate::routing::subscription::{Receiver, Restrictions, Subscription};
+use crate::sender::{Outgoing, Senders};
+use crate::wire::Publish;
+
+/// nats-server's own bounds; the chunk must fit into one message.
+const CHUNK_BYTES_MIN: usize = 1024;
+const CHUNK_BYTES_MAX: usize = 1024 * 1024;
+const WINDOW_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// How long a receiver may take to subscribe after it has asked.
+const INTEREST_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether it has.
+const INTEREST_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How long the receiver may take to acknowledge anything.
+const ACKNOWLEDGEMENT_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// How often a snapshot that waits looks whether it is to stop.
+const STOP_INTERVAL: Duration = Duration::from_millis(100);
+
+const COMPLETE: &[u8] = b"NATS/1.0 204\r\n\r\n";
+const NO_INTEREST: &[u8] = b"NATS/1.0 408 No Interest\r\n\r\n";
+const NO_FLOW: &[u8] = b"NATS/1.0 408 No Flow Response\r\n\r\n";
+
+/// What is asked for. Python has checked it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotRequest {
+    pub id: String,
+    pub deliver_subject: String,
+    pub chunk_bytes: usize,
+    pub window_bytes: usize,
+    /// The state of the stream as the archive says it, and the last message that belongs to it.
+    pub state: String,
+    pub last_sequence: u64,
+}
+
+/// Why a snapshot ended before its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Failure {
+    NoInterest,
+    NoFlow,
+    Other(String),
+}
+
+impl Failure {
+    /// As the receiver is told.
+    fn header(&self) -> Vec<u8> {
+        match self {
+            Self::NoInterest => NO_INTEREST.to_vec(),
+            Self::NoFlow => NO_FLOW.to_vec(),
+            Self::Other(reason) => {
+                let line: String = reason
+                    .chars()
+                    .map(|letter| if letter.is_control() { ' ' } else { letter })
+                    .collect();
+                format!("NATS/1.0 500 {line}\r\n\r\n").into_bytes()
+            }
+        }
+    }
+
+    /// As the advisory tells it.
+    fn text(self) -> String {
+        match self {
+            Self::NoInterest => "no interest".to_owned(),
+            Self::NoFlow => "no flow response".to_owned(),
+            Self::Other(reason) => reason,
+        }
+    }
+}
+
+/// Counts what the receiver has acknowledged.
+#[derive(Default)]
+struct Acknowledgements {
+    flow: Mutex<Flow>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Flow {
+    sent: usize,
+    acknowledged: usize,
+}
+
+impl Sink for Acknowledgements {
+    fn take(
+        &self,
+        _publisher: &Publisher<'_>,
+        _publish: &Publish<'_>,
+        _staging: &mut Staging,
+    ) -> bool {
+        let mut flow = self.flow.lock();
+        // What was not sent cannot have been received.
+        flow.acknowledged = flow.sent.min(flow.acknowledged + 1);
+        self.arrived.notify_one();
+        true
+    }
+
+    fn settle(&self) {}
+}
+
+pub struct Snapshot {
+    request: SnapshotRequest,
+    stream: Arc<Stream>,
+    senders: Arc<Senders>,
+    acknowledgements: Arc<Acknowledgements>,
+    stopped: AtomicBool,
+}
+
+impl Snapshot {
+    pub fn new(request: SnapshotRequest, stream: Arc<Stream>, senders: Arc<Senders>) -> Arc<Self> {
+        Arc::new(Self {
+            request,
+            stream,
+            senders,
+            acknowledgements: Arc::default(),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    fn account(&self) -> &Arc<Account> {
+        &self.stream.account
+    }
+
+    /// Sends everything; returns what went wrong, nothing if it is empty. Takes as long as the receiver does.
+    pub fn run(&self) -> String {
+        let name = &self.stream.settings().name;
+        let subject = format!("$JS.SNAPSHOT.ACK.{name}.{}", self.request.id);
+        let subscription = Arc::new(Subscription::new(
+            Receiver::Sink(Arc::clone(&self.acknowledgements) as Arc<dyn Sink>),
+            format!("{subject}.>").as_bytes(),
+            None,
+            b"",
+            Restrictions::default(),
+        ));
+        self.account().subscribe(Arc::clone(&subscription));
+        let mut chunks = Chunks::new(self, subject);
+        let sent = self.await_interest().and_then(|()| {
+            let written = self.write(&mut chunks);
+            written.map_err(|error| match chunks.failure.take() {
+                Some(failure) => failure,
+                None => Failure::Other(error.to_string()),
+            })
+        });
+        self.account().unsubscribe(&subscription);
+        let header = match &sent {
+            Ok(()) if chunks.index > 0 => COMPLETE.to_vec(),
+            Ok(()) => Vec::new(),
+            Err(failure) => failure.header(),
+        };
+        self.send(None, &header, b"");
+        sent.err().map(Failure::text).unwrap_or_default()
+    }
+
+    fn await_interest(&self) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let subject = self.request.deliver_subject.as_bytes();
+        loop {
+            let (routes, _) = self.account().find(subject);
+            if !routes.plain.is_empty() || !routes.groups.is_empty() {
+                return Ok(());
+            }
+            if begun.elapsed() > INTEREST_WAIT_MAX || self.stopped.load(Ordering::Acquire) {
+                return Err(Failure::NoInterest);
+            }
+            std::thread::sleep(INTEREST_INTERVAL);
+        }
+    }
+
+    fn write(&self, chunks: &mut Chunks<'_>) -> io::Result<()> {
+        let encoder = snap::write::FrameEncoder::new(&mut *chunks);
+        let mut archive = ArchiveWriter::new(encoder)?;
+        archive.write(&NewEntry {
+            name: STATE_NAME,
+            time_ns: now_ns(),
+            payload: self.request.state.as_bytes(),
+            ..NewEntry::default()
+        })?;
+        let mut outcome = Ok(());
+        let scanned = self.stream.store().scan(0, |record| {
+            if record.sequence > self.request.last_sequence {
+                return false;
+            }
+            outcome = archive.write(&NewEntry {
+                name: record.subject,
+                time_ns: record.time_ns,
+                sequence: record.sequence,
+                headers: record.headers,
+                payload: record.payload,
+            });
+            outcome.is_ok()
+        });
+        outcome?;
+        scanned.map_err(io::Error::other)?;
+        let encoder = archive.finish()?;
+        let chunks = encoder
+            .into_inner()
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        chunks.finish();
+        Ok(())
+    }
+
+    fn send(&self, reply: Option<&[u8]>, header: &[u8], payload: &[u8]) -> u32 {
+        let outgoing = Outgoing {
+            subject: self.request.deliver_subject.as_bytes(),
+            reply,
+            header,
+            payload,
+        };
+        self.senders
+            .with(|sender| sender.send(self.account(), &outgoing))
+    }
+}
+
+/// Where the archive is written to: it leaves in chunks of one size.
+struct Chunks<'a> {
+    snapshot: &'a Snapshot,
+    /// What the reply subjects begin with.
+    subject: String,
+    chunk: Vec<u8>,
+    chunk_bytes: usize,
+    in_flight_max: usize,
+    /// Of the last full chunk.
+    index: u64,
+    failure: Option<Failure>,
+}
+
+impl<'a> Chunks<'a> {
+    fn new(snapshot: &'a Snapshot, subject: String) -> Self {
+        let request = &snapshot.request;
+        let chunk_bytes = request.chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let window_bytes = request.window_bytes.clamp(chunk_bytes, WINDOW_BYTES_MAX);
+        Self {
+            snapshot,
+            subject,
+            chunk: Vec::with_capacity(chunk_bytes),
+            chunk_bytes,
+            in_flight_max: window_bytes / chunk_bytes,
+            index: 0,
+            failure: None,
+        }
+    }
+
+    /// Sends a full chunk as soon as there is room in the window.
+    fn send(&mut self) -> Result<(), Failure> {
+        self.await_room()?;
+        self.index += 1;
+        let reply = format!("{}.{}.{}", self.subject, self.chunk.len(), self.index);
+        // Before it is sent: the acknowledgement may be faster than we are.
+        self.snapshot.acknowledgements.flow.lock().sent += 1;
+        let receivers = self.snapshot.send(Some(reply.as_bytes()), b"", &self.chunk);
+        self.chunk.clear();
+        match receivers {
+            0 => Err(Failure::NoInterest),
+            _ => Ok(()),
+        }
+    }
+
+    fn await_room(&self) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let acknowledgements = &self.snapshot.acknowledgements;
+        let mut flow = acknowledgements.flow.lock();
+        while flow.sent - flow.acknowledged >= self.in_flight_max {
+            if self.snapshot.stopped.load(Ordering::Acquire) {
+                return Err(Failure::Other("the server is shutting down".to_owned()));
+            }
+            if begun.elapsed() >= ACKNOWLEDGEMENT_WAIT_MAX {
+                return Err(Failure::NoFlow);
+            }
+            acknowledgements.arrived.wait_for(&mut flow, STOP_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Sends what is left, which nobody has to acknowledge.
+    fn finish(&mut self) {
+        if !self.chunk.is_empty() {
+            self.snapshot.send(None, b"", &self.chunk);
+        }
+    }
+}
+
+impl Write for Chunks<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failure.is_some() || self.snapshot.stopped.load(Ordering::Acquire) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let count = bytes.len().min(self.chunk_bytes - self.chunk.len());
+        self.chunk.extend_from_slice(&bytes[..count]);
+        if self.chunk.len() == self.chunk_bytes {
+            if let Err(failure) = self.send() {
+                self.failure = Some(failure);
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! A stream as the checks of a publish see it: what is committed, and what waits for its commit behind that.
+//!
+//! Invariant: a message counts once, whether it has been committed meanwhile or not.
+
+use super::counter::{Counter, CounterError};
+use super::ingest::Ingest;
+use super::publish_checks::View;
+use crate::storage::message::Counts;
+use crate::storage::store::Store;
+
+/// The stream as it will be when everything staged is committed.
+pub struct StagedView<'a> {
+    pub store: &'a Store,
+    pub ingest: &'a Ingest,
+}
+
+impl StagedView<'_> {
+    /// The last sequence that is replaced on this subject by a message that waits.
+    fn rolled_up(&self, subject: &[u8]) -> u64 {
+        let subjects = &self.ingest.rolled_up_subjects;
+        let own = subjects.iter().rev().find(|(own, _)| **own == *subject);
+        own.map_or(0, |(_, sequence)| *sequence)
+            .max(self.ingest.rolled_up)
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        let Counts {
+            messages,
+            bytes,
+            last_sequence,
+            ..
+        } = self.store.counts();
+        if self.ingest.rolled_up > last_sequence {
+            return self.ingest.pending.counts_behind(self.ingest.rolled_up - 1);
+        }
+        let (waiting, waiting_bytes) = self.ingest.pending.counts_behind(last_sequence);
+        (messages + waiting, bytes + waiting_bytes)
+    }
+}
+
+impl View for StagedView<'_> {
+    fn last_sequence(&self) -> u64 {
+        self.store.last_given_sequence()
+    }
+
+    fn last_sequence_of(&self, filter: &[u8]) -> u64 {
+        let committed = self.store.last_match(filter).unwrap_or(0);
+        let last = committed.max(self.ingest.pending.last_match(filter));
+        if last < self.ingest.rolled_up {
+            0
+        } else {
+            last
+        }
+    }
+
+    fn messages(&self) -> u64 {
+        self.counts().0
+    }
+
+    fn bytes(&self) -> u64 {
+        self.counts().1
+    }
+
+    fn count_of(&self, subject: &[u8]) -> u64 {
+        let (committed, last_sequence) = self.store.subject_count(subject);
+        let rolled_up = self.rolled_up(subject);
+        let behind = last_sequence.max(rolled_up.saturating_sub(1));
+        let waiting = self.ingest.pending.sequences_of(subject, behind).count() as u64;
+        if rolled_up > last_sequence {
+            waiting
+        } else {
+            committed + waiting
+        }
+    }
+
+    fn oldest_bytes_of(&self, subject: &[u8]) -> u64 {
+        let first = self.store.next_match(subject, 0);
+        let message = first.and_then(|first| self.store.read(first).ok().flatten());
+        message.map_or(0, |message| {
+            self.ingest.settings.counting.bytes(
+                message.subject().len(),
+                message.headers().len(),
+                message.payload().len(),
+            )
+        })
+    }
+
+    fn find_message_id(&self, id: &[u8]) -> Option<u64> {
+        self.ingest.duplicates.find(id)
+    }
+
+    fn last_message_id(&self) -> &[u8] {
+        &self.ingest.last_message_id
+    }
+
+    fn account_has_room(&self, bytes: u64) -> bool {
+        let (_, waiting) = self
+            .ingest
+            .pending
+            .counts_behind(self.store.counts().last_sequence);
+        self.ingest.usage.has_room(bytes + waiting)
+    }
+
+    fn has_schedule(&self, subject: &[u8]) -> Option<bool> {
+        if self.ingest.schedules.has(subject) {
+            return Some(true);
+        }
+        (self.last_sequence_of(subject) > 0).then_some(false)
+    }
+
+    fn counter_of(&self, subject: &[u8]) -> Result<Counter, CounterError> {
+        if let Some(counter) = self.ingest.counters.get(subject) {
+            return Ok(counter.clone());
+        }
+        let last = self.store.last_match(subject);
+        match last.and_then(|last| self.store.read(last).ok().flatten()) {
+            Some(message) => Counter::read(message.headers(), message.payload()),
+            None => Ok(Counter::default()),
+        }
+    }
+}

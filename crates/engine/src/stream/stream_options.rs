@@ -1,0 +1,84 @@
+//! How streams are served, as the configuration of the server says.
+
+use serde::Deserialize;
+
+use super::atomic_batches::BatchLimits;
+use super::fast_batches::FastLimits;
+use super::ingest::BufferLimits;
+
+/// How streams are served.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StreamOptions {
+    /// Commits wait for the disk; else it is synced in intervals.
+    pub sync_always: bool,
+    pub sync_interval_ms: u64,
+    pub domain: String,
+    /// 0 is the default.
+    pub buffered_messages_max: usize,
+    pub buffered_bytes_max: u64,
+    /// Of atomic batches; 0 is the default, too.
+    pub batches_per_stream_max: usize,
+    pub batches_max: usize,
+    pub batch_messages_max: usize,
+    pub batch_idle_ms_max: u64,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self {
+            sync_always: true,
+            sync_interval_ms: 120_000,
+            domain: String::new(),
+            buffered_messages_max: 0,
+            buffered_bytes_max: 0,
+            batches_per_stream_max: 0,
+            batches_max: 0,
+            batch_messages_max: 0,
+            batch_idle_ms_max: 0,
+        }
+    }
+}
+
+impl StreamOptions {
+    pub fn buffer_limits(&self) -> BufferLimits {
+        let defaults = BufferLimits::default();
+        BufferLimits {
+            messages_max: given(self.buffered_messages_max, defaults.messages_max),
+            bytes_max: match self.buffered_bytes_max {
+                0 => defaults.bytes_max,
+                most => most,
+            },
+        }
+    }
+
+    pub fn batch_limits(&self) -> BatchLimits {
+        let defaults = BatchLimits::default();
+        BatchLimits {
+            open_per_stream_max: given(self.batches_per_stream_max, defaults.open_per_stream_max),
+            open_max: given(self.batches_max, defaults.open_max),
+            messages_max: given(self.batch_messages_max, defaults.messages_max),
+            idle_ns_max: match self.batch_idle_ms_max {
+                0 => defaults.idle_ns_max,
+                idle_ms => (idle_ms as i64).saturating_mul(1_000_000),
+            },
+        }
+    }
+
+    pub fn fast_limits(&self) -> FastLimits {
+        let defaults = FastLimits::default();
+        FastLimits {
+            open_per_stream_max: given(self.batches_per_stream_max, defaults.open_per_stream_max),
+            idle_ns_max: self.batch_limits().idle_ns_max,
+            ..defaults
+        }
+    }
+}
+
+/// Zero is the default.
+fn given(value: usize, default: usize) -> usize {
+    match value {
+        0 => default,
+        value => value,
+    }
+}

@@ -1,0 +1,102 @@
+//! A whole server whose disk is full, or fails: publishers hear of it at once, with the reason; everything else goes on.
+
+#[path = "support/stream_server.rs"]
+#[allow(dead_code, reason = "each test uses its part of it")]
+mod stream_server;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk};
+use stream_server::{StreamServer, Wire};
+
+/// How long a publisher may have to wait before it is told; ample, on a busy machine.
+const TOLD_MAX: Duration = Duration::from_secs(5);
+
+/// Publishes until something is refused, and returns what was stored and why the next was not.
+fn fill(wire: &mut Wire, payload: &str) -> (u64, String) {
+    let mut last = 0;
+    loop {
+        let begun = Instant::now();
+        match wire.try_publish("s.a", payload) {
+            Ok(sequence) => {
+                assert_eq!(sequence, last + 1, "no sequence is left out");
+                last = sequence;
+            }
+            Err(text) => {
+                assert!(begun.elapsed() < TOLD_MAX);
+                return (last, text);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_publishes_and_takes_them_again_when_there_is_room() {
+    let disk = SimulatedDisk::default();
+    let server = StreamServer::start(&disk);
+    server.create("S", "s.>");
+    let mut wire = server.connect();
+    let used: usize = disk.files().iter().map(|(_, bytes)| bytes.len()).sum();
+    disk.set_capacity(Some(used as u64 + 600_000));
+    let payload = "x".repeat(2_000);
+
+    let (last, text) = fill(&mut wire, &payload);
+
+    assert!(last > 10, "{last}");
+    assert!(
+        text.contains("10077") && text.contains("the disk is full"),
+        "{text}"
+    );
+    assert_eq!(
+        server.payload("S", last),
+        Some(payload.clone().into_bytes())
+    );
+    assert_eq!(server.purge("S"), last);
+    disk.set_capacity(None);
+    assert!(
+        resume(&mut wire, &payload) > last,
+        "a sequence was used twice"
+    );
+}
+
+/// Publishes until it is taken again.
+fn resume(wire: &mut Wire, payload: &str) -> u64 {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match wire.try_publish("s.a", payload) {
+            Ok(sequence) => return sequence,
+            Err(text) => assert!(Instant::now() < deadline, "it does not resume: {text}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_failed_write_is_told_and_only_that_stream_stops_taking_messages() {
+    let disk = SimulatedDisk::default();
+    let server = StreamServer::start(&disk);
+    server.create("S", "s.>");
+    server.create("T1", "t.>");
+    let mut wire = server.connect();
+    for number in 1..=5 {
+        assert_eq!(wire.publish_one("s.a", "kept"), number);
+        assert_eq!(wire.publish_one("t.a", "kept"), number);
+    }
+
+    disk.plan(Some(Plan {
+        at_call: disk.calls() + 1,
+        fault: Fault::Broken,
+        lasting: false,
+    }));
+    let first = (0..10).find_map(|_| wire.try_publish("s.a", "lost").err());
+
+    let text = first.expect("a write has failed");
+    assert!(
+        text.contains("10077") && text.contains("writing failed"),
+        "{text}"
+    );
+    assert!(wire.try_publish("s.a", "again").is_err());
+    assert_eq!(server.payload("S", 5), Some(b"kept".to_vec()));
+    assert_eq!(wire.publish_one("t.a", "kept"), 6);
+}

@@ -1,0 +1,174 @@
+//! Streams that follow others on a disk that loses its power: nothing is missing between them afterwards, and nothing is there twice.
+//!
+//! Publishers fill two streams that are mirrored and sourced while the disk is cut off again and again. Every cut gives a disk of its own, with any part
+//! of what was not synced; a second server opens it, catches up, and everything is compared. `JETLAKE_POWER_CUTS` is the number of cuts, 16 unless told.
+
+#[path = "support/stream_server.rs"]
+#[allow(dead_code, reason = "each test uses its part of it")]
+mod stream_server;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
+use serde_json::json;
+use stream_server::{StreamServer, Wire};
+
+const CATCH_UP: Duration = Duration::from_secs(30);
+
+/// What a stream with a limit keeps.
+const FEW: u64 = 50;
+
+#[test]
+fn followers_are_complete_after_every_power_cut() {
+    let cuts = std::env::var("JETLAKE_POWER_CUTS").map_or(16, |text| text.parse().unwrap());
+    let disk = SimulatedDisk::default();
+    let server = StreamServer::start(&disk);
+    server.create("A", "a.>");
+    server.create("B", "b.>");
+    create_followers(&server);
+    let stop = Arc::new(AtomicBool::new(false));
+    let publishers: Vec<_> = ["a.1", "b.1"]
+        .into_iter()
+        .map(|subject| {
+            let (wire, stop) = (server.connect(), Arc::clone(&stop));
+            thread::spawn(move || publish(wire, subject, &stop))
+        })
+        .collect();
+
+    let mut counts = BTreeMap::new();
+    for number in 0..cuts {
+        thread::sleep(Duration::from_millis(5 + number % 7 * 10));
+        let survival = match number % 3 {
+            0 => Survival::Nothing,
+            1 => Survival::Random { seed: number },
+            _ => Survival::Everything,
+        };
+        counts = check(&disk.after_power_cut(survival), number, number % 3 == 1);
+    }
+    stop.store(true, Ordering::Release);
+    for publisher in publishers {
+        publisher.join().unwrap();
+    }
+    println!("{cuts} cuts, at last {counts:?}");
+    assert!(counts.values().all(|count| *count > 100), "{counts:?}");
+}
+
+fn create_followers(server: &StreamServer) {
+    let both = json!([{"name": "A"}, {"name": "B", "filter_subject": "b.*"}]);
+    server.create_as(&json!({"name": "M", "mirror": {"name": "A"}}));
+    server.create_as(&json!({"name": "MM", "mirror": {"name": "M"}}));
+    server.create_as(&json!({"name": "T", "sources": both}));
+    server.create_as(&json!({"name": "L", "sources": both, "max_msgs": FEW}));
+}
+
+/// Opens the disk with another server, waits until all has come over, and compares.
+fn check(disk: &SimulatedDisk, number: u64, may_tear: bool) -> BTreeMap<&'static str, u64> {
+    let server = StreamServer::start(disk);
+    // Of the last message: behind it there may be sequences that are never given again.
+    let last = |name: &str| server.find(name).store().last_match(b">").unwrap_or(0);
+    let lasts = BTreeMap::from([("A", last("A")), ("B", last("B"))]);
+    let begun = Instant::now();
+    loop {
+        let taken = |name: &str| {
+            let states = server.find(name).origin_states();
+            let sequences: Vec<u64> = states.iter().map(|state| state.sequence).collect();
+            sequences == [lasts["A"], lasts["B"]]
+        };
+        let is_mirrored = ["M", "MM"].iter().all(|name| last(name) == lasts["A"]);
+        let is_committed = ["T", "L"].iter().all(|name| {
+            let stream = server.find(name);
+            stream.store().last_given_sequence() == stream.store().counts().last_sequence
+        });
+        if taken("T") && taken("L") && is_mirrored && is_committed {
+            break;
+        }
+        let states = || ["M", "MM", "T", "L"].map(|name| server.find(name).origin_states());
+        let is_early = begun.elapsed() < CATCH_UP;
+        assert!(is_early, "cut {number}: {lasts:?}, {:?}", states());
+        thread::sleep(Duration::from_millis(2));
+    }
+    let of_origin = messages(&server, "A");
+    for mirror in ["M", "MM"] {
+        let mirrored = messages(&server, mirror);
+        let differ = mirrored
+            .iter()
+            .zip(&of_origin)
+            .find(|(one, other)| one != other);
+        assert_eq!(differ, None, "cut {number}: {mirror}");
+        assert_eq!(mirrored.len(), of_origin.len(), "cut {number}: {mirror}");
+    }
+    let all = origin_sequences(&server, "T");
+    let few = origin_sequences(&server, "L");
+    for name in ["A", "B"] {
+        let sequences: Vec<u64> = messages(&server, name)
+            .iter()
+            .map(|message| message.0)
+            .collect();
+        assert_eq!(
+            all.get(name).cloned().unwrap_or_default(),
+            sequences,
+            "cut {number}"
+        );
+        let left = few.get(name).cloned().unwrap_or_default();
+        assert!(sequences.ends_with(&left), "cut {number}");
+    }
+    // As many were stored as came, though few of them are left. Where a write was torn, some sequences may not have been given again.
+    let stored: u64 = all.values().map(|sequences| sequences.len() as u64).sum();
+    assert!(last("L") >= stored, "cut {number}");
+    assert!(last("L") == stored || may_tear, "cut {number}");
+    assert!(server.find("L").store().counts().messages <= FEW);
+    lasts
+}
+
+fn messages(server: &StreamServer, name: &str) -> Vec<(u64, i64, Vec<u8>)> {
+    let mut all = Vec::new();
+    let stream = server.find(name);
+    stream
+        .store()
+        .scan(0, |record| {
+            all.push((record.sequence, record.time_ns, record.payload.to_vec()));
+            true
+        })
+        .expect("it can be read");
+    all
+}
+
+/// The sequences that messages had at each of their origins.
+fn origin_sequences(server: &StreamServer, name: &str) -> BTreeMap<String, Vec<u64>> {
+    let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    let stream = server.find(name);
+    stream
+        .store()
+        .scan(0, |record| {
+            let headers = String::from_utf8_lossy(record.headers);
+            let (_, source) = headers.split_once("Nats-Stream-Source: ").expect("it says");
+            let mut words = source.split(' ');
+            let origin = words.next().expect("it says").to_owned();
+            let sequence = words.next().and_then(|word| word.parse().ok());
+            all.entry(origin)
+                .or_default()
+                .push(sequence.expect("it says"));
+            true
+        })
+        .expect("it can be read");
+    all
+}
+
+/// Publishes without end.
+fn publish(mut wire: Wire, subject: &str, stop: &AtomicBool) {
+    let mut sent = 0u64;
+    let mut answered = 0u64;
+    while !stop.load(Ordering::Acquire) || answered < sent {
+        while sent - answered < 20 && !stop.load(Ordering::Acquire) {
+            wire.publish(subject, &format!("{subject} {sent}"), sent);
+            sent += 1;
+        }
+        wire.flush();
+        answered += wire.answers().len() as u64;
+        thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,309 @@
+"""The endpoints of snapshot and restore, and what becomes of those under way.
+
+Both are answered at once and go on in the engine, which sends and takes the chunks and tells when it is done:
+
+| event             | what it leads to                                                                      |
+|-------------------|---------------------------------------------------------------------------------------|
+| `snapshot_ended`  | an advisory                                                                           |
+| `restore_ready`   | the stream is made, or what was stored is forgotten; whoever sent the last chunk hears |
+| `restore_failed`  | whoever sent the chunk it failed at hears why                                         |
+
+Consumers are not restored yet: those in an archive are checked and left out, which the log says.
+
+Invariant: a restore that has begun ends with exactly one answer, unless its sender has gone silent; a name is a stream
+only after the engine has made it survive a power cut.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from jetlake._engine import EngineError
+from jetlake.management import replies, restore_requests
+from jetlake.management.account_info import AccountEndpoints
+from jetlake.management.advisories import Advisories, new_id
+from jetlake.management.calls import Call, Granted
+from jetlake.management.catalog import Catalog, Stream
+from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.json_dialect import write_json
+from jetlake.management.json_types import Field, Flag, Integer, Record, Text
+from jetlake.management.names import is_literal_subject
+from jetlake.management.protocols import ArchiveEvent, ManagedEngine
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.stream_config import StreamConfig
+from jetlake.management.stream_info import describe, describe_state
+from jetlake.management.times import Moment, MomentError
+from jetlake.monitoring.go_text import time_text
+
+CHUNK_BYTES_DEFAULT = 128 * 1024
+CHUNK_BYTES_MIN = 1024
+CHUNK_BYTES_MAX = 1024 * 1024
+"""Chunks are messages; larger ones would not fit through servers with the usual `max_payload`."""
+
+WINDOW_BYTES_DEFAULT = 8 * 1024 * 1024
+WINDOW_BYTES_MAX = 32 * 1024 * 1024
+"""What may be on its way without an acknowledgement; nats-server's own bounds."""
+
+UNLIMITED_BYTES = 2**63 - 1
+
+_INT = Integer("int", -(2**63), 2**63 - 1)
+
+
+class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the chunks go, and how large they are."""
+
+    deliver_subject: str = ""
+    no_consumers: bool = False
+    chunk_size: int = 0
+    window_size: int = 0
+    jsck: bool = False
+
+
+_SNAPSHOT_REQUEST = Record(
+    "server.JSApiStreamSnapshotRequest",
+    SnapshotRequest,
+    (
+        Field("deliver_subject", Text()),
+        Field("no_consumers", Flag()),
+        Field("chunk_size", _INT),
+        Field("window_size", _INT),
+        Field("jsck", Flag()),
+    ),
+    can_be_absent=False,
+)
+
+
+class _Running(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot or a restore under way."""
+
+    account: str
+    stream: str
+    start: str
+    client: dict[str, Any]
+    # Of a restore.
+    config: StreamConfig | None = None
+
+
+class _Details(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine says about one."""
+
+    reply: str = ""
+    bytes: int = 0
+    consumers: int = 0
+    # When the stream was made, if the archive knows.
+    created: str = ""
+    failure: str = ""
+    # There would be more than may be stored.
+    exceeded: bool = False
+    # There is a stream of this name by now.
+    taken: bool = False
+    # Nothing came for too long, so nobody waits for an answer.
+    stalled: bool = False
+
+
+_DETAILS = msgspec.json.Decoder(_Details)
+
+
+class ArchiveEndpoints:
+    """The endpoints, with what they work on. `settings` returns those in force."""
+
+    def __init__(
+        self,
+        engine: ManagedEngine,
+        catalog: Catalog,
+        accounts: AccountEndpoints,
+        advisories: Advisories,
+        settings: Callable[[], ManagementSettings],
+        warn: Callable[[str], None],
+        *,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._accounts = accounts
+        self._advisories = advisories
+        self._settings = settings
+        self._warn = warn
+        self._clock = clock
+        self._running: dict[str, _Running] = {}
+
+    def snapshot(self, call: Call) -> Granted:
+        """Tell what the stream is, and then send it."""
+        if call.is_empty:
+            raise ApiError(ErrorCode.BAD_REQUEST)
+        stream = self._catalog.find(call.account, call.stream)
+        request: SnapshotRequest = call.read(_SNAPSHOT_REQUEST)
+        if not is_literal_subject(request.deliver_subject):
+            raise ApiError(ErrorCode.SNAPSHOT_DELIVER_SUBJECT_INVALID)
+        state = self._catalog.state(call.account, call.stream)
+        described = describe_state(stream, state)
+
+        def begin() -> None:
+            self._begin_snapshot(call, request, described, state.last_sequence)
+
+        return Granted(fields={"config": stream.config.to_json(), "state": described}, then=begin)
+
+    def _begin_snapshot(self, call: Call, request: SnapshotRequest, state: dict[str, Any], last_sequence: int) -> None:
+        running = self._begin(call)
+        begun = {"state": state, "client": running.client}
+        self._advisories.tell_archive(call.account, "snapshot_create", call.stream, begun)
+        chunk_bytes = min(max(request.chunk_size or CHUNK_BYTES_DEFAULT, CHUNK_BYTES_MIN), CHUNK_BYTES_MAX)
+        window_bytes = min(max(request.window_size or WINDOW_BYTES_DEFAULT, chunk_bytes), WINDOW_BYTES_MAX)
+        snapshot_id = new_id()
+        asked = {
+            "id": snapshot_id,
+            "deliver_subject": request.deliver_subject,
+            "chunk_bytes": chunk_bytes,
+            "window_bytes": window_bytes,
+            "state": write_json(state).decode(),
+            "last_sequence": last_sequence,
+        }
+        self._running[snapshot_id] = running
+        try:
+            self._engine.start_snapshot(call.account, call.stream, msgspec.json.encode(asked))
+        except EngineError as error:
+            del self._running[snapshot_id]
+            failure = str(error.args[-1])
+            header = f"NATS/1.0 500 {failure}\r\n\r\n".encode()
+            self._publish(call.account, request.deliver_subject, b"", header)
+            self._end_snapshot(running, failure)
+
+    def _end_snapshot(self, running: _Running, failure: str) -> None:
+        ended: dict[str, Any] = {"start": running.start, "end": time_text(self._clock()), "client": running.client}
+        if failure:
+            self._warn(f"Snapshot for stream '{running.account} > {running.stream}' failed: {failure}")
+            ended["error"] = failure
+        self._advisories.tell_archive(running.account, "snapshot_complete", running.stream, ended)
+
+    def restore(self, call: Call) -> dict[str, Any]:
+        """Tell where the archive is to be sent, and take it from then on."""
+        if call.is_empty:
+            raise ApiError(ErrorCode.BAD_REQUEST)
+        context = self._catalog.context(call.account, self._settings())
+        decision = restore_requests.begin(call.stream, call.body, context, is_strict=call.is_strict)
+        config = decision.config
+        self._catalog.check_online(call.account, call.stream)
+        running = msgspec.structs.replace(self._begin(call), config=config)
+        restore_id = new_id()
+        subject = f"$JS.SNAPSHOT.RESTORE.{call.stream}.{restore_id}"
+        asked = {
+            "id": restore_id,
+            "subject": subject,
+            "spool_bytes_max": self._room(call.account, "file"),
+            "stored_bytes_max": self._room(call.account, config.storage),
+            "first_sequence": decision.first_sequence,
+            "last_sequence": decision.last_sequence,
+        }
+        definition = Stream(config=config, created=running.start).definition
+        try:
+            self._engine.start_restore(call.account, definition, msgspec.json.encode(asked))
+        except EngineError as error:
+            failure = str(error.args[-1])
+            raise ApiError(ErrorCode.RESTORE_SUBSCRIBE_FAILED, subject=subject, err=failure) from error
+        self._running[restore_id] = running
+        self._advisories.tell_archive(call.account, "restore_create", call.stream, {"client": running.client})
+        return {"deliver_subject": subject}
+
+    def note(self, event: ArchiveEvent) -> None:
+        """Deal with what the engine says about a snapshot or a restore."""
+        running = self._running.pop(event.id, None)
+        if running is None:
+            return
+        details = _DETAILS.decode(event.details)
+        if event.kind == "snapshot_ended":
+            self._end_snapshot(running, details.failure)
+        elif event.kind == "restore_ready":
+            self._finish_restore(running, event.id, details)
+        else:
+            assert event.kind == "restore_failed", event.kind
+            self._answer_restore(running, details, error=_error_of(running, details))
+
+    def _finish_restore(self, running: _Running, restore_id: str, details: _Details) -> None:
+        config = running.config
+        assert config is not None, "only restores become ready"
+        try:
+            settings = self._settings()
+            if running.account not in settings.accounts:
+                raise ApiError(ErrorCode.NOT_ENABLED_FOR_ACCOUNT)
+            restore_requests.check(config, self._catalog.context(running.account, settings))
+            created = _created_text(details.created)
+            stream = self._catalog.restore(running.account, config, restore_id, created=created)
+            state = self._catalog.state(running.account, running.stream)
+        except ApiError as error:
+            self._engine.cancel_restore(restore_id)
+            self._answer_restore(running, details, error=error)
+            return
+        if details.consumers:
+            self._warn(
+                f"Restore for stream '{running.account} > {running.stream}': {details.consumers} consumers in the "
+                "archive are not restored, this version of Jetlake has none"
+            )
+        self._advisories.tell_stream_action(running.account, running.stream, "create")
+        self._answer_restore(running, details, fields=describe(stream, state, self._clock()))
+
+    def _answer_restore(
+        self,
+        running: _Running,
+        details: _Details,
+        *,
+        fields: dict[str, Any] | None = None,
+        error: ApiError | None = None,
+    ) -> None:
+        if error is not None:
+            self._warn(f"Restore for stream '{running.account} > {running.stream}' failed: {error}")
+        if not details.stalled:
+            end = time_text(self._clock())
+            ended = {"start": running.start, "end": end, "bytes": details.bytes, "client": running.client}
+            self._advisories.tell_archive(running.account, "restore_complete", running.stream, ended)
+        if details.reply:
+            kind = "stream_create_response"
+            body = replies.failure(kind, error) if error is not None else replies.success(kind, fields or {})
+            self._publish(running.account, details.reply, body)
+
+    def _begin(self, call: Call) -> _Running:
+        return _Running(
+            account=call.account,
+            stream=call.stream,
+            start=time_text(self._clock()),
+            client=self._advisories.describe_client(call.account, call.connection_id),
+        )
+
+    def _room(self, account: str, storage: str) -> int:
+        """Return how many bytes more may be stored, by this account and by all."""
+        settings = self._settings()
+        limits = self._catalog.context(account, settings)
+        used = {each: self._accounts.usage(each) for each in {account, *self._catalog.accounts}}
+        if storage == "memory":
+            own = (limits.account.max_memory, used[account].memory)
+            all_together = (limits.server.max_memory, sum(each.memory for each in used.values()))
+        else:
+            own = (limits.account.max_storage, used[account].storage)
+            all_together = (limits.server.max_storage, sum(each.storage for each in used.values()))
+        rooms = [max(most - held, 0) for most, held in (own, all_together) if most >= 0]
+        return min(rooms, default=UNLIMITED_BYTES)
+
+    def _publish(self, account: str, subject: str, body: bytes, header: bytes | None = None) -> None:
+        try:
+            self._engine.publish(account, subject, body, header=header)
+        except EngineError:
+            # A subject one cannot publish to; its owner will notice.
+            return
+
+
+def _error_of(running: _Running, details: _Details) -> ApiError:
+    if details.exceeded:
+        is_memory = running.config is not None and running.config.storage == "memory"
+        return ApiError(ErrorCode.MEMORY_RESOURCES_EXCEEDED if is_memory else ErrorCode.STORAGE_RESOURCES_EXCEEDED)
+    if details.taken:
+        return ApiError(ErrorCode.STREAM_NAME_EXIST_RESTORE_FAILED)
+    return ApiError(ErrorCode.STREAM_RESTORE, err=details.failure)
+
+
+def _created_text(text: str) -> str:
+    """Return a moment of an archive as answers show it; empty if it is none."""
+    try:
+        return time_text(Moment.read(text).unix_ns)
+    except MomentError:
+        return ""

@@ -1,0 +1,237 @@
+"""`Catalog`: the streams of all accounts, in memory and with the engine.
+
+A definition is the configuration and the time of creation, as JSON; the engine keeps it and gives it back at the next
+start. What is decided goes to the engine first, which makes it survive a power cut, and then into memory: a decision
+that the engine refuses has never been made.
+
+A stream whose definition cannot be served (it needs a newer server, or cannot be read, or its files cannot be opened)
+is offline: it stays on disk as it is, and its name stays taken.
+
+Invariant: a name of an account is a stream that the engine serves, or offline with a reason, or free. One thread
+changes the catalog; others may read it.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from jetlake._engine import EngineError
+from jetlake.management.account_streams import AccountStreams
+from jetlake.management.api_level import API_LEVEL, REQUIRED_LEVEL_KEY
+from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.json_dialect import write_json
+from jetlake.management.protocols import StreamEngine
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.stream_config import StreamConfig
+from jetlake.management.stream_context import AccountLimits, StreamContext
+from jetlake.management.stream_state import QUICK_QUERY, StateQuery, StreamState, read_state
+from jetlake.monitoring.go_text import time_text
+
+UNKNOWN_STREAM = "unknown_stream"
+"""The engine's word for a stream that is not there."""
+
+
+class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the engine stores. It takes exactly these fields, and has the same defaults."""
+
+    sync_always: bool = True
+    sync_interval_ms: int = 120_000
+    domain: str = ""
+    # 0 = the engine's own limits.
+    buffered_messages_max: int = 0
+    buffered_bytes_max: int = 0
+    # Of atomic batches; 0 as above.
+    batches_per_stream_max: int = 0
+    batches_max: int = 0
+    batch_messages_max: int = 0
+    batch_idle_ms_max: int = 0
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """One stream as it is kept."""
+
+    config: StreamConfig
+    # As it stands in answers.
+    created: str
+
+    @property
+    def definition(self) -> bytes:
+        """What the engine keeps."""
+        return write_json({"config": self.config.to_json(), "created": self.created})
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    config: msgspec.Raw
+    created: str
+
+
+class Catalog:
+    """All streams of a server. `clock` tells unix nanoseconds."""
+
+    def __init__(self, engine: StreamEngine, *, clock: Callable[[], int] = time.time_ns) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._configs: dict[str, AccountStreams] = {}
+        self._streams: dict[str, dict[str, Stream]] = {}
+        self._offline: dict[str, dict[str, str]] = {}
+        self._reserved = {"file": 0, "memory": 0}
+
+    def open(self, folder: str, options: StoreOptions) -> list[str]:
+        """Open every stream in the folder, and return what is to be said about them. Raises `EngineError`."""
+        stored, lines = self._engine.open_streams(folder, msgspec.json.encode(options))
+        for account, name, definition in stored:
+            where = f"{account} > {name}"
+            try:
+                stream = _read_definition(name, definition)
+                findings = self._engine.open_stream(account, name, definition)
+            except (_UnservedError, EngineError) as error:
+                reason = str(error.args[-1])
+                self._offline.setdefault(account, {})[name] = reason
+                lines.append(f"Stream '{where}' is offline, its files stay as they are: {reason}")
+                continue
+            self._put(account, stream)
+            lines += [f"Stream '{where}': {finding}" for finding in findings]
+        return lines
+
+    @property
+    def accounts(self) -> list[str]:
+        """The accounts that have streams."""
+        return sorted(account for account, streams in list(self._streams.items()) if streams)
+
+    def streams_of(self, account: str) -> AccountStreams:
+        """Return the streams of an account; there may be none."""
+        return self._configs.get(account) or AccountStreams()
+
+    def offline_of(self, account: str) -> dict[str, str]:
+        """Return the names of the streams of an account that are not served, each with the reason."""
+        return self._offline.get(account, {})
+
+    def find(self, account: str, name: str) -> Stream:
+        """Return a stream, or raise `ApiError`."""
+        self.check_online(account, name)
+        stream = self._streams.get(account, {}).get(name)
+        if stream is None:
+            raise ApiError(ErrorCode.STREAM_NOT_FOUND)
+        return stream
+
+    def check_online(self, account: str, name: str) -> None:
+        """Raise `ApiError` for a stream that is there and cannot be served."""
+        reason = self.offline_of(account).get(name)
+        if reason is not None:
+            raise ApiError(ErrorCode.STREAM_OFFLINE_REASON, err=reason)
+
+    def context(self, account: str, settings: ManagementSettings) -> StreamContext:
+        """Return what a decision about a stream of this account needs to know."""
+        server = msgspec.structs.replace(
+            settings.server, reserved_memory=self._reserved["memory"], reserved_storage=self._reserved["file"]
+        )
+        limits = settings.accounts.get(account, AccountLimits())
+        return StreamContext(streams=self.streams_of(account), account=limits, server=server)
+
+    def create(self, account: str, config: StreamConfig) -> Stream:
+        """Make a stream. When this returns it would survive a power cut."""
+        stream = Stream(config=config, created=time_text(self._clock()))
+        with _engine_errors(ErrorCode.STREAM_CREATE):
+            self._engine.create_stream(account, stream.definition)
+        self._put(account, stream)
+        return stream
+
+    def restore(self, account: str, config: StreamConfig, restore_id: str, *, created: str = "") -> Stream:
+        """Make a stream of what was restored. When this returns it would survive a power cut."""
+        stream = Stream(config=config, created=created or time_text(self._clock()))
+        with _engine_errors(ErrorCode.STREAM_RESTORE):
+            self._engine.finish_restore(restore_id, stream.definition)
+        self._put(account, stream)
+        return stream
+
+    def fork(self, account: str, config: StreamConfig, origin: str, last_sequence: int) -> Stream:
+        """Make a stream that begins as a copy of another. When this returns it would survive a power cut."""
+        stream = Stream(config=config, created=time_text(self._clock()))
+        with _engine_errors(ErrorCode.STREAM_CREATE):
+            self._engine.fork_stream(account, origin, last_sequence, stream.definition)
+        self._put(account, stream)
+        return stream
+
+    def update(self, account: str, config: StreamConfig) -> Stream:
+        """Replace the configuration of a stream."""
+        stream = Stream(config=config, created=self.find(account, config.name).created)
+        with _engine_errors(ErrorCode.STREAM_UPDATE):
+            self._engine.update_stream(account, stream.definition)
+        self._put(account, stream)
+        return stream
+
+    def delete(self, account: str, name: str) -> None:
+        """Delete a stream with everything in it."""
+        stream = self.find(account, name)
+        with _engine_errors(ErrorCode.STREAM_DELETE):
+            self._engine.delete_stream(account, name)
+        self._reserved[stream.config.storage] -= max(stream.config.max_bytes, 0)
+        self._configs[account].remove(name)
+        del self._streams[account][name]
+
+    def misses(self, account: str) -> int:
+        """Return how many requests for a message have found none."""
+        return self._engine.message_misses(account)
+
+    def limit(self, accounts: Mapping[str, AccountLimits]) -> None:
+        """Have the engine refuse messages that take an account's streams beyond its limits."""
+        for account, limits in accounts.items():
+            self._engine.limit_account(account, limits.max_memory, limits.max_storage)
+
+    def state(self, account: str, name: str, query: StateQuery | None = None) -> StreamState:
+        """Return the state of a stream."""
+        encoded = QUICK_QUERY if query is None else msgspec.json.encode(query)
+        with _engine_errors(ErrorCode.STREAM_GENERAL_ERROR):
+            return read_state(self._engine.stream_state(account, name, encoded))
+
+    def purge(self, account: str, name: str, *, subject: str, below_sequence: int, keep: int) -> int:
+        """Remove messages, and return how many; an empty subject means those of all subjects."""
+        with _engine_errors(ErrorCode.STREAM_GENERAL_ERROR):
+            return self._engine.purge_stream(account, name, subject or None, below_sequence, keep)
+
+    def delete_message(self, account: str, name: str, sequence: int, *, erase: bool) -> bool:
+        """Remove one message, and return whether there was one."""
+        with _engine_errors(ErrorCode.STREAM_MESSAGE_DELETE_FAILED):
+            return self._engine.delete_message(account, name, sequence, erase)
+
+    def _put(self, account: str, stream: Stream) -> None:
+        config = stream.config
+        streams = self._streams.setdefault(account, {})
+        before = streams.get(config.name)
+        if before is not None:
+            self._reserved[before.config.storage] -= max(before.config.max_bytes, 0)
+        self._reserved[config.storage] += max(config.max_bytes, 0)
+        streams[config.name] = stream
+        self._configs.setdefault(account, AccountStreams()).put(config)
+
+
+class _UnservedError(Exception):
+    """Is raised for a definition that this server cannot serve; the text says why."""
+
+
+def _read_definition(name: str, definition: bytes) -> Stream:
+    try:
+        read = msgspec.json.decode(definition, type=_Definition)
+        config = StreamConfig.from_json(bytes(read.config))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ApiError) as error:
+        raise _UnservedError(f"its definition cannot be read: {error}") from error
+    if config.name != name:
+        raise _UnservedError(f"its definition is that of '{config.name}'")
+    level = (config.metadata or {}).get(REQUIRED_LEVEL_KEY, "")
+    if level.isdecimal() and int(level) > API_LEVEL:
+        raise _UnservedError(f"it needs API level {level}, this server has {API_LEVEL}")
+    return Stream(config=config, created=read.created)
+
+
+@contextmanager
+def _engine_errors(code: ErrorCode) -> Iterator[None]:
+    """Answer a failure of the engine with this error, and its own word that a stream is gone with ours."""
+    try:
+        yield
+    except EngineError as error:
+        kind, message = error.args
+        if kind == UNKNOWN_STREAM:
+            raise ApiError(ErrorCode.STREAM_NOT_FOUND) from error
+        raise ApiError(code, err=message) from error

@@ -1,0 +1,269 @@
+"""From the subject of a request to its endpoint, through the checks that all share, to the bytes of an answer.
+
+The checks in their order: an endpoint of clusters is refused as such; some bodies are looked at first; then the API
+level the request needs, whether its account may store at all, and then what the endpoint itself asks.
+
+A subject without an endpoint gets no answer at all, as on nats-server: its sender finds out by his time-out.
+
+Invariant: `answer` returns for every request, whatever its bytes; what breaks in our own code is answered as such.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from jetlake.management import consumers, replies
+from jetlake.management.account_info import AccountEndpoints
+from jetlake.management.archives import ArchiveEndpoints
+from jetlake.management.calls import Call, Granted
+from jetlake.management.catalog import Catalog
+from jetlake.management.consumers import ConsumerEndpoints
+from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.forks import ForkEndpoint
+from jetlake.management.messages import MessageEndpoints, PlainRequest
+from jetlake.management.protocols import Request
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.streams import StreamEndpoints
+
+API_PREFIX = "$JS.API."
+
+DOMAIN_SUBJECTS = ("INFO", "STREAM.>", "CONSUMER.>", "DIRECT.>", "META.>", "SERVER.>", "ACCOUNT.>")
+"""What of the API can also be reached as `$JS.<domain>.API.…`."""
+
+BROKEN = "the server failed to answer; this is a bug, and its log has the details"
+
+_PREFIX_TOKENS_MAX = 3
+_PURGE_ACCOUNT = ("ACCOUNT", "PURGE")
+_CLUSTER_WORDS = ("META", "SERVER", "ACCOUNT")
+"""Below these are requests to clusters, which nobody answers here, not even to the system account."""
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What answers one kind of request: the type of the answer, and how it is made."""
+
+    kind: str
+    handle: Callable[[Call], dict[str, Any] | Granted | PlainRequest]
+    # How many tokens name something.
+    names: int
+    # More tokens than that are one more name.
+    takes_rest: bool = False
+    # What is checked before anything else.
+    check_first: Callable[[Call], None] | None = None
+    # What is checked before the account is looked at.
+    check_body: Callable[[Call], None] | None = None
+
+    def names_in(self, tokens: list[str]) -> tuple[str, ...] | None:
+        """Return the names in the tokens behind the words; None = this endpoint is not meant."""
+        if len(tokens) == self.names:
+            return tuple(tokens)
+        if self.takes_rest and len(tokens) > self.names:
+            return (*tokens[: self.names], ".".join(tokens[self.names :]))
+        return None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one request."""
+
+    # The subject as it is below `$JS.API`.
+    subject: str
+    body: bytes = b""
+    header: bytes | None = None
+    is_error: bool = False
+    # A core status, or what the engine says, is none of the API's answers: neither counted nor told.
+    is_of_api: bool = True
+    # What the engine is to be asked instead, on the same subject; it answers the sender by itself.
+    asked_of_engine: bytes | None = None
+    # What is to be done once the answer has been given.
+    then: Callable[[], None] | None = None
+
+
+class Dispatcher:
+    """All endpoints of one server. `settings` returns those in force."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        streams: StreamEndpoints,
+        accounts: AccountEndpoints,
+        archives: ArchiveEndpoints,
+        forks: ForkEndpoint,
+        settings: Callable[[], ManagementSettings],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._catalog = catalog
+        self._streams = streams
+        self._settings = settings
+        self._warn = warn
+        self._endpoints = _endpoints(
+            streams, accounts, MessageEndpoints(catalog), ConsumerEndpoints(catalog), archives, forks
+        )
+
+    def answer(self, request: Request) -> Answer | None:
+        """Return the answer; None = there is none."""
+        settings = self._settings()
+        subject = api_subject(request.subject, settings.domain)
+        if subject is None:
+            return None
+        tokens = subject.removeprefix(API_PREFIX).split(".")
+        if request.account == settings.system_account:
+            return self._answer_system(subject, tokens)
+        if _is_unanswered_by_api(tokens):
+            return self._answer_in_place_of_stream(request, subject, tokens)
+        found = self._find(tokens)
+        if found is None:
+            return None
+        endpoint, names = found
+        call = Call(
+            account=request.account,
+            subject=subject,
+            names=names,
+            header=request.header,
+            body=request.payload,
+            is_strict=settings.is_strict,
+            connection_id=request.connection_id,
+        )
+        return self._answer_call(endpoint, call, is_enabled=request.account in settings.accounts)
+
+    def _find(self, tokens: list[str]) -> tuple[Endpoint, tuple[str, ...]] | None:
+        for count in range(min(_PREFIX_TOKENS_MAX, len(tokens)), 0, -1):
+            endpoint = self._endpoints.get(tuple(tokens[:count]))
+            names = None if endpoint is None else endpoint.names_in(tokens[count:])
+            if endpoint is not None and names is not None:
+                return endpoint, names
+        return None
+
+    def _answer_call(self, endpoint: Endpoint, call: Call, *, is_enabled: bool) -> Answer:
+        try:
+            if endpoint.check_first is not None:
+                endpoint.check_first(call)
+            call.check_level()
+            if endpoint.check_body is not None:
+                endpoint.check_body(call)
+            if not is_enabled:
+                raise ApiError(ErrorCode.NOT_ENABLED_FOR_ACCOUNT)
+            answer = endpoint.handle(call)
+            if isinstance(answer, PlainRequest):
+                return Answer(subject=call.subject, is_of_api=False, asked_of_engine=answer.body)
+            if isinstance(answer, Granted):
+                body = replies.success(endpoint.kind, answer.fields)
+                return Answer(subject=call.subject, body=body, then=answer.then)
+            return Answer(subject=call.subject, body=replies.success(endpoint.kind, answer))
+        except ApiError as error:
+            return Answer(subject=call.subject, body=replies.failure(endpoint.kind, error), is_error=True)
+        except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included, must not end the API
+            import traceback
+
+            self._warn(f"JetStream API: a bug, please report it: {call.subject}: {traceback.format_exc()}")
+            broken = ApiError(ErrorCode.STREAM_GENERAL_ERROR, err=BROKEN)
+            return Answer(subject=call.subject, body=replies.failure(endpoint.kind, broken), is_error=True)
+
+    def _answer_system(self, subject: str, tokens: list[str]) -> Answer | None:
+        """The system account stores nothing; it may delete all that another one has stored."""
+        if tuple(tokens[:2]) == _PURGE_ACCOUNT and len(tokens) == 3:
+            return self._purge_account(subject, tokens[2])
+        if tokens[0] in _CLUSTER_WORDS:
+            return None
+        kind = "account_info_response" if tokens == ["INFO"] else "system_response"
+        body = replies.failure(kind, ApiError(ErrorCode.NOT_ENABLED_FOR_ACCOUNT))
+        return Answer(subject=subject, body=body, is_error=True)
+
+    def _purge_account(self, subject: str, account: str) -> Answer:
+        kind = "account_purge_response"
+        try:
+            self._streams.delete_all(account)
+        except ApiError as error:
+            return Answer(subject=subject, body=replies.failure(kind, error), is_error=True)
+        return Answer(subject=subject, body=replies.success(kind, {"initiated": True}))
+
+    def _answer_in_place_of_stream(self, request: Request, subject: str, tokens: list[str]) -> Answer | None:
+        """Pulls and direct gets are answered by consumers and streams; where none is, nobody does, and that is told.
+
+        Streams listen below `$JS.API`; a request that names the domain instead is handed to them.
+        """
+        if tokens[0] == "DIRECT" and len(tokens) > 2:
+            stream = self._catalog.streams_of(request.account).get(tokens[2])
+            if stream is not None and (stream.allow_direct or stream.mirror_direct):
+                if request.subject == subject:
+                    return None
+                header = request.header or None
+                return Answer(subject=subject, header=header, is_of_api=False, asked_of_engine=request.payload)
+        header = replies.NO_RESPONDERS_HEADER % subject.encode()
+        return Answer(subject=subject, header=header, is_of_api=False)
+
+
+def api_subject(subject: str, domain: str) -> str | None:
+    """Return the subject as it is below `$JS.API`; None = it is none of the API's."""
+    if subject.startswith(API_PREFIX):
+        return subject
+    domain_prefix = f"$JS.{domain}.API."
+    if domain and subject.startswith(domain_prefix):
+        return API_PREFIX + subject.removeprefix(domain_prefix)
+    return None
+
+
+def _is_unanswered_by_api(tokens: list[str]) -> bool:
+    return tokens[:2] == ["DIRECT", "GET"] or (tokens[:3] == ["CONSUMER", "MSG", "NEXT"] and len(tokens) == 5)
+
+
+def _refuse_cluster(_call: Call) -> None:
+    raise ApiError(ErrorCode.CLUSTER_REQUIRED)
+
+
+def _never(call: Call) -> dict[str, Any]:
+    raise AssertionError(f"{call.subject} is refused before it is handled")
+
+
+def _cluster_endpoint(kind: str, names: int) -> Endpoint:
+    return Endpoint(kind=kind, handle=_never, names=names, check_first=_refuse_cluster)
+
+
+def _endpoints(
+    streams: StreamEndpoints,
+    accounts: AccountEndpoints,
+    messages: MessageEndpoints,
+    consumer: ConsumerEndpoints,
+    archives: ArchiveEndpoints,
+    forks: ForkEndpoint,
+) -> dict[tuple[str, ...], Endpoint]:
+    """Return the endpoints by the words their subjects begin with."""
+    create_kind = "consumer_create_response"
+    by_words = {
+        "INFO": Endpoint(kind="account_info_response", handle=accounts.info, names=0),
+        "STREAM.CREATE": Endpoint(kind="stream_create_response", handle=streams.create, names=1),
+        "STREAM.UPDATE": Endpoint(kind="stream_update_response", handle=streams.update, names=1),
+        "STREAM.NAMES": Endpoint(kind="stream_names_response", handle=streams.names, names=0),
+        "STREAM.LIST": Endpoint(kind="stream_list_response", handle=streams.list_all, names=0),
+        "STREAM.INFO": Endpoint(kind="stream_info_response", handle=streams.info, names=1),
+        "STREAM.FORK": Endpoint(kind="stream_fork_response", handle=forks.fork, names=1),
+        "STREAM.DELETE": Endpoint(kind="stream_delete_response", handle=streams.delete, names=1),
+        "STREAM.PURGE": Endpoint(kind="stream_purge_response", handle=streams.purge, names=1),
+        "STREAM.MSG.GET": Endpoint(kind="stream_msg_get_response", handle=messages.get, names=1),
+        "STREAM.MSG.DELETE": Endpoint(kind="stream_msg_delete_response", handle=messages.delete, names=1),
+        "STREAM.SNAPSHOT": Endpoint(kind="stream_snapshot_response", handle=archives.snapshot, names=1),
+        "STREAM.RESTORE": Endpoint(kind="stream_restore_response", handle=archives.restore, names=1),
+        "CONSUMER.CREATE": Endpoint(
+            kind=create_kind, handle=consumer.create, names=1, takes_rest=True, check_first=consumers.check_create
+        ),
+        "CONSUMER.DURABLE.CREATE": Endpoint(
+            kind=create_kind, handle=consumer.create, names=2, check_first=consumers.check_create
+        ),
+        "CONSUMER.NAMES": Endpoint(kind="consumer_names_response", handle=consumer.names, names=1),
+        "CONSUMER.LIST": Endpoint(kind="consumer_list_response", handle=consumer.list_all, names=1),
+        "CONSUMER.INFO": Endpoint(
+            kind="consumer_info_response", handle=consumer.find, names=2, check_first=Call.check_empty
+        ),
+        "CONSUMER.DELETE": Endpoint(kind="consumer_delete_response", handle=consumer.delete, names=2),
+        "CONSUMER.PAUSE": Endpoint(kind="consumer_pause_response", handle=consumer.pause, names=2),
+        "CONSUMER.UNPIN": Endpoint(
+            kind="consumer_unpin_response", handle=consumer.find, names=2, check_body=consumers.check_unpin
+        ),
+        "STREAM.LEADER.STEPDOWN": _cluster_endpoint("stream_leader_stepdown_response", 1),
+        "STREAM.PEER.REMOVE": _cluster_endpoint("stream_remove_peer_response", 1),
+        "STREAM.PEER.EVACUATE": _cluster_endpoint("stream_evacuate_peer_response", 1),
+        "STREAM.CANCEL_MOVE": _cluster_endpoint("stream_cancel_move_response", 1),
+        "CONSUMER.LEADER.STEPDOWN": _cluster_endpoint("consumer_leader_stepdown_response", 2),
+        "CONSUMER.PEER.REMOVE": _cluster_endpoint("consumer_remove_peer_response", 2),
+        "CONSUMER.PEER.EVACUATE": _cluster_endpoint("consumer_evacuate_peer_response", 2),
+    }
+    return {tuple(words.split(".")): endpoint for words, endpoint in by_words.items()}

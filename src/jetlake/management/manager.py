@@ -1,0 +1,208 @@
+"""`Manager`: takes requests to the API from the thread that hears the engine, and answers them in a thread of its own.
+
+A decision waits for the disk; logins and log lines must not wait with it. So the thread that hears the engine only
+queues. Accounts take turns, each with a queue of its own in the order of arrival: whoever floods the server with
+requests keeps nobody waiting but himself. A queue that overflows is dropped as a whole, as on nats-server: whoever sent
+that much has stopped waiting for the first of it.
+
+Invariant: requests of one account are answered in the order in which they came, one at a time. What waits is bounded,
+in number and in bytes. No thread is started before somebody asks; it ends only with `close`.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Condition, Thread
+
+from jetlake._engine import EngineError
+from jetlake.management.account_info import AccountEndpoints
+from jetlake.management.advisories import Advisories
+from jetlake.management.archives import ArchiveEndpoints
+from jetlake.management.catalog import Catalog
+from jetlake.management.dispatch import Answer, Dispatcher
+from jetlake.management.forks import ForkEndpoint
+from jetlake.management.protocols import ArchiveEvent, ManagedEngine, Request
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.streams import StreamEndpoints
+
+REQUESTS_OF_ACCOUNT_MAX = 10_000
+"""Requests of one account that wait: nats-server's own bound."""
+
+BYTES_OF_ACCOUNT_MAX = 64 * 1024 * 1024
+"""Their bodies: a request may be as large as a message, and ten thousand of those would not fit."""
+
+CLOSE_S_MAX = 10.0
+"""How long `join` waits for what is being answered."""
+
+REPORT_INTERVAL_S = 1.0
+"""One line for all that was dropped within so long: a flood of requests must not become a flood of lines."""
+
+
+class _Queue:
+    """What waits of one account."""
+
+    def __init__(self) -> None:
+        self.requests: deque[Request] = deque()
+        self.byte_count = 0
+
+
+class Manager:
+    """The API of one server. `settings` are replaced by `update`."""
+
+    def __init__(
+        self,
+        engine: ManagedEngine,
+        catalog: Catalog,
+        settings: ManagementSettings,
+        warn: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._warn = warn
+        self._clock = clock
+        self._advisories = Advisories(engine, self._settings_in_force)
+        self.accounts = AccountEndpoints(catalog, self._settings_in_force)
+        streams = StreamEndpoints(catalog, self._advisories, self._settings_in_force)
+        self._archives = ArchiveEndpoints(
+            engine, catalog, self.accounts, self._advisories, self._settings_in_force, warn
+        )
+        forks = ForkEndpoint(catalog, self._advisories, self._settings_in_force)
+        self._dispatcher = Dispatcher(
+            catalog, streams, self.accounts, self._archives, forks, self._settings_in_force, warn
+        )
+        self._thread: Thread | None = None
+        self._changed = Condition()
+        # The account whose turn it is stands first.
+        self._queues: dict[str, _Queue] = {}
+        # Bounded by the engine: at most two for each snapshot and each restore.
+        self._events: deque[ArchiveEvent] = deque()
+        self._closed = False
+        self._dropped = 0
+        self._reported_at = clock() - REPORT_INTERVAL_S
+
+    def update(self, settings: ManagementSettings) -> None:
+        """Answer by other settings from now on."""
+        self._settings = settings
+
+    def receive(self, request: Request) -> None:
+        """Queue a request. The server's own messages are none: a reply must not become a command.
+
+        Only the thread that hears the engine calls this.
+        """
+        if request.connection_id == 0:
+            return
+        with self._changed:
+            if self._closed:
+                return
+            queue = self._queues.setdefault(request.account, _Queue())
+            queue.requests.append(request)
+            queue.byte_count += len(request.payload)
+            if len(queue.requests) > REQUESTS_OF_ACCOUNT_MAX or queue.byte_count > BYTES_OF_ACCOUNT_MAX:
+                self._dropped += len(queue.requests)
+                del self._queues[request.account]
+            self._changed.notify()
+        self._start()
+
+    def note(self, event: ArchiveEvent) -> None:
+        """Queue what the engine says about a snapshot or a restore.
+
+        Only the thread that hears the engine calls this.
+        """
+        with self._changed:
+            if self._closed:
+                return
+            self._events.append(event)
+            self._changed.notify()
+        self._start()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            # A daemon, because Python waits for other threads before it calls what would stop this one.
+            self._thread = Thread(target=self._run, name="jetlake-management", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Take nothing more, and forget what waits. What is being answered still is."""
+        with self._changed:
+            self._closed = True
+            self._queues.clear()
+            self._events.clear()
+            self._changed.notify()
+
+    def join(self) -> None:
+        """Wait until the thread has ended, if there is one."""
+        if self._thread is not None:
+            self._thread.join(CLOSE_S_MAX)
+
+    def answer(self, request: Request) -> None:
+        """Answer one request."""
+        answer = self._dispatcher.answer(request)
+        if answer is None:
+            return
+        if answer.is_of_api and request.account in self._settings.accounts:
+            self.accounts.note(request.account, is_error=answer.is_error)
+        if request.reply:
+            self._send(request, answer)
+        if answer.is_of_api:
+            self._advisories.tell_answer(request, answer.subject, answer.body)
+        if answer.then is not None:
+            answer.then()
+
+    def _settings_in_force(self) -> ManagementSettings:
+        return self._settings
+
+    def _send(self, request: Request, answer: Answer) -> None:
+        asked = answer.asked_of_engine
+        try:
+            if asked is not None:
+                self._engine.publish(request.account, answer.subject, asked, request.reply, answer.header)
+            else:
+                self._engine.publish(request.account, request.reply, answer.body, header=answer.header)
+        except EngineError:
+            # A reply subject one cannot publish to; its sender will notice.
+            return
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not (self._closed or self._queues or self._events or self._is_report_due()):
+                    self._changed.wait(REPORT_INTERVAL_S if self._dropped else None)
+                if self._closed:
+                    return
+                event = self._events.popleft() if self._events else None
+                request = self._take()
+            try:
+                if self._is_report_due():
+                    self._report_dropped()
+                if event is not None:
+                    self._archives.note(event)
+                if request is not None:
+                    self.answer(request)
+            except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included; the next may fare better
+                import traceback
+
+                self._warn(f"JetStream API: a bug, please report it: {traceback.format_exc()}")
+
+    def _take(self) -> Request | None:
+        """Return the next request of the account whose turn it is, and put that account behind the others."""
+        if not self._queues:
+            return None
+        account = next(iter(self._queues))
+        queue = self._queues.pop(account)
+        request = queue.requests.popleft()
+        queue.byte_count -= len(request.payload)
+        if queue.requests:
+            self._queues[account] = queue
+        return request
+
+    def _is_report_due(self) -> bool:
+        return self._dropped > 0 and self._clock() >= self._reported_at + REPORT_INTERVAL_S
+
+    def _report_dropped(self) -> None:
+        with self._changed:
+            dropped, self._dropped = self._dropped, 0
+        self._reported_at = self._clock()
+        self._warn(f"JetStream API limit reached, dropping {dropped} requests")
+        self._advisories.tell_limit_reached(dropped)

@@ -1,0 +1,23 @@
+"""What management must know of the server it works for: its name, its domain, and who may use how much.
+
+Made anew at every reload of the configuration, and replaced as a whole.
+"""
+
+import msgspec
+
+from jetlake.management.stream_context import AccountLimits, ServerLimits
+
+
+class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one server."""
+
+    server_name: str
+    domain: str = ""
+    # Requests with unknown keys are refused.
+    is_strict: bool = True
+    # Empty = there is none.
+    system_account: str = ""
+    # The accounts that may store.
+    accounts: dict[str, AccountLimits] = {}
+    # What is reserved is not looked at here: the catalog knows.
+    server: ServerLimits = ServerLimits()

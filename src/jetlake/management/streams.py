@@ -1,0 +1,190 @@
+"""The endpoints of streams: create, update, names, list, info, delete, purge.
+
+Each reads: parse the request, decide, act, answer. What one returns are the fields of its answer; what it refuses it
+raises as `ApiError`.
+
+Invariant: nothing has changed when an `ApiError` is raised.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from jetlake.management import stream_requests
+from jetlake.management.advisories import Advisories
+from jetlake.management.calls import Call
+from jetlake.management.catalog import Catalog
+from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.json_types import Field, Flag, Integer, Record, Text
+from jetlake.management.paging import DESCRIPTIONS_MAX, NAMES_MAX, SUBJECTS_MAX, page_of
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.stream_info import count_subjects, describe
+from jetlake.management.stream_state import StateQuery
+
+SUBJECTS_OFFSET_MAX = 2**31
+"""Further than a stream has subjects; the engine need not hear of larger numbers."""
+
+_INT = Integer("int", -(2**63), 2**63 - 1)
+_UINT64 = Integer("uint64", 0, 2**64 - 1)
+_TEXT = Text()
+
+
+class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which streams are to be listed; an empty subject means all."""
+
+    offset: int = 0
+    subject: str = ""
+
+
+class InfoRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be told of a stream besides its numbers."""
+
+    offset: int = 0
+    deleted_details: bool = False
+    subjects_filter: str = ""
+
+
+class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which messages are to be removed; nothing said means all."""
+
+    filter: str = ""
+    seq: int = 0
+    keep: int = 0
+
+
+_LIST_FIELDS = (Field("offset", _INT), Field("subject", _TEXT))
+_NAMES_REQUEST = Record("server.JSApiStreamNamesRequest", ListRequest, _LIST_FIELDS, can_be_absent=False)
+_LIST_REQUEST = Record("server.JSApiStreamListRequest", ListRequest, _LIST_FIELDS, can_be_absent=False)
+_INFO_REQUEST = Record(
+    "server.JSApiStreamInfoRequest",
+    InfoRequest,
+    (Field("offset", _INT), Field("deleted_details", Flag()), Field("subjects_filter", _TEXT)),
+    can_be_absent=False,
+)
+_PURGE_REQUEST = Record(
+    "server.JSApiStreamPurgeRequest",
+    PurgeRequest,
+    (Field("seq", _UINT64), Field("filter", _TEXT), Field("keep", _UINT64)),
+    can_be_absent=False,
+)
+
+
+class StreamEndpoints:
+    """The endpoints, with what they work on. `settings` returns those in force."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        advisories: Advisories,
+        settings: Callable[[], ManagementSettings],
+        *,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._catalog = catalog
+        self._advisories = advisories
+        self._settings = settings
+        self._clock = clock
+
+    def create(self, call: Call) -> dict[str, Any]:
+        """Make the stream, or find it made already just as it is asked for."""
+        self._catalog.check_online(call.account, call.stream)
+        context = self._catalog.context(call.account, self._settings())
+        decision = stream_requests.create(call.stream, call.body, context, is_strict=call.is_strict)
+        if decision.is_unchanged:
+            stream = self._catalog.find(call.account, call.stream)
+        else:
+            stream = self._catalog.create(call.account, decision.config)
+            self._advisories.tell_stream_action(call.account, call.stream, "create")
+        state = self._catalog.state(call.account, call.stream)
+        return {**describe(stream, state, self._clock()), "did_create": True}
+
+    def update(self, call: Call) -> dict[str, Any]:
+        """Change the stream to what is asked for, and tell so even when that is what it was."""
+        self._catalog.check_online(call.account, call.stream)
+        settings = self._settings()
+        context = self._catalog.context(call.account, settings)
+        decision = stream_requests.update(call.stream, call.body, context, is_strict=call.is_strict)
+        if decision.is_unchanged:
+            stream = self._catalog.find(call.account, call.stream)
+        else:
+            stream = self._catalog.update(call.account, decision.config)
+        self._advisories.tell_stream_action(call.account, call.stream, "modify")
+        state = self._catalog.state(call.account, call.stream)
+        return describe(stream, state, self._clock(), domain=settings.domain)
+
+    def names(self, call: Call) -> dict[str, Any]:
+        """Return the names, all or those of streams that take some of a subject."""
+        request: ListRequest = call.read_optional(_NAMES_REQUEST)
+        page = page_of(self._names(call.account, request.subject), request.offset, NAMES_MAX)
+        return {**page.fields, "streams": list(page.items) or None}
+
+    def list_all(self, call: Call) -> dict[str, Any]:
+        """Return descriptions, of all streams or of those that take some of a subject."""
+        request: ListRequest = call.read_optional(_LIST_REQUEST)
+        page = page_of(self._names(call.account, request.subject), request.offset, DESCRIPTIONS_MAX)
+        domain = self._settings().domain
+        descriptions = [
+            describe(
+                self._catalog.find(call.account, name),
+                self._catalog.state(call.account, name),
+                self._clock(),
+                shows_versions=False,
+                domain=domain,
+            )
+            for name in page.items
+        ]
+        answer = {**page.fields, "streams": descriptions}
+        offline = self._catalog.offline_of(call.account)
+        return {**answer, "missing": sorted(offline), "offline": dict(sorted(offline.items()))} if offline else answer
+
+    def info(self, call: Call) -> dict[str, Any]:
+        """Return the description of one stream, with deleted sequences and subjects when asked for."""
+        request: InfoRequest = call.read_optional(_INFO_REQUEST)
+        stream = self._catalog.find(call.account, call.stream)
+        settings = self._settings()
+        offset = min(request.offset, SUBJECTS_OFFSET_MAX)
+        query = StateQuery(
+            deleted=request.deleted_details,
+            subjects=request.subjects_filter or None,
+            subjects_max=max(offset, 0) + SUBJECTS_MAX if request.subjects_filter else 0,
+        )
+        state = self._catalog.state(call.account, call.stream, query)
+        page, subjects = count_subjects(state, request.offset)
+        described = describe(
+            stream, state, self._clock(), domain=settings.domain, leader=settings.server_name, subjects=subjects
+        )
+        return {**page, **described}
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        """Delete the stream with everything in it."""
+        call.check_empty()
+        self._catalog.delete(call.account, call.stream)
+        self._advisories.tell_stream_action(call.account, call.stream, "delete")
+        return {"success": True}
+
+    def purge(self, call: Call) -> dict[str, Any]:
+        """Remove messages: all, those of a subject, those below a sequence, or all but the newest."""
+        request: PurgeRequest = call.read_optional(_PURGE_REQUEST)
+        if request.seq and request.keep:
+            raise ApiError(ErrorCode.BAD_REQUEST)
+        config = self._catalog.find(call.account, call.stream).config
+        if config.sealed:
+            raise ApiError(ErrorCode.STREAM_SEALED)
+        if config.deny_purge:
+            raise ApiError(ErrorCode.STREAM_PURGE_FAILED, err="stream purge not permitted")
+        purged = self._catalog.purge(
+            call.account, call.stream, subject=request.filter, below_sequence=request.seq, keep=request.keep
+        )
+        return {"success": True, "purged": purged}
+
+    def delete_all(self, account: str) -> None:
+        """Delete every stream of an account, as the system account may ask for."""
+        for name in list(self._catalog.streams_of(account).names):
+            self._catalog.delete(account, name)
+            self._advisories.tell_stream_action(account, name, "delete")
+
+    def _names(self, account: str, subject: str) -> list[str]:
+        streams = self._catalog.streams_of(account)
+        return streams.names_meeting(subject) if subject else streams.names

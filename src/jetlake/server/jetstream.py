@@ -1,0 +1,179 @@
+"""`JetStream`: streams and their API for one server, from its start to its end.
+
+```python
+jetstream = JetStream(engine, options=…, folder=store_folder, log=log)
+jetstream.open()                # every stream takes messages once the engine starts
+jetstream.update()              # requests are answered; again after every reload
+jetstream.receive(request)      # by the thread that hears the engine
+jetstream.close()
+```
+
+The API is answered in every account: one that may not store is told so.
+
+Invariant: a request reaches management only through a subscription made here, and `close` returns when the last answer
+has been given.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jetlake._engine import ArchiveEvent, Engine, EngineError, Request
+from jetlake.errors import StartError
+from jetlake.management.catalog import Catalog, StoreOptions
+from jetlake.management.dispatch import API_PREFIX, DOMAIN_SUBJECTS
+from jetlake.management.manager import Manager
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.stream_context import AccountLimits, ServerLimits
+from jetlake.server.engine_errors import message_of
+from jetlake.server.options import JetStreamAccountLimits, JetStreamOptions, ServerOptions
+from jetlake.server.options.jetstream import DEFAULT_SYNC_INTERVAL_S
+from jetlake.server.options.users import GLOBAL_ACCOUNT
+from jetlake.server.store_folder import StoreFolder
+
+if TYPE_CHECKING:
+    from jetlake.monitoring.jsz import AccountUsage
+    from jetlake.server.log import Log
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+
+
+class JetStream:
+    """Streams of one server. `options` returns those in force."""
+
+    def __init__(
+        self, engine: Engine, *, options: Callable[[], ServerOptions], folder: StoreFolder, log: "Log"
+    ) -> None:
+        self._engine = engine
+        self._options = options
+        self._folder = folder
+        self._log = log
+        self.catalog = Catalog(engine)
+        self.manager = Manager(engine, self.catalog, self._settings(), log.warning)
+        # The subscriptions, by account.
+        self._services: dict[str, list[int]] = {}
+        # All of them, replaced as a whole: the thread that hears the engine reads it.
+        self._all_services: frozenset[int] = frozenset()
+
+    def open(self) -> None:
+        """Open every stream there is, before the engine starts. Raises `StartError`."""
+        try:
+            lines = self.catalog.open(self._folder.directory, store_options(self._options().jetstream))
+        except EngineError as error:
+            raise StartError(f"The streams cannot be opened: {message_of(error)}") from error
+        for line in lines:
+            self._log.warning(line)
+
+    def update(self) -> None:
+        """Answer by the options in force, in the accounts there are now."""
+        options = self._options()
+        settings = self._settings()
+        self.manager.update(settings)
+        self.catalog.limit(settings.accounts)
+        wanted = set(options.access.account_names())
+        for account in self._services.keys() - wanted:
+            for service in self._services.pop(account):
+                self._engine.unsubscribe(service)
+        for account in sorted(wanted - self._services.keys()):
+            is_system = account == options.access.system_account
+            subjects = api_subjects(options.jetstream.domain, is_system=is_system)
+            self._services[account] = [self._engine.subscribe_api(account, subject) for subject in subjects]
+        self._all_services = frozenset(service for services in self._services.values() for service in services)
+
+    def serves(self, service: int) -> bool:
+        """Return whether a request to this service is one to the API."""
+        return service in self._all_services
+
+    def receive(self, request: Request) -> None:
+        """Take a request, to answer it in another thread."""
+        self.manager.receive(request)
+
+    def note(self, event: ArchiveEvent) -> None:
+        """Take what the engine says about a snapshot or a restore, to deal with it in another thread."""
+        self.manager.note(event)
+
+    def usages(self) -> "list[AccountUsage]":
+        """Return what the accounts store, for monitoring."""
+        # Most servers are never asked.
+        from jetlake.management.usages import account_usages
+
+        return account_usages(self.catalog, self.manager.accounts, self._settings())
+
+    def close(self) -> None:
+        """Take no more requests, and wait for the one that is being answered."""
+        self.manager.close()
+        self.manager.join()
+
+    def _settings(self) -> ManagementSettings:
+        options = self._options()
+        return ManagementSettings(
+            server_name=options.server_name or self._engine.server_id,
+            domain=options.jetstream.domain,
+            is_strict=options.jetstream.strict,
+            system_account=options.access.system_account,
+            accounts=accounts_with_jetstream(options),
+            server=server_limits(options.jetstream, self._folder),
+        )
+
+
+def api_subjects(domain: str, *, is_system: bool) -> list[str]:
+    """Return the subjects of the API in an account. In the system account whatever is asked is refused."""
+    subjects = [f"{API_PREFIX}>"]
+    if domain:
+        tails = (">",) if is_system else DOMAIN_SUBJECTS
+        subjects += [f"$JS.{domain}.API.{tail}" for tail in tails]
+    return subjects
+
+
+def store_options(options: JetStreamOptions) -> StoreOptions:
+    """Return how the engine is to store.
+
+    What is acknowledged is on disk, unless somebody has asked for an interval: the risk is never the default.
+    """
+    has_interval = options.sync_interval_s != DEFAULT_SYNC_INTERVAL_S
+    return StoreOptions(
+        sync_always=options.sync_always or not has_interval,
+        sync_interval_ms=int(options.sync_interval_s * 1_000),
+        domain=options.domain,
+        buffered_messages_max=options.buffered_messages_max or 0,
+        buffered_bytes_max=options.buffered_bytes_max or 0,
+        batches_per_stream_max=options.batches_per_stream_max or 0,
+        batches_max=options.batches_max or 0,
+        batch_messages_max=options.batch_messages_max or 0,
+        batch_idle_ms_max=int((options.batch_idle_s_max or 0) * 1_000),
+    )
+
+
+def accounts_with_jetstream(options: ServerOptions) -> dict[str, AccountLimits]:
+    """Return who may store how much: where no accounts are configured, everybody is in `$G`."""
+    system = options.access.system_account
+    accounts = [account for account in options.access.accounts if account.name != system]
+    if not accounts:
+        return {GLOBAL_ACCOUNT: AccountLimits()}
+    return {account.name: _limits_of(account.jetstream) for account in accounts if account.jetstream is not None}
+
+
+def server_limits(options: JetStreamOptions, folder: StoreFolder) -> ServerLimits:
+    """Return what all accounts may use together. What the options leave open was found out at the start."""
+    memory, storage = options.max_memory_bytes, options.max_storage_bytes
+    return ServerLimits(
+        max_memory=folder.memory_bytes_max if memory is None else memory,
+        max_storage=folder.storage_bytes_max if storage is None else storage,
+        duplicate_window_max_ns=int((options.duplicate_window_s or 0) * NANOSECONDS_PER_SECOND),
+    )
+
+
+def _limits_of(limits: JetStreamAccountLimits) -> AccountLimits:
+    return AccountLimits(
+        max_memory=_or_unlimited(limits.max_memory_bytes),
+        max_storage=_or_unlimited(limits.max_storage_bytes),
+        max_streams=_or_unlimited(limits.max_streams),
+        max_consumers=_or_unlimited(limits.max_consumers),
+        max_ack_pending=_or_unlimited(limits.max_acknowledgements_pending),
+        memory_max_stream_bytes=_or_unlimited(limits.memory_stream_bytes_max),
+        storage_max_stream_bytes=_or_unlimited(limits.storage_stream_bytes_max),
+        max_bytes_required=limits.stream_bytes_required,
+    )
+
+
+def _or_unlimited(limit: int | None) -> int:
+    return -1 if limit is None else limit

@@ -1,0 +1,219 @@
+"""An engine of dictionaries: what the real one does for management, without files and sockets.
+
+It keeps definitions and messages, and remembers what was published. `fail_with` makes calls fail as a disk would.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from jetlake._engine import EngineError
+from jetlake.management.names import is_subset
+
+# Bytes that a message takes besides its subject and payload.
+OVERHEAD = {"file": 30, "memory": 16}
+
+NO_MESSAGE = (
+    b'{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",'
+    b'"error":{"code":404,"err_code":10037,"description":"no message found"}}'
+)
+
+
+class TwinRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A message to the API."""
+
+    subject: str
+    payload: bytes = b""
+    account: str = "$G"
+    reply: str = "reply"
+    header: bytes = b""
+    connection_id: int = 7
+
+
+class TwinArchiveEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine says about a snapshot or a restore."""
+
+    kind: str
+    id: str
+    details: bytes = b"{}"
+
+
+class TwinStream:
+    """One stream: its definition and its messages by sequence."""
+
+    def __init__(self, definition: bytes) -> None:
+        self.define(definition)
+        self.messages: dict[int, tuple[str, bytes, int]] = {}
+        self.first = max(self.config.get("first_seq", 0), 1)
+        self.last = self.first - 1
+        self.last_time_ns = 0
+        self.lost: list[tuple[int, int]] = []
+
+    def define(self, definition: bytes) -> None:
+        self.definition = definition
+        self.config: dict[str, Any] = json.loads(definition)["config"]
+
+    def publish(self, subject: str, payload: bytes, time_ns: int) -> None:
+        self.last += 1
+        self.messages[self.last] = (subject, payload, time_ns)
+        self.last_time_ns = time_ns
+        self.settle()
+
+    def settle(self) -> None:
+        self.first = min(self.messages, default=self.last + 1)
+
+    def state(self, query: dict[str, Any]) -> dict[str, Any]:
+        counts: dict[str, int] = {}
+        for subject, _, _ in self.messages.values():
+            counts[subject] = counts.get(subject, 0) + 1
+        deleted = [each for each in range(self.first, self.last + 1) if each not in self.messages]
+        first = self.messages.get(self.first)
+        overhead = OVERHEAD[self.config.get("storage", "file")]
+        state: dict[str, Any] = {
+            "messages": len(self.messages),
+            "bytes": sum(overhead + len(subject) + len(payload) for subject, payload, _ in self.messages.values()),
+            "first_sequence": self.first,
+            "first_time_ns": first[2] if first else 0,
+            "last_sequence": self.last,
+            "last_time_ns": self.last_time_ns,
+            "subjects": len(counts),
+            "deleted_count": len(deleted),
+            "lost": self.lost,
+            "lost_bytes": 0,
+        }
+        if query["deleted"]:
+            state["deleted"] = deleted
+        if query["subjects"] is not None:
+            matching = sorted(
+                (subject, count) for subject, count in counts.items() if is_subset(subject, query["subjects"])
+            )
+            state["subject_counts"] = matching[: query["subjects_max"]]
+            if len(matching) > query["subjects_max"]:
+                state["subject_counts_total"] = len(matching)
+        return state
+
+
+class EngineTwin:
+    """The engine, as `jetlake.management.protocols.ManagedEngine`."""
+
+    def __init__(self, stored: list[tuple[str, str, bytes]] | None = None) -> None:
+        self.stored = stored or []
+        self.streams: dict[tuple[str, str], TwinStream] = {}
+        self.published: list[tuple[str, str, bytes, bytes | None]] = []
+        # Requests to the engine itself.
+        self.asked: list[tuple[str, bytes]] = []
+        # Subjects that somebody listens to.
+        self.interest: set[str] = set()
+        self.fail_with: EngineError | None = None
+        self.connections_json = b"[]"
+        self.limits: dict[str, tuple[int, int]] = {}
+        self.misses: dict[str, int] = {}
+        self.forked = ("", 0)
+        # Snapshots and restores that were begun, in order: account, and what was asked for.
+        self.archives: list[tuple[str, dict[str, Any]]] = []
+        # Restores that are not over, with their accounts.
+        self.restores: dict[str, str] = {}
+
+    def open_streams(self, folder: str, options: bytes) -> tuple[list[tuple[str, str, bytes]], list[str]]:  # noqa: ARG002
+        self._fail()
+        return self.stored, []
+
+    def open_stream(self, account: str, name: str, definition: bytes) -> list[str]:
+        self._fail()
+        self.streams[account, name] = TwinStream(definition)
+        return ["17 bytes that were never acknowledged are cut off"]
+
+    def limit_account(self, account: str, memory_bytes_max: int, storage_bytes_max: int) -> None:
+        self.limits[account] = (memory_bytes_max, storage_bytes_max)
+
+    def message_misses(self, account: str) -> int:
+        return self.misses.get(account, 0)
+
+    def create_stream(self, account: str, definition: bytes) -> None:
+        self._fail()
+        self.streams[account, json.loads(definition)["config"]["name"]] = TwinStream(definition)
+
+    def fork_stream(self, account: str, origin: str, last_sequence: int, definition: bytes) -> None:
+        self.forked = (origin, last_sequence)
+        self.create_stream(account, definition)
+
+    def update_stream(self, account: str, definition: bytes) -> None:
+        self._find(account, json.loads(definition)["config"]["name"]).define(definition)
+
+    def delete_stream(self, account: str, name: str) -> None:
+        self._find(account, name)
+        del self.streams[account, name]
+
+    def stream_state(self, account: str, name: str, query: bytes) -> bytes:
+        return json.dumps(self._find(account, name).state(json.loads(query))).encode()
+
+    def purge_stream(self, account: str, name: str, subject: str | None, below_sequence: int, keep: int) -> int:
+        stream = self._find(account, name)
+        sequences = [each for each in stream.messages if is_subset(stream.messages[each][0], subject or ">")]
+        if below_sequence:
+            sequences = [each for each in sequences if each < below_sequence]
+        sequences = sequences[: len(sequences) - keep] if keep else sequences
+        for sequence in sequences:
+            del stream.messages[sequence]
+        stream.settle()
+        return len(sequences)
+
+    def delete_message(self, account: str, name: str, sequence: int, erase: bool) -> bool:  # noqa: ARG002
+        stream = self._find(account, name)
+        found = stream.messages.pop(sequence, None) is not None
+        if found:
+            stream.settle()
+        return found
+
+    def start_snapshot(self, account: str, name: str, request: bytes) -> None:
+        self._find(account, name)
+        self.archives.append((account, json.loads(request)))
+
+    def start_restore(self, account: str, definition: bytes, request: bytes) -> None:  # noqa: ARG002
+        self._fail()
+        asked = json.loads(request)
+        self.archives.append((account, asked))
+        self.restores[asked["id"]] = account
+
+    def finish_restore(self, restore_id: str, definition: bytes) -> None:
+        account = self.restores.pop(restore_id)
+        self.create_stream(account, definition)
+
+    def cancel_restore(self, restore_id: str) -> bool:
+        return self.restores.pop(restore_id, None) is not None
+
+    def has_interest(self, account: str, subject: str) -> bool:  # noqa: ARG002
+        return subject in self.interest
+
+    def publish(
+        self,
+        account: str,
+        subject: str,
+        payload: bytes,
+        reply: str | None = None,
+        header: bytes | None = None,
+    ) -> int:
+        if not subject or " " in subject:
+            raise EngineError("options", "no subject")
+        if reply is not None:
+            # The real one looks for the message; here there is none.
+            self.asked.append((subject, payload))
+            subject, payload = reply, NO_MESSAGE
+        self.published.append((account, subject, payload, header))
+        return 1
+
+    def connections(self) -> bytes:
+        return self.connections_json
+
+    def _find(self, account: str, name: str) -> TwinStream:
+        self._fail()
+        if (account, name) not in self.streams:
+            raise EngineError("unknown_stream", f"there is no stream {name}")
+        return self.streams[account, name]
+
+    def _fail(self) -> None:
+        if self.fail_with is not None:
+            raise self.fail_with

@@ -1,0 +1,256 @@
+"""Snapshot and restore: what the engine is asked, what becomes of what it says, and who hears of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from jetlake._engine import EngineError
+from tests.management.api_twin import SETTINGS, ApiTwin
+from tests.management.engine_twin import TwinArchiveEvent
+from tests.management.schemas import problems_of
+
+NOT_OURS = "nobody"
+
+
+@pytest.fixture
+def api() -> ApiTwin:
+    twin = ApiTwin()
+    twin.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+    twin.publish("S", "s.a")
+    for word in ("SNAPSHOT_CREATE", "SNAPSHOT_COMPLETE", "RESTORE_CREATE", "RESTORE_COMPLETE", "CREATED"):
+        twin.engine.interest |= {f"$JS.EVENT.ADVISORY.STREAM.{word}.{stream}" for stream in "ST"}
+    return twin
+
+
+def begin_restore(api: ApiTwin, **config: Any) -> str:
+    """Begin to restore the stream T, and return the restore's id."""
+    answer = api.ask("STREAM.RESTORE.T", {"config": {"name": "T", "subjects": ["t.>"], **config}})
+    assert "error" not in answer, answer
+    return str(answer["deliver_subject"]).rpartition(".")[2]
+
+
+def tell(api: ApiTwin, kind: str, archive_id: str, **details: Any) -> dict[str, Any] | None:
+    """Let the engine say something, and return what is answered to the last chunk."""
+    before = len(api.engine.published)
+    event = TwinArchiveEvent(kind=kind, id=archive_id, details=json.dumps(details).encode())
+    api.manager._archives.note(event)
+    answers = [payload for _, subject, payload, _ in api.engine.published[before:] if subject == "last"]
+    assert len(answers) <= 1
+    return json.loads(answers[0]) if answers else None
+
+
+def advisories(api: ApiTwin) -> list[str]:
+    prefix = "$JS.EVENT.ADVISORY.STREAM."
+    return [subject.removeprefix(prefix) for _, subject, _, _ in api.engine.published if subject.startswith(prefix)]
+
+
+def advisory(api: ApiTwin, name: str) -> dict[str, Any]:
+    subject = f"$JS.EVENT.ADVISORY.STREAM.{name}"
+    found = [payload for _, each, payload, _ in api.engine.published if each == subject]
+    return dict(json.loads(found[-1]))
+
+
+@pytest.mark.parametrize(
+    ("request_sizes", "chunk_bytes", "window_bytes"),
+    [
+        ({}, 131_072, 8_388_608),
+        ({"chunk_size": 1, "window_size": 1}, 1_024, 1_024),
+        ({"chunk_size": -1, "window_size": -1}, 1_024, 1_024),
+        ({"chunk_size": 2**40, "window_size": 2**40}, 1_048_576, 33_554_432),
+        ({"chunk_size": 500_000, "window_size": 2_000}, 500_000, 500_000),
+    ],
+)
+def test_engine_is_asked_for_sizes_within_bounds(api, request_sizes, chunk_bytes, window_bytes):
+    api.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d", **request_sizes})
+
+    ((account, asked),) = api.engine.archives
+    assert account == "$G"
+    assert (asked["chunk_bytes"], asked["window_bytes"]) == (chunk_bytes, window_bytes)
+
+
+def test_archive_says_the_same_state_as_the_answer(api):
+    answer = api.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d.e"})
+
+    ((_, asked),) = api.engine.archives
+    assert json.loads(asked["state"]) == answer["state"]
+    assert asked["last_sequence"] == 1
+    assert asked["deliver_subject"] == "d.e"
+    assert answer["config"]["metadata"] == {"_nats.req.level": "0"}
+    assert problems_of(answer, "stream_snapshot_response") == []
+
+
+def test_nothing_is_sent_before_the_answer(api):
+    api.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d"})
+
+    assert advisories(api) == ["SNAPSHOT_CREATE.S"]
+    subjects = [subject for _, subject, _, _ in api.engine.published]
+    assert subjects.index("reply") < subjects.index("$JS.EVENT.ADVISORY.STREAM.SNAPSHOT_CREATE.S")
+
+
+@pytest.mark.parametrize("failure", ["", "no interest"])
+def test_end_of_a_snapshot_is_told(api, failure):
+    api.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d"})
+    ((_, asked),) = api.engine.archives
+
+    tell(api, "snapshot_ended", asked["id"], failure=failure)
+
+    assert advisories(api) == ["SNAPSHOT_CREATE.S", "SNAPSHOT_COMPLETE.S"]
+    assert advisory(api, "SNAPSHOT_COMPLETE.S").get("error", "") == failure
+    assert any(failure in line for line in api.warnings) == bool(failure)
+
+
+def test_snapshot_that_the_engine_refuses_ends_with_its_words(api):
+    call = api.engine.start_snapshot
+
+    def refuse(*_arguments: object) -> None:
+        raise EngineError("store", "32 snapshots are under way")
+
+    api.engine.start_snapshot = refuse
+    api.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d"})
+    api.engine.start_snapshot = call
+
+    assert ("$G", "d", b"", b"NATS/1.0 500 32 snapshots are under way\r\n\r\n") in api.engine.published
+    assert advisory(api, "SNAPSHOT_COMPLETE.S")["error"] == "32 snapshots are under way"
+
+
+@pytest.mark.parametrize("subject", ["", "a.*", ">", "a b", "a..b"])
+def test_deliver_subject_must_be_literal(api, subject):
+    assert api.error("STREAM.SNAPSHOT.S", {"deliver_subject": subject, "jsck": True}).startswith("10015")
+    assert api.engine.archives == []
+
+
+def test_restore_becomes_a_stream_when_the_engine_is_ready(api):
+    restore_id = begin_restore(api)
+    assert "T" not in api.ask("STREAM.NAMES")["streams"]
+
+    answer = tell(api, "restore_ready", restore_id, reply="last", bytes=300)
+
+    assert answer is not None
+    assert answer["type"].endswith("stream_create_response")
+    assert "did_create" not in answer
+    assert problems_of(answer, "stream_create_response") == []
+    assert api.ask("STREAM.NAMES")["streams"] == ["S", "T"]
+    assert api.engine.restores == {}
+    assert advisories(api) == ["RESTORE_CREATE.T", "CREATED.T", "RESTORE_COMPLETE.T"]
+    assert advisory(api, "RESTORE_COMPLETE.T")["bytes"] == 300
+
+
+@pytest.mark.parametrize(
+    ("details", "number"),
+    [({"failure": "no archive"}, 10062), ({"exceeded": True}, 10047), ({"taken": True}, 10130)],
+)
+def test_restore_that_fails_is_answered_and_makes_no_stream(api, details, number):
+    restore_id = begin_restore(api)
+
+    answer = tell(api, "restore_failed", restore_id, reply="last", **details)
+
+    assert answer is not None
+    assert answer["error"]["err_code"] == number
+    assert api.ask("STREAM.NAMES")["streams"] == ["S"]
+    assert advisories(api) == ["RESTORE_CREATE.T", "RESTORE_COMPLETE.T"]
+
+
+def test_memory_that_would_be_exceeded_has_its_own_number(api):
+    restore_id = begin_restore(api, storage="memory")
+
+    answer = tell(api, "restore_failed", restore_id, reply="last", exceeded=True)
+
+    assert answer is not None
+    assert answer["error"]["err_code"] == 10028
+
+
+def test_restore_that_has_stalled_is_told_to_nobody_but_the_log(api):
+    restore_id = begin_restore(api)
+
+    assert tell(api, "restore_failed", restore_id, failure="is stalled", stalled=True) is None
+
+    assert advisories(api) == ["RESTORE_CREATE.T"]
+    assert any("is stalled" in line for line in api.warnings)
+
+
+def test_what_has_changed_meanwhile_counts(api):
+    taken, overlapping = begin_restore(api), begin_restore(api)
+    api.ask("STREAM.CREATE.T", {"name": "T", "subjects": ["other"]})
+
+    answer = tell(api, "restore_ready", taken, reply="last")
+    assert answer is not None
+    assert answer["error"]["err_code"] == 10130
+
+    api.ask("STREAM.DELETE.T")
+    api.ask("STREAM.CREATE.U", {"name": "U", "subjects": ["t.a"]})
+    answer = tell(api, "restore_ready", overlapping, reply="last")
+    assert answer is not None
+    assert "subjects overlap with an existing stream (10065)" in answer["error"]["description"]
+    assert api.engine.restores == {}
+    assert api.ask("STREAM.NAMES")["streams"] == ["S", "U"]
+
+
+def test_disk_that_fails_at_the_end_is_told(api):
+    restore_id = begin_restore(api)
+    api.engine.fail_with = EngineError("store", "the disk is full")
+
+    answer = tell(api, "restore_ready", restore_id, reply="last")
+
+    assert answer is not None
+    assert answer["error"]["description"] == "restore failed: the disk is full"
+    api.engine.fail_with = None
+    assert api.ask("STREAM.NAMES")["streams"] == ["S"]
+
+
+@pytest.mark.parametrize(("created", "is_kept"), [("2020-01-02T03:04:05.6Z", True), ("", False), ("nonsense", False)])
+def test_time_of_creation_is_kept_where_the_archive_knows_it(api, created, is_kept):
+    answer = tell(api, "restore_ready", begin_restore(api), reply="last", created=created)
+
+    assert answer is not None
+    assert (answer["created"] == "2020-01-02T03:04:05.6Z") == is_kept
+
+
+def test_answer_to_a_restore_fits_the_published_schema(api):
+    request = {"config": {"name": "T", "subjects": ["t"]}, "state": api.ask("STREAM.INFO.S")["state"]}
+
+    assert problems_of(api.ask("STREAM.RESTORE.T", request), "stream_restore_response") == []
+    assert problems_of(api.ask("STREAM.RESTORE.S", request), "stream_restore_response") == []
+
+
+def test_consumers_that_are_left_out_are_logged(api):
+    tell(api, "restore_ready", begin_restore(api), reply="last", consumers=3)
+
+    assert any("3 consumers in the archive are not restored" in line for line in api.warnings)
+
+
+def test_engine_hears_how_much_may_be_stored():
+    limits = msgspec.structs.replace(SETTINGS.accounts["$G"], max_storage=10_000, max_memory=5_000)
+    api = ApiTwin(msgspec.structs.replace(SETTINGS, accounts={"$G": limits}))
+    api.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+    api.publish("S", "s.a", b"x" * 967)
+
+    begin_restore(api)
+    begin_restore(api, storage="memory")
+
+    (_, to_file), (_, to_memory) = api.engine.archives
+    assert (to_file["spool_bytes_max"], to_file["stored_bytes_max"]) == (9_000, 9_000)
+    assert (to_memory["spool_bytes_max"], to_memory["stored_bytes_max"]) == (9_000, 5_000)
+
+
+def test_event_of_something_unknown_is_passed_over(api):
+    before = len(api.engine.published)
+
+    assert tell(api, "restore_ready", NOT_OURS, reply="last") is None
+
+    assert len(api.engine.published) == before
+
+
+def test_events_are_dealt_with_by_the_thread(api):
+    restore_id = begin_restore(api)
+    details = b'{"reply":"last"}'
+
+    api.manager.note(TwinArchiveEvent(kind="restore_ready", id=restore_id, details=details))
+    api.manager.close()
+    api.manager.join()
+
+    # It was dealt with before the end, or forgotten with everything else that waited.
+    assert api.engine.restores == {} or api.ask("STREAM.NAMES")["streams"] == ["S"]

@@ -1,0 +1,134 @@
+"""The thread that answers: turns, bounds, and the end."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from jetlake.management import manager as manager_module
+from jetlake.management.stream_context import AccountLimits
+from tests.management.api_twin import SETTINGS, ApiTwin
+from tests.management.engine_twin import TwinRequest
+from tests.management.schemas import problems_of
+
+WAIT_SECONDS = 10.0
+LIMIT_REACHED = "$JS.EVENT.ADVISORY.API.LIMIT_REACHED"
+
+
+class GatedApi(ApiTwin):
+    """An API whose first answer waits until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__(msgspec.structs.replace(SETTINGS, accounts={"A": AccountLimits(), "B": AccountLimits()}))
+        self.begun, self.may_go_on, self.all_done = threading.Event(), threading.Event(), threading.Event()
+        self.answered: list[tuple[str, str]] = []
+        self.expected = 0
+        publish = self.engine.publish
+
+        def publish_when_allowed(account: str, subject: str, payload: bytes, **options: bytes | None) -> int:
+            self.begun.set()
+            assert self.may_go_on.wait(WAIT_SECONDS)
+            self.answered.append((account, subject))
+            if len(self.answered) == self.expected:
+                self.all_done.set()
+            return publish(account, subject, payload, **options)
+
+        self.engine.publish = publish_when_allowed
+
+    def send(self, account: str, reply: str, payload: bytes = b"") -> None:
+        self.manager.receive(TwinRequest(subject="$JS.API.STREAM.NAMES", account=account, reply=reply, payload=payload))
+
+    def finish(self, expected: int) -> None:
+        self.expected = expected
+        self.may_go_on.set()
+        assert self.all_done.wait(WAIT_SECONDS), self.answered
+
+
+@pytest.fixture
+def api() -> Iterator[GatedApi]:
+    api = GatedApi()
+    yield api
+    api.may_go_on.set()
+    api.manager.close()
+    api.manager.join()
+
+
+def test_accounts_take_turns_and_keep_their_order(api):
+    api.send("A", "a0")
+    assert api.begun.wait(WAIT_SECONDS)
+    for number in range(1, 50):
+        api.send("A", f"a{number}")
+    api.send("B", "b0")
+    api.send("B", "b1")
+
+    api.finish(52)
+
+    assert api.answered.index(("B", "b0")) <= 2
+    assert api.answered.index(("B", "b1")) <= 4
+    assert [reply for account, reply in api.answered if account == "A"] == [f"a{number}" for number in range(50)]
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    waited = threading.Event()
+    for _ in range(1_000):
+        if condition():
+            return
+        waited.wait(WAIT_SECONDS / 1_000)
+    raise AssertionError("it did not happen")
+
+
+@pytest.mark.parametrize(("payload", "count"), [(b"", 10_001), (b"x" * 1_000_000, 68)])
+def test_queue_that_overflows_is_dropped_as_a_whole_and_told(api, payload, count):
+    api.engine.interest.add(LIMIT_REACHED)
+    api.send("A", "first")
+    assert api.begun.wait(WAIT_SECONDS)
+    api.send("B", "other")
+    for _ in range(count):
+        api.send("A", "flood", payload)
+    api.send("A", "later")
+
+    api.finish(4)
+    wait_until(lambda: api.warnings)
+
+    replies = {reply for _, reply in api.answered}
+    assert replies == {"first", "other", "later", LIMIT_REACHED}
+    (account, _, advisory, _) = next(each for each in api.engine.published if each[1] == LIMIT_REACHED)
+    assert account == "$SYS"
+    dropped = json.loads(advisory)["dropped"]
+    assert 0 < dropped <= count
+    assert problems_of(json.loads(advisory), "api_limit_reached") == []
+    assert api.warnings == [f"JetStream API limit reached, dropping {dropped} requests"]
+
+
+def test_message_of_the_server_itself_is_no_request(api):
+    api.manager.receive(TwinRequest(subject="$JS.API.STREAM.DELETE.S", connection_id=0))
+
+    assert not any(thread.name == "jetlake-management" for thread in threading.enumerate())
+
+
+def test_close_ends_the_thread_after_the_answer_that_is_being_given(api):
+    api.send("A", "first")
+    assert api.begun.wait(WAIT_SECONDS)
+    api.send("A", "second")
+
+    api.manager.close()
+    api.send("A", "third")
+    api.may_go_on.set()
+    api.manager.join()
+
+    assert api.answered == [("A", "first")]
+
+
+def test_bounds_are_those_of_nats_server():
+    assert manager_module.REQUESTS_OF_ACCOUNT_MAX == 10_000
+
+
+def test_other_settings_are_in_force_at_once():
+    api = ApiTwin()
+    assert "error" not in api.ask("INFO")
+
+    api.manager.update(msgspec.structs.replace(SETTINGS, accounts={}))
+
+    assert api.error("INFO") == "10039 JetStream not enabled for account"
