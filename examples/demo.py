@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -24,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import jetlake
-from jetlake.client import load
+from jetlake.client import load, streams
 
 DEFAULT_FOLDER = Path("build/demo")
 
@@ -110,6 +112,32 @@ async def request_and_reply(server: jetlake.Server) -> Scene:
     return scene
 
 
+async def streams_that_stay(_: jetlake.Server) -> Scene:
+    scene = Scene(
+        "Streams that stay",
+        "Orders are stored by a server, which is stopped and started again; then it is copied as it was at order 600.",
+        ["what", "stream", "messages", "last sequence"],
+    )
+
+    def show(what: str, description: dict[str, Any]) -> None:
+        name, state = description["config"]["name"], description["state"]
+        scene.rows.append([what, name, f"{state['messages']:,}", f"{state['last_seq']:,}"])
+
+    with TemporaryDirectory(prefix="jetlake-demo-") as folder:
+        async with jetlake.Server(jetstream=True, store_directory=folder) as server:
+            config = {"name": "ORDERS", "subjects": ["orders.>"]}
+            show("created", await streams.ask(server, "STREAM.CREATE.ORDERS", config))
+            connection = await jetlake.connect(server)
+            # Each answer means: on disk.
+            await asyncio.gather(*(connection.request(f"orders.{n % 7}", b"%d" % n, timeout=10) for n in range(1000)))
+            await connection.close()
+            show("1,000 acknowledged", await streams.ask(server, "STREAM.INFO.ORDERS", {}))
+        async with jetlake.Server(jetstream=True, store_directory=folder) as server:
+            show("after a restart", await streams.ask(server, "STREAM.INFO.ORDERS", {}))
+            show("forked", await streams.fork(server, "ORDERS", "TRIAL", last_sequence=600))
+    return scene
+
+
 async def passwords(_: jetlake.Server) -> Scene:
     scene = Scene(
         "Who may come in",
@@ -152,6 +180,7 @@ SCENES: list[Callable[[jetlake.Server], Awaitable[Scene]]] = [
     publish_and_subscribe,
     queue_group,
     request_and_reply,
+    streams_that_stay,
     passwords,
     speed,
 ]

@@ -18,12 +18,19 @@ from tests.compatibility.server_process import ServerProcess
 stream = jetstream.stream
 
 KINDS = ("nats-server", "jetlake")
+NEIGHBOUR = "NEIGHBOUR"
+"""A stream that is always there."""
+
 DIRECTIONS = [(origin, target) for origin in KINDS for target in KINDS]
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ServerProcess]]:
     processes = {kind: start_jetstream_server(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS}
+    for process in processes.values():
+        with JetStream(process) as js:
+            # nats-server tidies up behind its last stream, and then may fail to create another.
+            js.create(NEIGHBOUR)
     yield processes
     for process in processes.values():
         process.stop()
@@ -31,13 +38,17 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serv
 
 @pytest.fixture(params=DIRECTIONS, ids=lambda direction: f"{direction[0]} to {direction[1]}")
 def pair(request: pytest.FixtureRequest, servers: dict[str, ServerProcess]) -> Iterator[tuple[JetStream, JetStream]]:
-    """The server that a stream leaves, and the one it comes to; both without streams."""
+    """The server that a stream leaves, and the one it comes to; both without streams of other tests."""
     origin, target = request.param
     with JetStream(servers[origin]) as one, JetStream(servers[target]) as other:
         for js in (one, other):
-            for name in js.api("STREAM.NAMES")["streams"] or []:
-                delete(js, name)
+            delete_all(js)
         yield one, other
+
+
+def delete_all(js: JetStream) -> None:
+    for name in set(js.api("STREAM.NAMES")["streams"] or []) - {NEIGHBOUR}:
+        delete(js, name)
 
 
 @pytest.fixture
@@ -163,9 +174,7 @@ def test_configuration_of_every_kind_arrives(pair: tuple[JetStream, JetStream], 
 
 
 def snapshot_of_many(js: JetStream) -> Snapshot:
-    names = js.api("STREAM.NAMES")["streams"] or []
-    for name in names:
-        delete(js, name)
+    delete_all(js)
     js.create("S")
     chance = random.Random(11)
     for number in range(300):

@@ -10,7 +10,7 @@
 //!   load generator behind `jetlake bench`.
 //! - Monitoring shows `statistics` in sums, `reports` one by one, and `closed`, the connections that ended last.
 //! - `storage` keeps messages on disk: `store` is the messages of one stream, and every call to a disk is behind `file_system`.
-//! - `stream` is what happens to a message between the router and the store.
+//! - `stream` is what happens to a message between the router and the store; `sender` is how the server itself sends.
 //! - `clock`, `random`, `identity` are the small things the rest takes for granted.
 //!
 //! # The path of one message
