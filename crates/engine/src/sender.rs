@@ -74,9 +74,9 @@ impl Sender {
             no_responders: false,
             now_ms: self.shared.clock.now_ms(),
         };
-        let deliveries = self
-            .router
-            .publish(&publisher, &publish, &self.buffer, &mut self.staging);
+        let deliveries =
+            self.router
+                .publish_once(&publisher, &publish, &self.buffer, &mut self.staging);
         if self.buffer.len() >= GATHERED_BYTES_MAX {
             self.flush();
         }
@@ -97,11 +97,6 @@ impl Sender {
         self.staging.settle_sinks();
         self.buffer.clear();
         self.buffer.shrink_to(GATHERED_BYTES_MAX);
-    }
-
-    /// Lets go of routes that no longer hold.
-    fn rest(&mut self) {
-        self.router.forget_outdated();
     }
 }
 
@@ -125,7 +120,6 @@ impl Senders {
         let mut sender = idle.unwrap_or_else(|| Sender::new(Arc::clone(&self.shared)));
         let result = work(&mut sender);
         sender.flush();
-        sender.rest();
         let mut idle = self.idle.lock();
         if idle.len() < SENDERS_KEPT_MAX {
             idle.push(sender);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::account::Account;
 use super::cache::RouteCache;
 use super::subscription::{Admission, Receiver, Subscription};
-use super::tree::QueueGroup;
+use super::tree::{QueueGroup, Routes};
 use crate::connection::mailbox::Letter;
 use crate::connection::staging::Staging;
 use crate::connection::trace;
@@ -62,35 +62,37 @@ impl Router {
                 .resize_with(publisher.account.index + 1, RouteCache::default);
         }
         let routes = self.caches[publisher.account.index].find(publisher.account, publish.subject);
-        let mut deliveries = 0;
-        for subscription in &routes.plain {
-            deliveries += u32::from(deliver(
-                &self.shared,
-                publisher,
-                subscription,
-                publish,
-                buffer,
-                staging,
-            ));
-        }
-        for group in &routes.groups {
-            let start = self.random.below(group.members.len());
-            deliveries += u32::from(deliver_to_one(
-                &self.shared,
-                publisher,
-                group,
-                start,
-                publish,
-                buffer,
-                staging,
-            ));
-        }
+        let passage = Passage {
+            shared: &self.shared,
+            publisher,
+            publish,
+            buffer,
+        };
+        let deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
         if deliveries == 0 && publisher.no_responders {
             if let Some(reply) = publish.reply {
                 answer_no_responders(publisher, reply, publish.subject, staging);
             }
         }
         deliveries
+    }
+
+    /// The same for a subject that is not likely to come again, such as that of an answer: its receivers are not remembered.
+    pub fn publish_once(
+        &mut self,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        buffer: &[u8],
+        staging: &mut Staging,
+    ) -> u32 {
+        let (routes, _) = publisher.account.find(publish.subject);
+        let passage = Passage {
+            shared: &self.shared,
+            publisher,
+            publish,
+            buffer,
+        };
+        passage.deliver_to_all(&routes, &mut self.random, staging)
     }
 
     /// Lets go of routes that no longer hold.
@@ -101,21 +103,48 @@ impl Router {
     }
 }
 
-/// One member of the group gets the message: a random one, or the next that takes it.
-fn deliver_to_one(
-    shared: &Shared,
-    publisher: &Publisher<'_>,
-    group: &QueueGroup,
-    start: usize,
-    publish: &Publish<'_>,
-    buffer: &[u8],
-    staging: &mut Staging,
-) -> bool {
-    let (before, from_start) = group.members.split_at(start);
-    from_start
-        .iter()
-        .chain(before)
-        .any(|member| deliver(shared, publisher, member, publish, buffer, staging))
+/// One message on its way to its receivers.
+struct Passage<'a> {
+    shared: &'a Shared,
+    publisher: &'a Publisher<'a>,
+    publish: &'a Publish<'a>,
+    buffer: &'a [u8],
+}
+
+impl Passage<'_> {
+    #[inline]
+    fn deliver_to_all(&self, routes: &Routes, random: &mut Random, staging: &mut Staging) -> u32 {
+        let mut deliveries = 0;
+        for subscription in &routes.plain {
+            deliveries += u32::from(self.deliver(subscription, staging));
+        }
+        for group in &routes.groups {
+            let start = random.below(group.members.len());
+            deliveries += u32::from(self.deliver_to_one(group, start, staging));
+        }
+        deliveries
+    }
+
+    /// One member of the group gets the message: a random one, or the next that takes it.
+    fn deliver_to_one(&self, group: &QueueGroup, start: usize, staging: &mut Staging) -> bool {
+        let (before, from_start) = group.members.split_at(start);
+        from_start
+            .iter()
+            .chain(before)
+            .any(|member| self.deliver(member, staging))
+    }
+
+    #[inline]
+    fn deliver(&self, subscription: &Arc<Subscription>, staging: &mut Staging) -> bool {
+        deliver(
+            self.shared,
+            self.publisher,
+            subscription,
+            self.publish,
+            self.buffer,
+            staging,
+        )
+    }
 }
 
 #[inline]

@@ -13,6 +13,7 @@ use crate::routing::sink::Sink;
 use crate::wire::Publish;
 
 const MESSAGE_GET: &[u8] = b"$JS.API.STREAM.MSG.GET.";
+const DIRECT_GET: &[u8] = b"$JS.API.DIRECT.GET.";
 
 /// Plain requests are short; what is longer is for Python to look at.
 const PLAIN_BYTES_MAX: usize = 256 * 1024;
@@ -35,6 +36,9 @@ impl Api {
 
     /// Answers a request if it is plain; nothing is done otherwise.
     fn answer(&self, publisher: &Publisher<'_>, publish: &Publish<'_>) -> Option<()> {
+        if let Some(tail) = publish.subject.strip_prefix(DIRECT_GET) {
+            return self.leave_to_stream(publisher, tail);
+        }
         let name = publish.subject.strip_prefix(MESSAGE_GET)?;
         let reply = publish.reply?;
         if publish.header_len > 0 || publish.body.len() > PLAIN_BYTES_MAX {
@@ -52,6 +56,17 @@ impl Api {
             asked.push(Arc::clone(stream.reads()));
         }
         Some(())
+    }
+}
+
+impl Api {
+    /// A stream that takes direct gets has a subscription of its own for them, and answers.
+    fn leave_to_stream(&self, publisher: &Publisher<'_>, tail: &[u8]) -> Option<()> {
+        let name = tail.split(|byte| *byte == b'.').next()?;
+        let name = std::str::from_utf8(name).ok()?;
+        let streams = self.streams.upgrade()?;
+        let stream = streams.find(&publisher.account.name, name)?;
+        stream.settings().allow_direct.then_some(())
     }
 }
 
