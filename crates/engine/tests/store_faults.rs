@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use jetlake_engine::storage::message::{NewMessage, Purge, StoreError};
 use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
-use jetlake_engine::storage::store::Store;
+use jetlake_engine::storage::store::{Store, StoreOptions};
 use slow_disk::SlowDisk;
 use store_history::{contents, open, options, History, Step};
 
@@ -406,4 +406,34 @@ fn a_slow_sync_delays_neither_other_stores_nor_appends_and_is_shared() {
 
     assert_eq!(disk.begun.load(Ordering::SeqCst) - before, 2);
     assert_eq!(fast.state().messages, 20);
+}
+
+#[test]
+fn a_store_that_was_retired_writes_nothing_any_more() {
+    let disk = SimulatedDisk::default();
+    let store = Store::open(
+        Arc::new(disk.clone()),
+        Path::new("/retired"),
+        StoreOptions::default(),
+    )
+    .unwrap();
+    let message = NewMessage {
+        subject: b"a",
+        ..NewMessage::default()
+    };
+    store.append(&message).unwrap();
+    store.commit().unwrap();
+    store.append(&message).unwrap();
+
+    store.retire();
+
+    let calls = disk.calls();
+    assert!(matches!(store.commit(), Err(StoreError::ReadOnly(_))));
+    assert!(matches!(
+        store.append(&message),
+        Err(StoreError::ReadOnly(_))
+    ));
+    assert!(store.upkeep().is_err());
+    assert_eq!(disk.calls(), calls);
+    assert!(store.read(1).unwrap().is_some());
 }

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Request(Protocol):
-    """A message to the API; `jetlake._engine.Request` is one. Who sent it is said by the connection."""
+    """A message to the server itself; `jetlake._engine.Request` is one. Who sent it is said by the connection."""
 
     @property
     def connection_id(self) -> int: ...

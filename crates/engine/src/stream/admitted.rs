@@ -76,7 +76,7 @@ impl<'a> Admitted<'a> {
             if let Some(sources) = counter.sources_header() {
                 let mut block = Vec::new();
                 let name = counter::SOURCES_HEADER;
-                counter::put_with_header(&admitted.headers, name, sources.as_bytes(), &mut block);
+                stored_headers::put_with(&admitted.headers, name, sources.as_bytes(), &mut block);
                 admitted.headers = Cow::Owned(block);
             }
             admitted.counter = Some(counter);

@@ -13,6 +13,7 @@ use super::ingest::{store_refusal, Ingest};
 use super::publish_checks::{self, Rollup, View};
 use super::publish_headers::PublishHeaders;
 use super::settings::Settings;
+use super::stored_headers;
 use super::time_to_live::TimeToLive;
 use crate::storage::message::StoreError;
 use crate::storage::store::Store;
@@ -134,7 +135,7 @@ impl Ingest {
             counter.add_sourced(arrival.stream_source, arrival.subject, arrival.payload)?;
         let mut block = Vec::new();
         let text = increment.to_string();
-        counter::put_with_header(
+        stored_headers::put_with(
             arrival.headers,
             counter::INCREMENT_HEADER,
             text.as_bytes(),
@@ -142,7 +143,7 @@ impl Ingest {
         );
         if let Some(sources) = counter.sources_header() {
             let mut with_sources = Vec::new();
-            counter::put_with_header(
+            stored_headers::put_with(
                 &block,
                 counter::SOURCES_HEADER,
                 sources.as_bytes(),

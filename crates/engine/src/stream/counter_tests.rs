@@ -133,7 +133,7 @@ fn a_header_is_replaced_where_it_stands_or_added_at_the_end() {
     let block = b"NATS/1.0\r\nX-Nats-Incr: 9\r\nNats-Incr:  1\r\nOther: 2\r\n\r\n";
     let mut out = Vec::new();
 
-    put_with_header(block, INCREMENT_HEADER, b"-15", &mut out);
+    stored_headers::put_with(block, INCREMENT_HEADER, b"-15", &mut out);
 
     let replaced = b"NATS/1.0\r\nX-Nats-Incr: 9\r\nNats-Incr: -15\r\nOther: 2\r\n\r\n";
     assert_eq!(out, replaced);
@@ -143,7 +143,7 @@ fn a_header_is_replaced_where_it_stands_or_added_at_the_end() {
     );
     assert_eq!(stored_headers::value(&out, SOURCES_HEADER), None);
     let mut more = Vec::new();
-    put_with_header(&out, SOURCES_HEADER, b"{}", &mut more);
+    stored_headers::put_with(&out, SOURCES_HEADER, b"{}", &mut more);
     assert!(more.ends_with(b"Other: 2\r\nNats-Counter-Sources: {}\r\n\r\n"));
 }
 
@@ -181,7 +181,7 @@ proptest! {
         source in "\\PC{0,20}",
     ) {
         let mut headers = block.clone();
-        put_with_header(&block, SOURCES_HEADER, sources.as_bytes(), &mut headers);
+        stored_headers::put_with(&block, SOURCES_HEADER, sources.as_bytes(), &mut headers);
         let _ = stored_headers::value(&headers, INCREMENT_HEADER);
         let mut counter = Counter::read(&headers, payload.as_bytes()).unwrap_or_default();
         if let Ok(increment) = counter.add_sourced(source.as_bytes(), &block, payload.as_bytes()) {

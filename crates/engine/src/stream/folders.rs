@@ -129,10 +129,14 @@ impl Folders {
         }
     }
 
-    /// Whether a folder may be used for a new stream: nothing is there, or only what an interrupted creation has left.
+    /// Whether a folder may be used for a new stream: nothing is there, or only what an interrupted creation or removal has left.
     pub fn is_free(&self, folder: &Path) -> io::Result<bool> {
         let found = twin_file::read(&*self.file_system, folder, DEFINITION, false)?;
-        Ok(found == Twins::Missing)
+        Ok(match found {
+            Twins::Missing => true,
+            Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin) => twin.body == DELETED,
+            Twins::TooNew(_) | Twins::Lost => false,
+        })
     }
 
     /// Makes the folders of a stream, durably; its definition is still missing.
@@ -162,13 +166,13 @@ impl Folders {
         twin_file::write(&*self.file_system, folder, DEFINITION, &twin)
     }
 
-    /// Removes a stream: it is gone when its definition says so, and then everything else goes.
+    /// Lets a stream be gone, durably. Its files are still there.
     pub fn delete(&self, folder: &Path) -> io::Result<()> {
-        self.define(folder, DELETED)?;
-        self.remove(folder)
+        self.define(folder, DELETED)
     }
 
-    fn remove(&self, folder: &Path) -> io::Result<()> {
+    /// Removes the files of a stream that is gone; what this leaves is removed at the next start.
+    pub fn remove(&self, folder: &Path) -> io::Result<()> {
         self.remove_all(&Self::messages(folder), 0)?;
         self.file_system.sync_folder(folder)?;
         self.remove_all(folder, 0)

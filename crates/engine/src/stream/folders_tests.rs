@@ -33,9 +33,13 @@ fn what_was_defined_survives_a_power_cut_and_what_was_deleted_does_not_come_back
 
     let after = folders(&disk.after_power_cut(Survival::Nothing));
     assert_eq!(names(&after), ["changed", "two"]);
-    made.delete(&made.of_stream("A", "S")).unwrap();
+    let gone = made.of_stream("A", "S");
+    made.delete(&gone).unwrap();
     let after = folders(&disk.after_power_cut(Survival::Nothing));
+    assert!(after.is_free(&gone).unwrap());
     assert_eq!(names(&after), ["two"]);
+    made.remove(&gone).unwrap();
+    assert_eq!(names(&made), ["two"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Taking a message into a stream: the checks, the store's staging, and a note of whom to answer when it is durable.
 //!
 //! Everything here happens under the stream's lock, on the thread that read the message, and never waits for a disk, but for the first message
-//! with an id after a start. Invariant: the checks see what will be there when everything staged is committed.
+//! with an id after a start, and the first of all where there may be schedules: both are looked for in what is stored. Invariant: the checks see what will be there when everything staged is committed.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use super::delete_marker;
 use super::duplicates::Duplicates;
 use super::fast_batches::{self, FastBatches};
 use super::followers::Followers;
-use super::pending::{About, Drained, New, Pending};
+use super::pending::{About, Drained, Item, Pending};
 use super::publish_checks::{self, Outcome, Publication, Rollup, View};
 use super::publish_headers::PublishHeaders;
-use super::schedules::{Fired, Planned, Schedules, FIRED_AT_ONCE_MAX};
+use super::schedules::Schedules;
 use super::settings::{Discard, Retention, Settings};
 use super::staged_view::StagedView;
 use super::stored_headers;
 use crate::random::Random;
-use crate::storage::message::{Appended, Message, Progress, StoreError, Ticket};
+use crate::storage::message::{Appended, Progress, StoreError, Ticket};
 use crate::storage::store::Store;
 
 /// Messages that wait for their commit at most, unless the configuration says otherwise.
@@ -305,7 +305,7 @@ impl Ingest {
         }
     }
 
-    fn store(&mut self, store: &Store, admitted: Admitted<'_>, reply: &[u8]) {
+    pub(super) fn store(&mut self, store: &Store, admitted: Admitted<'_>, reply: &[u8]) {
         let previous_sequence = self.previous_sequence(store, admitted.subject);
         let appended = match store.append(&admitted.message()) {
             Ok(appended) => appended,
@@ -372,14 +372,13 @@ impl Ingest {
             Some(_) => (message.headers, message.payload),
             None => (b"", b""),
         };
-        self.pending.push(&New {
-            ticket: appended.ticket,
+        let counted_bytes = settings.counting.bytes(
+            message.subject.len(),
+            message.headers.len(),
+            message.payload.len(),
+        );
+        let item = Item {
             about: About::Stored { sequence },
-            counted_bytes: settings.counting.bytes(
-                message.subject.len(),
-                message.headers.len(),
-                message.payload.len(),
-            ),
             previous_sequence,
             time_ns: message.time_ns,
             subject: message.subject,
@@ -388,89 +387,10 @@ impl Ingest {
             answer: &self.answer,
             kept_headers,
             kept_payload,
-        });
+        };
+        self.pending.push(appended.ticket, counted_bytes, &item);
         if let Some(counter) = admitted.counter {
             self.counters.insert(admitted.subject.into(), counter);
-        }
-    }
-
-    /// A subject has the schedule of its last message, or none.
-    fn schedule(&mut self, subject: &[u8], sequence: u64, due_ns: Option<i64>) {
-        match due_ns {
-            Some(due_ns) => self.schedules.set(subject, Planned { sequence, due_ns }),
-            None if !self.schedules.is_empty() => {
-                self.schedules.remove(subject);
-            }
-            None => {}
-        }
-    }
-
-    /// Removes the message of a schedule, with the one that has this sequence.
-    fn end_schedule(
-        &mut self,
-        store: &Store,
-        subject: &[u8],
-        sequence: u64,
-    ) -> Result<(), StoreError> {
-        self.schedules.remove(subject);
-        self.pending.sort();
-        let staged: Vec<u64> = self.pending.sequences_of(subject, 0).collect();
-        store.roll_up(subject, &staged, sequence)
-    }
-
-    /// Publishes what is due; returns whether anything was.
-    pub fn publish_due(&mut self, store: &Store, now_ns: i64) -> bool {
-        if self.schedules.outdated {
-            self.schedules = Schedules::load(store);
-        }
-        self.pending.sort();
-        let last_sequence = store.counts().last_sequence;
-        let mut waiting = Vec::new();
-        let mut fired = 0;
-        while let Some((subject, planned)) = self.schedules.take_due(now_ns) {
-            if planned.sequence > last_sequence {
-                // Not durable yet.
-                waiting.push((subject, planned));
-                continue;
-            }
-            // What cannot be read, or was removed, is no schedule any more.
-            if let Ok(Some(message)) = store.read(planned.sequence) {
-                self.fire(store, &subject, planned, &message, now_ns);
-            }
-            fired += 1;
-            if fired == FIRED_AT_ONCE_MAX {
-                break;
-            }
-        }
-        for (subject, planned) in waiting {
-            self.schedules.set(&subject, planned);
-        }
-        fired > 0
-    }
-
-    /// Publishes the message of a schedule, and plans when it is due again; one that is not ends with it.
-    fn fire(
-        &mut self,
-        store: &Store,
-        scheduler: &[u8],
-        planned: Planned,
-        message: &Message,
-        now_ns: i64,
-    ) {
-        let Some(fired) = Fired::new(store, scheduler, planned, message, now_ns) else {
-            return;
-        };
-        let admitted = Admitted {
-            headers: fired.headers.as_slice().into(),
-            payload: fired.payload.as_slice().into(),
-            expires_ns: fired.expires_ns,
-            rollup: fired.replaces.then_some(Rollup::Subject),
-            ended_schedule: fired.next_ns.is_none().then(|| scheduler.into()),
-            ..Admitted::of(&fired.target, now_ns)
-        };
-        self.store(store, admitted, b"");
-        if let Some(due_ns) = fired.next_ns {
-            self.schedules.set(scheduler, Planned { due_ns, ..planned });
         }
     }
 
@@ -527,19 +447,14 @@ impl Ingest {
         if reply.is_empty() || self.pending.len() >= most {
             return;
         }
-        self.pending.push(&New {
-            ticket: self.last_ticket,
+        let item = Item {
             about,
-            counted_bytes: 0,
-            previous_sequence: 0,
-            time_ns: 0,
-            subject: b"",
             reply,
             answer_header: header,
             answer: &self.answer,
-            kept_headers: b"",
-            kept_payload: b"",
-        });
+            ..Item::default()
+        };
+        self.pending.push(self.last_ticket, 0, &item);
     }
 
     /// Moves everything whose fate is known to `drained`; refusals are numbered as in `progress`.
@@ -559,13 +474,34 @@ impl Ingest {
         self.settled = self.settled.max(progress.committed.ticket);
         // What is only an answer may stand behind the last message that was refused.
         self.pending.drain(self.settled, None, drained);
+        self.forget_committed(progress.committed.last_sequence);
+    }
+
+    /// Forgets what was only known of messages that waited and do no more: everything up to a sequence.
+    fn forget_committed(&mut self, last_sequence: u64) {
         if self.pending.is_empty() {
-            self.forget_waiting();
+            return self.forget_waiting();
+        }
+        if self.rolled_up <= last_sequence {
+            self.rolled_up = 0;
+        }
+        self.rolled_up_subjects
+            .retain(|(_, sequence)| *sequence > last_sequence);
+        if self.counters.len() > 2 * self.pending.len() {
+            self.forget_counters();
         }
     }
 
+    /// Forgets counters that the store knows, too: those of subjects without a message waiting.
+    pub fn forget_counters(&mut self) {
+        self.pending.sort();
+        let pending = &self.pending;
+        self.counters
+            .retain(|subject, _| pending.sequences_of(subject, 0).next().is_some());
+    }
+
     /// Forgets what was known of messages that wait.
-    pub fn forget_waiting(&mut self) {
+    fn forget_waiting(&mut self) {
         self.rolled_up = 0;
         self.rolled_up_subjects.clear();
         self.counters.clear();

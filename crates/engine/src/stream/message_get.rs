@@ -73,6 +73,16 @@ impl Query {
     }
 }
 
+impl Query {
+    /// How much it takes up beside itself.
+    pub fn bytes(&self) -> usize {
+        match &self.which {
+            Which::Last(subject) | Which::Next { subject, .. } => subject.len(),
+            Which::Sequence(_) | Which::At(_) => 0,
+        }
+    }
+}
+
 /// Reads the message and answers.
 pub fn answer(source: &Source<'_>, query: &Query, reply: &[u8], sender: &mut Sender) {
     let mut out = TYPE.to_vec();

@@ -2,7 +2,7 @@
 //!
 //! - `registry` has all streams of a server, on disk in `folders` by their `definition`; `stream` is one of them, with its `settings`.
 //! - `ingest` takes a publish in: checked against a `staged_view`, `admitted`, staged, and noted as `pending` until it is committed and answered.
-//!   `atomic_batches` and `batch_commit`, `fast_batches` and `fast_publish` are the two kinds of batches; `schedules` publishes what is due;
+//!   `atomic_batches` and `batch_commit`, `fast_batches` and `fast_publish` are the two kinds of batches; `scheduling` publishes what `schedules` says is due;
 //!   `delete_marker` stands for what has expired; `republish` sends on what was stored.
 //! - `reads` answers `direct_get` and, through `api`, `message_get`; `state_report` says what there is, and `account_usage` how much of it there may be.
 //! - `publish_headers` are the headers of a publish that mean something to a stream; `time_to_live` is one of them.
@@ -56,6 +56,7 @@ pub mod schedule;
 pub mod schedule_checks;
 pub mod schedule_cron;
 pub mod schedules;
+pub mod scheduling;
 pub mod settings;
 pub mod snapshot;
 pub mod staged_view;

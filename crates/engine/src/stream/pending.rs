@@ -11,11 +11,12 @@ use crate::routing::subject;
 use crate::storage::message::Ticket;
 
 /// What an entry is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum About {
     /// A message that is to be stored; an answer of its own, or the plain one.
     Stored { sequence: u64 },
     /// Only an answer.
+    #[default]
     Answer,
     /// An answer that says that everything before it was stored, and is a refusal if it was not.
     Final,
@@ -47,12 +48,10 @@ impl Entry {
     }
 }
 
-/// An entry to be added.
-#[derive(Debug, Clone, Copy)]
-pub struct New<'a> {
-    pub ticket: Ticket,
+/// What an entry says, as it is added and as it comes out again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Item<'a> {
     pub about: About,
-    pub counted_bytes: u64,
     pub previous_sequence: u64,
     pub time_ns: i64,
     pub subject: &'a [u8],
@@ -63,22 +62,6 @@ pub struct New<'a> {
     /// The message itself, where somebody needs it when it is committed.
     pub kept_headers: &'a [u8],
     pub kept_payload: &'a [u8],
-}
-
-/// An entry whose time has come.
-#[derive(Debug, Clone, Copy)]
-pub struct Due<'a> {
-    pub about: About,
-    pub previous_sequence: u64,
-    pub time_ns: i64,
-    pub subject: &'a [u8],
-    pub reply: &'a [u8],
-    pub answer_header: &'a [u8],
-    pub answer: &'a [u8],
-    pub kept_headers: &'a [u8],
-    pub kept_payload: &'a [u8],
-    /// Where to find why it was refused, if it was.
-    pub refusal: Option<usize>,
 }
 
 #[derive(Default)]
@@ -111,7 +94,8 @@ impl Drained {
         self.entries.is_empty()
     }
 
-    pub fn for_each(&self, mut visit: impl FnMut(Due<'_>)) {
+    /// Calls `visit` with each, and with where to find why it was refused, if it was.
+    pub fn for_each(&self, mut visit: impl FnMut(&Item<'_>, Option<usize>)) {
         let mut rest = self.texts.as_slice();
         for (entry, refusal) in &self.entries {
             let (subject, behind) = rest.split_at(entry.subject_len as usize);
@@ -121,18 +105,18 @@ impl Drained {
             let (kept, behind) = behind.split_at(entry.kept_len as usize);
             let (kept_headers, kept_payload) = kept.split_at(entry.kept_headers_len as usize);
             rest = behind;
-            visit(Due {
+            let item = Item {
                 about: entry.about,
                 previous_sequence: entry.previous_sequence,
                 time_ns: entry.time_ns,
-                kept_headers,
-                kept_payload,
                 subject,
                 reply,
                 answer_header,
                 answer,
-                refusal: *refusal,
-            });
+                kept_headers,
+                kept_payload,
+            };
+            visit(&item, *refusal);
         }
     }
 }
@@ -146,41 +130,42 @@ impl Pending {
         self.entries.is_empty()
     }
 
-    pub fn push(&mut self, new: &New<'_>) {
+    /// Adds an entry. `counted_bytes` is what a message counts for in the size of the stream.
+    pub fn push(&mut self, ticket: Ticket, counted_bytes: u64, item: &Item<'_>) {
         let (messages_before, bytes_before) = (self.messages, self.bytes);
-        if let About::Stored { sequence } = new.about {
+        if let About::Stored { sequence } = item.about {
             self.last_sequence = sequence;
             self.messages += 1;
-            self.bytes += new.counted_bytes;
+            self.bytes += counted_bytes;
             if let Some(by_subject) = &mut self.by_subject {
-                match by_subject.get_mut(new.subject) {
+                match by_subject.get_mut(item.subject) {
                     Some(sequences) => sequences.push_back(sequence),
                     None => {
-                        by_subject.insert(new.subject.into(), VecDeque::from([sequence]));
+                        by_subject.insert(item.subject.into(), VecDeque::from([sequence]));
                     }
                 }
             }
         }
-        self.texts.extend_from_slice(new.subject);
-        self.texts.extend_from_slice(new.reply);
-        self.texts.extend_from_slice(new.answer_header);
-        self.texts.extend_from_slice(new.answer);
-        self.texts.extend_from_slice(new.kept_headers);
-        self.texts.extend_from_slice(new.kept_payload);
+        self.texts.extend_from_slice(item.subject);
+        self.texts.extend_from_slice(item.reply);
+        self.texts.extend_from_slice(item.answer_header);
+        self.texts.extend_from_slice(item.answer);
+        self.texts.extend_from_slice(item.kept_headers);
+        self.texts.extend_from_slice(item.kept_payload);
         self.entries.push_back(Entry {
-            ticket: new.ticket,
-            about: new.about,
+            ticket,
+            about: item.about,
             sequence: self.last_sequence,
             messages_before,
             bytes_before,
-            previous_sequence: new.previous_sequence,
-            subject_len: new.subject.len() as u32,
-            reply_len: new.reply.len() as u32,
-            answer_header_len: new.answer_header.len() as u32,
-            answer_len: (new.answer_header.len() + new.answer.len()) as u32,
-            kept_headers_len: new.kept_headers.len() as u32,
-            kept_len: (new.kept_headers.len() + new.kept_payload.len()) as u32,
-            time_ns: new.time_ns,
+            previous_sequence: item.previous_sequence,
+            subject_len: item.subject.len() as u32,
+            reply_len: item.reply.len() as u32,
+            answer_header_len: item.answer_header.len() as u32,
+            answer_len: (item.answer_header.len() + item.answer.len()) as u32,
+            kept_headers_len: item.kept_headers.len() as u32,
+            kept_len: (item.kept_headers.len() + item.kept_payload.len()) as u32,
+            time_ns: item.time_ns,
         });
     }
 
@@ -306,40 +291,35 @@ fn leave(by_subject: &mut AHashMap<Box<[u8]>, VecDeque<u64>>, subject: &[u8]) {
 mod tests {
     use super::*;
 
-    fn stored<'a>(ticket: u64, sequence: u64, subject: &'a [u8]) -> New<'a> {
-        New {
-            ticket: Ticket(ticket),
+    fn store(pending: &mut Pending, ticket: u64, sequence: u64, subject: &[u8]) {
+        let item = Item {
             about: About::Stored { sequence },
-            counted_bytes: 10,
-            previous_sequence: 0,
-            time_ns: 0,
             subject,
             reply: b"reply",
-            answer_header: b"",
-            answer: b"",
-            kept_headers: b"",
-            kept_payload: b"",
-        }
+            ..Item::default()
+        };
+        pending.push(Ticket(ticket), 10, &item);
     }
 
-    fn answer<'a>(ticket: u64, text: &'a [u8]) -> New<'a> {
-        New {
-            about: About::Answer,
+    fn answer(pending: &mut Pending, ticket: u64, text: &[u8]) {
+        let item = Item {
+            reply: b"reply",
             answer_header: b"H",
             answer: text,
-            ..stored(ticket, 0, b"")
-        }
+            ..Item::default()
+        };
+        pending.push(Ticket(ticket), 0, &item);
     }
 
     fn drained(pending: &mut Pending, through: u64, refusal: Option<usize>) -> Vec<String> {
         let mut drained = Drained::default();
         pending.drain(Ticket(through), refusal, &mut drained);
         let mut all = Vec::new();
-        drained.for_each(|due| {
+        drained.for_each(|due, refusal| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             all.push(match due.about {
                 About::Stored { sequence } => {
-                    format!("{sequence} {} {:?}", text(due.subject), due.refusal)
+                    format!("{sequence} {} {:?}", text(due.subject), refusal)
                 }
                 About::Answer | About::Final => {
                     format!("{} {}", text(due.answer_header), text(due.answer))
@@ -352,11 +332,11 @@ mod tests {
     #[test]
     fn answers_leave_in_the_order_in_which_messages_came() {
         let mut pending = Pending::default();
-        pending.push(&answer(0, b"first"));
-        pending.push(&stored(1, 7, b"a"));
-        pending.push(&answer(1, b"second"));
-        pending.push(&stored(2, 8, b"b"));
-        pending.push(&stored(3, 9, b"a"));
+        answer(&mut pending, 0, b"first");
+        store(&mut pending, 1, 7, b"a");
+        answer(&mut pending, 1, b"second");
+        store(&mut pending, 2, 8, b"b");
+        store(&mut pending, 3, 9, b"a");
 
         assert_eq!(drained(&mut pending, 0, None), ["H first"]);
         assert_eq!(drained(&mut pending, 1, None), ["7 a None", "H second"]);
@@ -369,7 +349,7 @@ mod tests {
     fn waiting_messages_are_counted_and_found_by_subject() {
         let mut pending = Pending::default();
         for (ticket, subject) in [b"a.x", b"a.y", b"a.x"].into_iter().enumerate() {
-            pending.push(&stored(ticket as u64 + 1, ticket as u64 + 11, subject));
+            store(&mut pending, ticket as u64 + 1, ticket as u64 + 11, subject);
         }
 
         pending.sort();
@@ -383,7 +363,7 @@ mod tests {
         assert_eq!(pending.sequences_of(b"a.x", 11).collect::<Vec<_>>(), [13]);
         assert_eq!(pending.last_match(b"a.*"), 13);
         assert_eq!(pending.last_match(b"b.*"), 0);
-        pending.push(&stored(4, 14, b"a.y"));
+        store(&mut pending, 4, 14, b"a.y");
         drained(&mut pending, 2, None);
         assert_eq!(pending.last_match(b"a.y"), 14);
         assert_eq!(pending.sequences_of(b"a.y", 0).collect::<Vec<_>>(), [14]);

@@ -1,6 +1,6 @@
 //! Requests for messages that wait to be read, and the job that reads them: a disk may be slow, and the threads that serve connections must not wait.
 //!
-//! Invariant: at most `WAITING_MAX` requests wait; what comes beyond is dropped, as its sender will find by its time-out.
+//! Invariant: at most `WAITING_MAX` requests and `WAITING_BYTES_MAX` wait; what comes beyond is dropped, as its sender will find by its time-out.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
@@ -21,6 +21,9 @@ use crate::wire::Publish;
 
 /// Requests that wait for one stream at most.
 const WAITING_MAX: usize = 10_000;
+
+/// The same in bytes: a request may be as long as any message.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A stream as its readers see it.
 pub struct Source<'a> {
@@ -43,13 +46,33 @@ enum Read {
     },
 }
 
+impl Read {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Direct {
+                subject,
+                reply,
+                header,
+                body,
+            } => subject.len() + reply.len() + header.len() + body.len(),
+            Self::Message { reply, query } => reply.len() + query.bytes(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Waiting {
+    reads: VecDeque<Read>,
+    bytes: usize,
+}
+
 pub struct Reads {
     name: String,
     store: Arc<Store>,
     account: Arc<Account>,
     usage: Arc<StreamUsage>,
     senders: Arc<Senders>,
-    waiting: Mutex<VecDeque<Read>>,
+    waiting: Mutex<Waiting>,
     job: OnceLock<Arc<Job>>,
 }
 
@@ -91,14 +114,16 @@ impl Reads {
     }
 
     fn push(&self, read: Read) {
+        let bytes = read.bytes();
         let mut waiting = self.waiting.lock();
-        if waiting.len() < WAITING_MAX {
-            waiting.push_back(read);
+        if waiting.reads.len() < WAITING_MAX && waiting.bytes + bytes <= WAITING_BYTES_MAX {
+            waiting.bytes += bytes;
+            waiting.reads.push_back(read);
         }
     }
 
     fn run(&self) {
-        let waiting = std::mem::take(&mut *self.waiting.lock());
+        let waiting = std::mem::take(&mut *self.waiting.lock()).reads;
         if waiting.is_empty() {
             return;
         }

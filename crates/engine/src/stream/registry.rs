@@ -270,21 +270,25 @@ impl Streams {
                 .define(&folder, &self.with_account(account, definition)?)
                 .map_err(disk_error)?;
         }
-        stream.update(settings).map_err(|error| store_error(&error))
+        stream.update(settings);
+        Ok(())
     }
 
     pub fn delete(&self, account: &str, name: &str) -> Result<(), EngineError> {
         let _one = self.changing.lock();
         let stream = self.stream(account, name)?;
+        stream.stop();
         if stream.settings().storage == Storage::File {
             let folder = self.folders.of_stream(account, name);
-            stream.stop();
             if let Err(error) = self.folders.delete(&folder) {
                 stream.listen_again();
                 return Err(disk_error(error));
             }
+            // Nothing may be written into a folder that is being removed.
+            stream.store().retire();
+            // What is left is removed at the next start at the latest.
+            let _ = self.folders.remove(&folder);
         }
-        stream.stop();
         if let Some(by_name) = self.streams.write().get_mut(account) {
             by_name.remove(name);
         }

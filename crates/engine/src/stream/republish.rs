@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::moment;
-use super::pending::{About, Due};
+use super::pending::{About, Item};
 use super::settings::{Republish, Settings};
 use super::stored_headers;
 use super::wall_clock::now_ns;
@@ -36,8 +36,8 @@ impl<'a> Republisher<'a> {
     }
 
     /// Publishes a message that was stored, if it is among those that are.
-    pub fn publish(&mut self, account: &Arc<Account>, due: &Due<'_>, sender: &mut Sender) {
-        let (About::Stored { sequence }, None) = (due.about, due.refusal) else {
+    pub fn publish(&mut self, account: &Arc<Account>, due: &Item<'_>, sender: &mut Sender) {
+        let About::Stored { sequence } = due.about else {
             return;
         };
         self.subject.clear();

@@ -78,16 +78,34 @@ pub fn value<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// Appends a block with another value of a header: in the place of the first of its name.
-pub fn put_with(block: &[u8], name: &[u8], new_value: &[u8], out: &mut Vec<u8>) {
-    let Some(old) = value(block, name) else {
-        out.extend_from_slice(block);
+/// Writes a block with another value of a header: in the place of the first one of its name, or at the end.
+pub fn put_with(block: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    if let Some(start) = value_start(block, name) {
+        let start = start + usize::from(block.get(start) == Some(&b' '));
+        let length = memchr::memchr(b'\r', &block[start..]);
+        let end = length.map_or(block.len(), |length| start + length);
+        out.extend_from_slice(&block[..start]);
+        out.extend_from_slice(value);
+        out.extend_from_slice(&block[end..]);
         return;
-    };
-    let old_start = old.as_ptr() as usize - block.as_ptr() as usize;
-    out.extend_from_slice(&block[..old_start]);
-    out.extend_from_slice(new_value);
-    out.extend_from_slice(&block[old_start + old.len()..]);
+    }
+    out.extend_from_slice(block.strip_suffix(b"\r\n").unwrap_or(block));
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// Where the value of a header begins: behind the colon that follows its name at the beginning of a line.
+fn value_start(block: &[u8], name: &[u8]) -> Option<usize> {
+    memchr::memmem::find_iter(block, b"\r\n")
+        .map(|line_end| line_end + 2)
+        .find(|line| {
+            block[*line..]
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.first() == Some(&b':'))
+        })
+        .map(|line| line + name.len() + 1)
 }
 
 /// The names of all lines.

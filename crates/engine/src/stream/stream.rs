@@ -20,7 +20,7 @@ use super::followers::Followers;
 use super::inflow::{Inflow, Neighbours, OriginState};
 use super::ingest::{store_refusal, BufferLimits, Ingest};
 use super::origin::Origin;
-use super::pending::{About, Drained, Due};
+use super::pending::{About, Drained, Item};
 use super::publish_checks::Publication;
 use super::reads::Reads;
 use super::republish::Republisher;
@@ -33,7 +33,7 @@ use crate::routing::sink::Sink;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 use crate::sender::{Outgoing, Sender, Senders};
 use crate::storage::keeper::{Keeper, StorageThreads};
-use crate::storage::message::{Expired, Progress, Purge, StoreResult};
+use crate::storage::message::{Expired, Progress, Purge, Refused, StoreResult};
 use crate::storage::store::Store;
 use crate::storage::work_pool::Job;
 use crate::wire::Publish;
@@ -291,24 +291,24 @@ impl Stream {
         self.keeper.ask();
     }
 
-    /// Puts other settings in force. Limits that are lower than before take effect at once.
-    pub fn update(self: &Arc<Self>, settings: Settings) -> StoreResult<()> {
+    /// Puts other settings in force. Limits that are lower than before take effect at once. Their definition is on disk already, so whatever the
+    /// store cannot do now is in its status, and is done when it is opened again.
+    pub fn update(self: &Arc<Self>, settings: Settings) {
         let limits = settings.removing_limits();
         self.has_schedules
             .store(settings.allow_schedules, Ordering::Relaxed);
         let becomes_interest = settings.retention == Retention::Interest
             && self.settings().retention != Retention::Interest;
         self.ingest.lock().set(Arc::new(settings), now_ns());
-        self.store.set_limits(limits)?;
+        let _ = self.store.set_limits(limits);
         if becomes_interest {
             // No consumer is interested in what is there.
-            self.purge(&Purge::default())?;
+            let _ = self.purge(&Purge::default());
         }
         self.expiry_due_ns.store(0, Ordering::Relaxed);
         self.listen();
         self.keeper.ask();
         self.begin();
-        Ok(())
     }
 
     /// Takes no messages any more.
@@ -334,11 +334,16 @@ impl Stream {
         if let (None, Some(next_sequence)) = (&purge.filter, purge.below_sequence) {
             self.store.advance(next_sequence)?;
         }
-        let committed = self.store.commit();
-        self.ingest.lock().forget_waiting();
-        self.keeper.ask();
-        committed?;
+        self.commit_removals()?;
         Ok(count)
+    }
+
+    fn commit_removals(&self) -> StoreResult<()> {
+        let committed = self.store.commit();
+        // What is counted from now on begins with what is there.
+        self.ingest.lock().forget_counters();
+        self.keeper.ask();
+        committed.map(drop)
     }
 
     /// Makes a copy of what is stored up to a sequence in another folder; up to the last if that is 0.
@@ -357,9 +362,7 @@ impl Stream {
     pub fn delete(&self, sequence: u64, erase: bool) -> StoreResult<bool> {
         self.inflow.save()?;
         let found = self.store.remove(sequence, erase)?;
-        let committed = self.store.commit();
-        self.keeper.ask();
-        committed?;
+        self.commit_removals()?;
         Ok(found)
     }
 
@@ -444,12 +447,13 @@ impl Stream {
         self.senders.with(|sender| {
             let mut answer = Vec::new();
             let mut republisher = Republisher::new(&settings);
-            due.for_each(|due| {
-                if let Some(republisher) = &mut republisher {
-                    republisher.publish(&self.account, &due, sender);
+            due.for_each(|due, refusal| {
+                if let (Some(republisher), None) = (&mut republisher, refusal) {
+                    republisher.publish(&self.account, due, sender);
                 }
                 answer.clear();
-                self.answer(&settings, progress, &due, &mut answer, sender);
+                let refused = refusal.map(|number| &progress.refused[number]);
+                self.answer(&settings, due, refused, &mut answer, sender);
             });
         });
         due.clear();
@@ -459,17 +463,17 @@ impl Stream {
     fn answer(
         &self,
         settings: &Settings,
-        progress: &Progress,
-        due: &Due<'_>,
+        due: &Item<'_>,
+        refused: Option<&Refused>,
         answer: &mut Vec<u8>,
         sender: &mut Sender,
     ) {
         if due.reply.is_empty() {
             return;
         }
-        let payload = match (due.about, due.refusal) {
-            (About::Stored { .. } | About::Final, Some(number)) => {
-                store_refusal(&progress.refused[number].error).encode(&settings.name, answer);
+        let payload = match (due.about, refused) {
+            (About::Stored { .. } | About::Final, Some(refused)) => {
+                store_refusal(&refused.error).encode(&settings.name, answer);
                 answer.as_slice()
             }
             (About::Stored { sequence }, None) if due.answer.is_empty() => {

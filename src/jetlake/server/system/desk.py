@@ -18,8 +18,9 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jetlake.management.protocols import Request
     from jetlake.server.system.handler import Handler
-    from jetlake.server.system.protocols import ConnectionEvent, Listeners, Request
+    from jetlake.server.system.protocols import ConnectionEvent, Listeners
 
 REQUESTS_OF_ACCOUNT_MAX = 64
 """Requests of one account that wait: more than an operator's tools send at once, and a second or so of work."""

@@ -25,7 +25,8 @@ from jetlake.server.system.requests import Question, build_data, count_subscribe
 from jetlake.server.system.user_information import user_information
 
 if TYPE_CHECKING:
-    from jetlake.server.system.protocols import ConnectionEvent, Request, SystemEngine
+    from jetlake.management.protocols import Request
+    from jetlake.server.system.protocols import ConnectionEvent, SystemEngine
 
 BROKEN = "the server failed to answer; this is a bug, and its log has the details"
 

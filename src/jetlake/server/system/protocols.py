@@ -5,24 +5,8 @@ Only type checkers load this: making such classes takes longer than registering 
 
 from typing import Protocol
 
+from jetlake.management.protocols import Publisher
 from jetlake.monitoring.readings import EngineReadings
-
-
-class Request(Protocol):
-    """A message to the server; `jetlake._engine.Request` is one."""
-
-    @property
-    def connection_id(self) -> int: ...
-    @property
-    def account(self) -> str: ...
-    @property
-    def subject(self) -> str: ...
-    @property
-    def reply(self) -> str: ...
-    @property
-    def header(self) -> bytes: ...
-    @property
-    def payload(self) -> bytes: ...
 
 
 class ConnectionEvent(Protocol):
@@ -51,11 +35,7 @@ class Subscriptions(Protocol):
     def unsubscribe(self, service: int) -> bool: ...
 
 
-class SystemEngine(EngineReadings, Protocol):
+class SystemEngine(EngineReadings, Publisher, Protocol):
     """What of the engine is needed; `jetlake._engine.Engine` has it."""
 
-    def has_interest(self, account: str, subject: str) -> bool: ...
-    def publish(
-        self, account: str, subject: str, payload: bytes, reply: str | None = None, header: bytes | None = None
-    ) -> int: ...
     def kick(self, connection_id: int) -> bool: ...

@@ -320,6 +320,13 @@ impl Store {
             .map_err(|error| self.become_read_only(error))
     }
 
+    /// Writes nothing any more, whatever is asked for. When this returns, nothing is being written.
+    pub fn retire(&self) {
+        self.become_read_only(std::io::Error::other("the stream was deleted"));
+        drop(self.writer.lock());
+        drop(self.upkeep.lock());
+    }
+
     fn become_read_only(&self, error: std::io::Error) -> StoreError {
         let cause = Arc::new(error);
         *self.status.lock() = Status::ReadOnly(Arc::clone(&cause));

@@ -173,9 +173,10 @@ impl Store {
     /// Other limits from now on; what exceeds them goes at once.
     pub fn set_limits(&self, limits: Limits) -> StoreResult<()> {
         // What the old limits have removed must be written down while they would ask for it again.
-        self.commit_staged(true)?;
+        let committed = self.commit_staged(true);
+        // They hold all the same: what they remove is removed again by whoever opens the store with them.
         self.enforce_limits(limits);
-        Ok(())
+        committed.map(drop)
     }
 
     pub(super) fn enforce_limits(&self, limits: Limits) {

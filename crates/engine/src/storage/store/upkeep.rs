@@ -78,6 +78,7 @@ impl Store {
     pub fn upkeep(&self) -> StoreResult<bool> {
         let freed = self.free_front()?;
         let upkeep = self.upkeep.lock();
+        self.check_removable()?;
         {
             let mut writer = self.writer.lock();
             writer
