@@ -41,6 +41,7 @@ def test_options_become_one_flat_object():
         "worker_threads": 0,
         "jetstream": False,
         "domain": None,
+        "manual_clock": False,
         "debug": False,
         "trace": False,
     }

@@ -11,6 +11,7 @@ __all__ = [
     "ArchiveEvent",
     "AuthenticationRequest",
     "ConnectionEvent",
+    "ConsumerEvent",
     "Engine",
     "EngineError",
     "LogLine",
@@ -78,6 +79,17 @@ class ArchiveEvent:
     def details(self) -> bytes: ...
 
 @final
+class ConsumerEvent:
+    """Nobody has used a consumer for too long: it delivers nothing any more and waits to be deleted."""
+
+    @property
+    def account(self) -> str: ...
+    @property
+    def stream(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+@final
 class Request:
     """A message for a handler that was registered with `Engine.subscribe`. Who sent it is said by the connection, never by a header."""
 
@@ -115,7 +127,7 @@ class Engine:
     def start(self) -> None: ...
     def next_events(
         self, count_max: int, timeout_ms: int
-    ) -> list[LogLine | AuthenticationRequest | ConnectionEvent | ArchiveEvent | Request | Stopped]: ...
+    ) -> list[LogLine | AuthenticationRequest | ConnectionEvent | ArchiveEvent | ConsumerEvent | Request | Stopped]: ...
     def admit(self, connection_id: int, verdict: bytes) -> bool: ...
     def refuse(self, connection_id: int) -> bool: ...
     def statistics(self) -> bytes: ...
@@ -160,6 +172,27 @@ class Engine:
         """Return how many requests for a message the engine has answered with that there is none."""
     def delete_message(self, account: str, name: str, sequence: int, erase: bool) -> bool:
         """Remove one message, durably; False when there is none. With `erase` its bytes are overwritten."""
+    def stored_consumers(self, account: str, stream: str) -> list[bytes]:
+        """Return the definitions of consumers that are on disk and not opened yet."""
+    def open_consumer(self, account: str, stream: str, definition: bytes) -> None:
+        """Serve one of them."""
+    def consumers_opened(self, account: str, stream: str) -> None:
+        """Say that all are opened: what they had settled is removed where a stream keeps only what is needed."""
+    def create_consumer(self, account: str, stream: str, definition: bytes) -> bytes:
+        """Make a consumer; it would survive a power cut when this returns. Return how it stands before its first delivery.
+
+        The definition is a JSON object, listed in crates/engine/src/consumer/definition.rs.
+        """
+    def update_consumer(self, account: str, stream: str, definition: bytes) -> None: ...
+    def delete_consumer(self, account: str, stream: str, name: str) -> None: ...
+    def consumer_state(self, account: str, stream: str, name: str) -> bytes:
+        """Return how a consumer stands, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
+    def reset_consumer(self, account: str, stream: str, name: str, sequence: int) -> int:
+        """Begin anew at a sequence, behind the acknowledged ones if that is 0, and return it."""
+    def unpin_consumer(self, account: str, stream: str, name: str, group: str) -> None:
+        """Let another client of a group be chosen."""
+    def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:
+        """Return the first sequence of a stream that is not older than a moment."""
     def start_snapshot(self, account: str, name: str, request: bytes) -> None:
         """Send a stream as an archive; its end is told as an `ArchiveEvent`.
 
@@ -177,6 +210,8 @@ class Engine:
         """
     def cancel_restore(self, restore_id: str) -> bool:
         """Forget what was restored; False when there is nothing to forget."""
+    def advance(self, duration_ns: int) -> None:
+        """Set a clock that was made to stand still forward, and see to what is due by then."""
     def stop_accepting(self) -> None: ...
     def announce_lame_duck(self) -> int: ...
     def kick(self, connection_id: int) -> bool: ...

@@ -147,6 +147,8 @@ class EngineOptions(Limits, frozen=True, kw_only=True):
     worker_threads: int = 0
     jetstream: bool = False
     domain: str | None = None
+    # The time of day stands still but for `Engine.advance`.
+    manual_clock: bool = False
     debug: bool = False
     trace: bool = False
     # None = the client port speaks in the clear.

@@ -39,26 +39,33 @@ def test_requests_are_timed(jetlake_server):
 
 @pytest.fixture
 def stream():
-    """A server and its stream: what is asked of the API, by subject below `STREAM.`."""
+    """A server and its stream: what is asked of the API below `STREAM.`; `consumer` asks below `CONSUMER.`."""
     with jetlake.Server(jetstream=True) as server:
 
         async def ask(subject, request):
             client = await nats.connect(server.url)
             try:
-                answer = await client.request(f"$JS.API.STREAM.{subject}", json.dumps(request).encode(), timeout=10)
+                answer = await client.request(f"$JS.API.{subject}", json.dumps(request).encode(), timeout=10)
             finally:
                 await client.close()
             return json.loads(answer.data)
 
         def of(subject, **request):
-            return asyncio.run(ask(subject, request))
+            return asyncio.run(ask(f"STREAM.{subject}", request))
 
+        of.consumer = lambda subject, **request: asyncio.run(ask(f"CONSUMER.{subject}", request))
         of.port = server.port
         yield of
 
 
 def create(stream, **config):
     answer = stream("CREATE.S", name="S", subjects=["bench", "bench.*"], **config)
+    assert "error" not in answer, answer
+
+
+def create_consumer(stream, ack_policy):
+    config = {"name": "c", "durable_name": "c", "ack_policy": ack_policy}
+    answer = stream.consumer("CREATE.S.c", stream_name="S", config=config)
     assert "error" not in answer, answer
 
 
@@ -132,6 +139,85 @@ def test_message_that_is_not_found_fails_the_run(stream):
         load.run(plan(stream, workload="directget", messages=20, get="sequential", stream="S", sequences=11))
 
 
+@pytest.mark.parametrize("acknowledge", ["none", "each", "read"])
+@pytest.mark.parametrize(("batch", "in_flight"), [(1, 1), (10, 3), (100, 1)])
+def test_consumer_is_fetched_from_in_batches(stream, acknowledge, batch, in_flight):
+    create(stream)
+    load.run(plan(stream, workload="store", messages=1_000, in_flight=100))
+    create_consumer(stream, "none" if acknowledge == "none" else "explicit")
+
+    figures = load.run(
+        plan(
+            stream,
+            workload="fetch",
+            messages=1_000,
+            stream="S",
+            consumer="c",
+            batch=batch,
+            in_flight=in_flight,
+            acknowledge=acknowledge,
+        )
+    )
+
+    assert figures.delivered == 1_000
+    assert figures.latency_us is not None
+
+
+def test_several_connections_share_a_consumer(stream):
+    create(stream)
+    load.run(plan(stream, workload="store", messages=1_000, in_flight=100))
+    create_consumer(stream, "explicit")
+
+    figures = load.run(
+        plan(
+            stream,
+            workload="fetch",
+            publishers=4,
+            messages=250,
+            stream="S",
+            consumer="c",
+            batch=25,
+            in_flight=2,
+            acknowledge="read",
+        )
+    )
+
+    assert figures.delivered == 1_000
+
+
+def test_message_that_is_not_due_fails_the_run(stream):
+    create(stream)
+    load.run(plan(stream, workload="store", messages=10, in_flight=10))
+    create_consumer(stream, "none")
+
+    with pytest.raises(ClientError, match="message 1 came where 3 was due"):
+        load.run(plan(stream, workload="fetch", messages=5, stream="S", consumer="c", first_sequence=3))
+
+
+def test_stream_is_pushed_as_a_whole(stream):
+    create(stream)
+    load.run(plan(stream, workload="store", messages=20_000, in_flight=1_000))
+
+    figures = load.run(plan(stream, workload="push", publishers=2, messages=19_990, stream="S", first_sequence=11))
+
+    assert figures.delivered == 2 * 19_990
+
+
+def test_consumers_are_made(stream):
+    create(stream)
+
+    figures = load.run(plan(stream, workload="consumerscreate", publishers=2, messages=10, in_flight=4, stream="S"))
+
+    assert figures.delivered == 20
+    assert stream("INFO.S")["state"]["consumer_count"] == 20
+
+
+@pytest.mark.parametrize("workload", ["push", "consumerscreate"])
+def test_stream_that_is_not_there_fails_the_run(stream, workload):
+    with pytest.raises(ClientError, match="stream not found"):
+        load.run(plan(stream, workload=workload, messages=1, stream="S"))
+
+
 def test_no_server_is_a_client_error(jetlake_server):
     nowhere = plan(jetlake_server, workload="publish", subscribers=0)
     jetlake_server.stop()
@@ -150,6 +236,9 @@ def test_no_server_is_a_client_error(jetlake_server):
         ({"workload": "store", "in_flight": 0}, "in_flight is 0"),
         ({"workload": "store", "messages": 10, "atomic_batch": 3}, "no whole batches of 3"),
         ({"workload": "directget"}, "has no stream"),
+        ({"workload": "push"}, "has no stream"),
+        ({"workload": "fetch", "stream": "S"}, "has no consumer"),
+        ({"workload": "fetch", "messages": 10, "batch": 3}, "no whole batches of 3"),
     ],
 )
 def test_plan_that_cannot_work_is_refused(fields, message):

@@ -12,6 +12,7 @@ import msgspec
 
 from jetlake._engine import EngineError
 from jetlake.management.names import is_subset
+from jetlake.management.times import Moment
 
 # Bytes that a message takes besides its subject and payload.
 OVERHEAD = {"file": 30, "memory": 16}
@@ -41,11 +42,88 @@ class TwinArchiveEvent(msgspec.Struct, frozen=True, kw_only=True):
     details: bytes = b"{}"
 
 
+class TwinConsumerEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine says about a consumer that nobody uses."""
+
+    account: str
+    stream: str
+    name: str
+
+
+class TwinConsumer:
+    """One consumer: its definition, and where in the stream it is. It delivers nothing."""
+
+    def __init__(self, definition: bytes, stream: TwinStream) -> None:
+        self.stream = stream
+        self.define(definition)
+        self.last_of_subjects = self._last_of_subjects()
+        self.next = self._start()
+        self.floor = self.next - 1
+        self.start_last = stream.last
+        self.pinned: dict[str, Any] | None = None
+
+    def define(self, definition: bytes) -> None:
+        self.definition = definition
+        self.config: dict[str, Any] = json.loads(definition)["config"]
+        subject = self.config.get("filter_subject")
+        self.filters: list[str] = [subject] if subject else self.config.get("filter_subjects", [">"])
+
+    def reset(self, sequence: int) -> int:
+        self.next = sequence or self.floor + 1
+        self.floor = self.next - 1
+        return self.next
+
+    def state(self, *, is_bound: bool) -> dict[str, Any]:
+        return {
+            "delivered": {"consumer_sequence": 0, "stream_sequence": self.next - 1, "active_ns": 0},
+            "floor": {"consumer_sequence": 0, "stream_sequence": self.floor, "active_ns": 0},
+            "ack_pending": 0,
+            "redelivered": 0,
+            "waiting": 0,
+            "pending": self._pending(),
+            "push_bound": is_bound,
+            "pinned": self.pinned,
+        }
+
+    def _start(self) -> int:
+        stream, policy = self.stream, self.config["deliver_policy"]
+        matching = [sequence for sequence in stream.messages if self._takes(sequence)]
+        if not stream.last:
+            return self.config.get("opt_start_seq", 1)
+        start = {
+            "all": stream.first,
+            "new": stream.last + 1,
+            "last": max(matching, default=stream.first),
+            "last_per_subject": min(self.last_of_subjects, default=stream.last + 1),
+            "by_start_sequence": max(self.config.get("opt_start_seq", 0), stream.first),
+            "by_start_time": stream.last + 1,
+        }[policy]
+        if policy == "by_start_time":
+            wanted = Moment.read(self.config["opt_start_time"]).unix_ns
+            start = stream.first_at(wanted)
+        return int(start)
+
+    def _pending(self) -> int:
+        sequences = [sequence for sequence in self.stream.messages if sequence >= self.next and self._takes(sequence)]
+        if self.config["deliver_policy"] == "last_per_subject":
+            return sum(sequence in self.last_of_subjects or sequence > self.start_last for sequence in sequences)
+        return len(sequences)
+
+    def _last_of_subjects(self) -> set[int]:
+        subjects = {self.stream.messages[each][0]: each for each in self.stream.messages if self._takes(each)}
+        return set(subjects.values())
+
+    def _takes(self, sequence: int) -> bool:
+        return any(is_subset(self.stream.messages[sequence][0], each) for each in self.filters)
+
+
 class TwinStream:
     """One stream: its definition and its messages by sequence."""
 
     def __init__(self, definition: bytes) -> None:
         self.define(definition)
+        self.consumers: dict[str, TwinConsumer] = {}
+        self.are_consumers_opened = False
         self.messages: dict[int, tuple[str, bytes, int]] = {}
         self.first = max(self.config.get("first_seq", 0), 1)
         self.last = self.first - 1
@@ -61,6 +139,10 @@ class TwinStream:
         self.messages[self.last] = (subject, payload, time_ns)
         self.last_time_ns = time_ns
         self.settle()
+
+    def first_at(self, time_ns: int) -> int:
+        """Return the sequence of the first message at this time or later."""
+        return next((each for each, message in self.messages.items() if message[2] >= time_ns), self.last + 1)
 
     def settle(self) -> None:
         self.first = min(self.messages, default=self.last + 1)
@@ -101,6 +183,8 @@ class EngineTwin:
 
     def __init__(self, stored: list[tuple[str, str, bytes]] | None = None) -> None:
         self.stored = stored or []
+        # Definitions of consumers on disk, by account and stream.
+        self.stored_definitions: dict[tuple[str, str], list[bytes]] = {}
         self.streams: dict[tuple[str, str], TwinStream] = {}
         self.published: list[tuple[str, str, bytes, bytes | None]] = []
         # Requests to the engine itself.
@@ -146,6 +230,49 @@ class EngineTwin:
     def delete_stream(self, account: str, name: str) -> None:
         self._find(account, name)
         del self.streams[account, name]
+
+    def stored_consumers(self, account: str, stream: str) -> list[bytes]:
+        self._find(account, stream)
+        return self.stored_definitions.get((account, stream), [])
+
+    def open_consumer(self, account: str, stream: str, definition: bytes) -> None:
+        self.create_consumer(account, stream, definition)
+
+    def consumers_opened(self, account: str, stream: str) -> None:
+        self._find(account, stream).are_consumers_opened = True
+
+    def create_consumer(self, account: str, stream: str, definition: bytes) -> bytes:
+        found = self._find(account, stream)
+        name = json.loads(definition)["name"]
+        found.consumers[name] = TwinConsumer(definition, found)
+        return self.consumer_state(account, stream, name)
+
+    def update_consumer(self, account: str, stream: str, definition: bytes) -> None:
+        self.find_consumer(account, stream, json.loads(definition)["name"]).define(definition)
+
+    def delete_consumer(self, account: str, stream: str, name: str) -> None:
+        self.find_consumer(account, stream, name)
+        del self.streams[account, stream].consumers[name]
+
+    def consumer_state(self, account: str, stream: str, name: str) -> bytes:
+        consumer = self.find_consumer(account, stream, name)
+        subject = consumer.config.get("deliver_subject", "")
+        return json.dumps(consumer.state(is_bound=bool(subject) and self.has_interest(account, subject))).encode()
+
+    def reset_consumer(self, account: str, stream: str, name: str, sequence: int) -> int:
+        return self.find_consumer(account, stream, name).reset(sequence)
+
+    def unpin_consumer(self, account: str, stream: str, name: str, group: str) -> None:  # noqa: ARG002
+        self.find_consumer(account, stream, name).pinned = None
+
+    def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:
+        return self._find(account, stream).first_at(time_ns)
+
+    def find_consumer(self, account: str, stream: str, name: str) -> TwinConsumer:
+        consumer = self._find(account, stream).consumers.get(name)
+        if consumer is None:
+            raise EngineError("unknown_consumer", f"there is no consumer {name}")
+        return consumer
 
     def stream_state(self, account: str, name: str, query: bytes) -> bytes:
         return json.dumps(self._find(account, name).state(json.loads(query))).encode()

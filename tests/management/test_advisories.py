@@ -97,3 +97,40 @@ def test_reply_subject_that_is_none_is_the_sender_s_problem():
 
     assert api.engine.published == []
     assert api.warnings == []
+
+
+@pytest.mark.parametrize("domain", ["", "hub"])
+def test_creation_pause_and_deletion_of_a_consumer_are_told(domain):
+    api = listening(*(f"CONSUMER.{word}.S.C" for word in ("CREATED", "DELETED", "PAUSE")), domain=domain)
+    api.ask("STREAM.CREATE.S", {"name": "S"})
+
+    api.ask("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"ack_policy": "explicit"}})
+    api.ask("CONSUMER.PAUSE.S.C", {"pause_until": "2100-01-01T00:00:00+02:00"})
+    api.ask("CONSUMER.PAUSE.S.C")
+    api.ask("CONSUMER.DELETE.S.C")
+
+    for word, action in (("CREATED", "create"), ("DELETED", "delete")):
+        (advisory,) = told(api, f"CONSUMER.{word}.S.C")
+        assert advisory.pop("domain", "") == domain
+        assert (advisory["stream"], advisory["consumer"], advisory["action"]) == ("S", "C", action)
+        assert problems_of(advisory, "consumer_action") == []
+    pauses = told(api, "CONSUMER.PAUSE.S.C")
+    assert [(pause["paused"], pause["pause_until"]) for pause in pauses] == [
+        (True, "2099-12-31T22:00:00Z"),
+        (False, "0001-01-01T00:00:00Z"),
+    ]
+    for pause in pauses:
+        pause.pop("domain", None)
+        assert problems_of(pause, "consumer_pause") == []
+
+
+def test_consumers_of_a_deleted_stream_are_told_before_it():
+    api = listening("CONSUMER.DELETED.S.A", "CONSUMER.DELETED.S.B", "STREAM.DELETED.S")
+    api.ask("STREAM.CREATE.S", {"name": "S"})
+    for name in "BA":
+        api.ask(f"CONSUMER.CREATE.S.{name}", {"stream_name": "S"})
+
+    api.ask("STREAM.DELETE.S")
+
+    subjects = [subject.removeprefix(PREFIX) for _, subject, _, _ in api.engine.published if subject != "reply"]
+    assert subjects == ["CONSUMER.DELETED.S.A", "CONSUMER.DELETED.S.B", "STREAM.DELETED.S"]

@@ -88,3 +88,14 @@ def test_system_account_deletes_what_another_account_has_stored():
     assert answer == {"type": "io.nats.jetstream.api.v1.account_purge_response", "initiated": True}
     assert api.ask("STREAM.NAMES")["streams"] is None
     assert api.engine.streams == {}
+
+
+def test_pull_is_left_to_the_consumer_and_handed_to_it_where_it_names_the_domain():
+    api = ApiTwin(msgspec.structs.replace(SETTINGS, domain="hub"))
+    api.ask("STREAM.CREATE.S", {"name": "S"})
+    api.ask("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"ack_policy": "explicit"}})
+
+    assert api.request("CONSUMER.MSG.NEXT.S.C", b"1") is None
+    api.request("$JS.hub.API.CONSUMER.MSG.NEXT.S.C", b"1")
+    assert api.engine.asked == [("$JS.API.CONSUMER.MSG.NEXT.S.C", b"1")]
+    assert (api.request("CONSUMER.MSG.NEXT.S.NOPE") or b"").startswith(b"NATS/1.0 503")

@@ -2,7 +2,9 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from jetlake.management import manager as manager_module
 from jetlake.management.stream_context import AccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
-from tests.management.engine_twin import TwinRequest
+from tests.management.engine_twin import EngineTwin, TwinConsumerEvent, TwinRequest
 from tests.management.schemas import problems_of
 
 WAIT_SECONDS = 10.0
@@ -132,3 +134,76 @@ def test_other_settings_are_in_force_at_once():
     api.manager.update(msgspec.structs.replace(SETTINGS, accounts={}))
 
     assert api.error("INFO") == "10039 JetStream not enabled for account"
+
+
+PAUSE_TOLD = "$JS.EVENT.ADVISORY.CONSUMER.PAUSE.S.C"
+DELETION_TOLD = "$JS.EVENT.ADVISORY.CONSUMER.DELETED.S.C"
+
+
+class HeardApi(ApiTwin):
+    """An API with a consumer, and somebody who waits for one advisory."""
+
+    def __init__(self, awaited: str, engine: EngineTwin | None = None) -> None:
+        super().__init__(engine=engine)
+        self.heard = threading.Event()
+        self.engine.interest.add(awaited)
+        publish = self.engine.publish
+
+        def publish_and_notice(account: str, subject: str, *arguments: object, **options: object) -> int:
+            count = publish(account, subject, *arguments, **options)
+            if subject == awaited:
+                self.heard.set()
+            return count
+
+        self.engine.publish = publish_and_notice
+        if engine is None:
+            self.ask("STREAM.CREATE.S", {"name": "S"})
+            self.ask("CONSUMER.CREATE.S.C", {"stream_name": "S"})
+
+    def close(self) -> None:
+        self.manager.close()
+        self.manager.join()
+
+
+def test_consumer_that_nobody_uses_is_deleted_and_told():
+    api = HeardApi(DELETION_TOLD)
+
+    for name in ("C", "C", "NOPE"):
+        api.manager.note(TwinConsumerEvent(account="$G", stream="S", name=name))
+    assert api.heard.wait(WAIT_SECONDS)
+    api.close()
+
+    assert api.error("CONSUMER.INFO.S.C") == "10014 consumer not found"
+    assert not api.engine.streams["$G", "S"].consumers
+    assert not api.warnings
+
+
+def pause_of(seconds: float) -> str:
+    return datetime.fromtimestamp(time.time() + seconds, UTC).isoformat()
+
+
+def test_end_of_a_pause_is_told_when_it_comes():
+    api = HeardApi(PAUSE_TOLD)
+    api.manager.receive(TwinRequest(subject="$JS.API.INFO"))
+    body = json.dumps({"pause_until": pause_of(0.3)}).encode()
+
+    api.manager.receive(TwinRequest(subject="$JS.API.CONSUMER.PAUSE.S.C", payload=body))
+    assert api.heard.wait(WAIT_SECONDS)
+    api.heard.clear()
+    assert api.heard.wait(WAIT_SECONDS)
+    api.close()
+
+    told = [json.loads(payload)["paused"] for _, subject, payload, _ in api.engine.published if subject == PAUSE_TOLD]
+    assert told == [True, False]
+
+
+def test_end_of_a_pause_is_told_after_a_restart_too():
+    engine = EngineTwin([("$G", "S", b'{"config":{"name":"S"},"created":""}')])
+    config = {"name": "C", "pause_until": pause_of(0.2)}
+    engine.stored_definitions["$G", "S"] = [json.dumps({"name": "C", "config": config, "created": ""}).encode()]
+    engine.create_consumer = lambda *_: None
+    api = HeardApi(PAUSE_TOLD, engine)
+
+    api.manager.update(SETTINGS)
+    assert api.heard.wait(WAIT_SECONDS)
+    api.close()

@@ -64,8 +64,11 @@ def test_limits_that_existing_consumers_exceed_are_refused():
         ExistingConsumer(name="c3"),
     )
 
-    check_consumers(ConsumerLimits(max_ack_pending=50, inactive_threshold=10), consumers)
-    check_consumers(ConsumerLimits(max_ack_pending=-1), consumers)
+    none, limits = ConsumerLimits(), ConsumerLimits(max_ack_pending=49, inactive_threshold=9)
+
+    check_consumers(none, ConsumerLimits(max_ack_pending=50, inactive_threshold=10), consumers)
+    check_consumers(none, ConsumerLimits(max_ack_pending=-1), consumers)
+    check_consumers(limits, limits, consumers)
     with pytest.raises(ApiError, match="change to limits violates consumers: c1, c2") as raised:
-        check_consumers(ConsumerLimits(max_ack_pending=49, inactive_threshold=9), consumers)
+        check_consumers(none, limits, consumers)
     assert raised.value.code is ErrorCode.STREAM_UPDATE

@@ -148,3 +148,23 @@ def test_what_was_validated_stays_as_it_is(config, is_pedantic):
         return
 
     assert validated(once, ALONE, is_pedantic=is_pedantic) == once
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a b", "a/b", "*", "x" * 256])
+def test_dead_letters_go_to_a_stream_that_can_be(name):
+    config = StreamConfig(name="S", metadata={"jetlake.dead_letters": name})
+
+    assert refusal(config) == (
+        f'10052 metadata jetlake.dead_letters can not be "{name}": it is no name of a stream; set it to the name of '
+        "the stream that takes what could not be delivered"
+    )
+
+
+def test_dead_letters_go_to_another_stream():
+    config = StreamConfig(name="S", metadata={"jetlake.dead_letters": "S"})
+
+    assert refusal(config) == (
+        '10052 metadata jetlake.dead_letters can not be "S": a stream can not take its own dead letters; set it to '
+        "the name of another stream"
+    )
+    assert validated(StreamConfig(name="S", metadata={"jetlake.dead_letters": "DEAD", "jetlake.x": ""}), ALONE)

@@ -67,3 +67,30 @@ def test_any_text_is_a_moment_or_refused(text):
 def test_zone_of_a_day_can_be_read_and_not_be_written():
     assert not Moment.read("2020-01-01T00:00:00+23:60").is_writable
     assert Moment.read("2020-01-01T00:00:00-23:59").is_writable
+
+
+@pytest.mark.parametrize(
+    ("text", "in_utc"),
+    [
+        ("2030-01-01T00:00:00Z", "2030-01-01T00:00:00Z"),
+        ("2030-01-01T00:00:00.5+05:30", "2029-12-31T18:30:00.5Z"),
+        ("2020-02-29T23:59:59-23:59", "2020-03-01T23:58:59Z"),
+        ("0001-01-01T01:00:00+01:00", "0001-01-01T00:00:00Z"),
+        ("0000-03-01T00:00:00+00:01", "0000-02-29T23:59:00Z"),
+        ("9999-12-31T23:59:59.000000001-01:00", "9999-12-31T23:59:59.000000001-01:00"),
+        ("0000-01-01T00:00:00+01:00", "0000-01-01T00:00:00+01:00"),
+    ],
+)
+def test_moment_can_be_written_as_in_utc(text, in_utc):
+    moment = Moment.read(text)
+
+    assert moment.in_utc == Moment(text=in_utc, unix_ns=moment.unix_ns)
+    assert moment.is_zero == (in_utc == "0001-01-01T00:00:00Z")
+
+
+@given(st.datetimes(), st.integers(-23 * 60, 23 * 60))
+def test_moment_in_utc_is_the_same_moment(date_and_time, zone_minutes):
+    sign, (hours, minutes) = "-" if zone_minutes < 0 else "+", divmod(abs(zone_minutes), 60)
+    moment = Moment.read(f"{date_and_time.isoformat()}{sign}{hours:02d}:{minutes:02d}")
+
+    assert Moment.read(moment.in_utc.text).unix_ns == moment.unix_ns

@@ -8,7 +8,7 @@ from jetlake.monitoring.jsz import AccountUsage
 from jetlake.monitoring.parameters import Parameters
 from tests.monitoring.recorded import JETSTREAM, as_json, recorded
 
-USAGES = [AccountUsage(name="A", streams=({"name": "ORDERS", "consumer_detail": [{"name": "SHIPPING"}]},))]
+USAGES = [AccountUsage(name="A", streams=({"name": "ORDERS", "consumer_detail": lambda: [{"name": "SHIPPING"}]},))]
 
 
 @pytest.fixture

@@ -150,3 +150,20 @@ def test_parameters_become_options():
         raft=True,
         stream_leader_only=True,
     )
+
+
+def consumers(**options):
+    described = {"name": "ORDERS", "state": {}, "config": lambda: {"name": "ORDERS"}}
+    described["consumer_detail"] = lambda: [{"name": "C", "config": {"name": "C"}, "num_pending": 1}]
+    described["direct_consumer_detail"] = lambda: [{"name": "D", "config": {}}]
+    detail = jsz._detail(AccountUsage(name="A", streams=(described,)), JszOptions(**options))
+    return detail.stream_detail[0]
+
+
+def test_consumers_are_shown_when_asked_for():
+    assert consumers(streams=True) == {"name": "ORDERS", "state": {}}
+    assert consumers(consumer=True)["consumer_detail"] == [{"name": "C", "num_pending": 1}]
+    assert "direct_consumer_detail" not in consumers(consumer=True)
+    assert consumers(consumer=True, direct_consumer=True)["direct_consumer_detail"] == [{"name": "D"}]
+    assert list(consumers(consumer=True, config=True)) == ["name", "config", "state", "consumer_detail"]
+    assert consumers(consumer=True, config=True)["consumer_detail"][0]["config"] == {"name": "C"}

@@ -305,6 +305,142 @@ impl Engine {
             .map_err(to_python)
     }
 
+    fn stored_consumers(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+    ) -> PyResult<Vec<Cow<'static, [u8]>>> {
+        let stored = py
+            .detach(|| self.inner.streams()?.stored_consumers(account, stream))
+            .map_err(to_python)?;
+        Ok(stored.into_iter().map(Cow::Owned).collect())
+    }
+
+    fn open_consumer(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .open_consumer(account, stream, definition)
+        })
+        .map_err(to_python)
+    }
+
+    fn consumers_opened(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.consumers_opened(account, stream))
+            .map_err(to_python)
+    }
+
+    fn create_consumer(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+    ) -> PyResult<Cow<'static, [u8]>> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .create_consumer(account, stream, definition)
+        })
+        .map(Cow::Owned)
+        .map_err(to_python)
+    }
+
+    fn update_consumer(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .update_consumer(account, stream, definition)
+        })
+        .map_err(to_python)
+    }
+
+    fn delete_consumer(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.delete_consumer(account, stream, name))
+            .map_err(to_python)
+    }
+
+    fn consumer_state(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> PyResult<Cow<'static, [u8]>> {
+        py.detach(|| self.inner.streams()?.consumer_state(account, stream, name))
+            .map(Cow::Owned)
+            .map_err(to_python)
+    }
+
+    fn reset_consumer(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        name: &str,
+        sequence: u64,
+    ) -> PyResult<u64> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .reset_consumer(account, stream, name, sequence)
+        })
+        .map_err(to_python)
+    }
+
+    fn unpin_consumer(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        name: &str,
+        group: &str,
+    ) -> PyResult<()> {
+        // Only the first group of a consumer is ever used.
+        let _ = group;
+        py.detach(|| self.inner.streams()?.unpin_consumer(account, stream, name))
+            .map_err(to_python)
+    }
+
+    fn first_sequence_at(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        time_ns: i64,
+    ) -> PyResult<u64> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .first_sequence_at(account, stream, time_ns)
+        })
+        .map_err(to_python)
+    }
+
+    fn advance(&self, py: Python<'_>, duration_ns: i64) -> PyResult<()> {
+        py.detach(|| self.inner.advance(duration_ns))
+            .map_err(to_python)
+    }
+
     fn stop_accepting(&self) {
         self.inner.stop_accepting();
     }

@@ -71,6 +71,13 @@ impl ArchiveEvent {
     }
 }
 
+#[pyclass(frozen, get_all, module = "jetlake._engine")]
+pub struct ConsumerEvent {
+    account: String,
+    stream: String,
+    name: String,
+}
+
 #[pyclass(frozen, module = "jetlake._engine")]
 pub struct Request {
     inner: jetlake_engine::events::Request,
@@ -144,6 +151,16 @@ pub fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             kind: event.kind.name(),
             id: event.id,
             details: event.details,
+        }
+        .into_py_any(py),
+        Event::Consumer {
+            account,
+            stream,
+            name,
+        } => ConsumerEvent {
+            account,
+            stream,
+            name,
         }
         .into_py_any(py),
         Event::Request(inner) => Request { inner }.into_py_any(py),

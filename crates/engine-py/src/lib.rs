@@ -21,7 +21,8 @@ mod module {
     use super::error::EngineError;
     #[pymodule_export]
     use super::events::{
-        ArchiveEvent, AuthenticationRequest, ConnectionEvent, LogLine, Request, Stopped,
+        ArchiveEvent, AuthenticationRequest, ConnectionEvent, ConsumerEvent, LogLine, Request,
+        Stopped,
     };
 
     #[pymodule_init]

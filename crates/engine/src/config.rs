@@ -110,6 +110,9 @@ pub struct Options {
     pub worker_threads: usize,
     pub jetstream: bool,
     pub domain: Option<String>,
+    /// The time of day stands still but for `Engine::advance`.
+    #[serde(default)]
+    pub manual_clock: bool,
     pub debug: bool,
     pub trace: bool,
     /// TLS on the client port; without it, clients speak in the clear.

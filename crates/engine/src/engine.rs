@@ -95,12 +95,16 @@ impl Engine {
         events.set_levels(options.debug, options.trace);
         let server_id = identity::public_key(KeyPrefix::Server)?;
         let curve_key = identity::public_key(KeyPrefix::Curve)?;
+        let clock = match options.manual_clock {
+            true => Clock::by_hand(),
+            false => Clock::start(),
+        };
         let shared = Arc::new(Shared {
             information: RwLock::new(information(&options, address, &server_id, &curve_key)?),
             options: RwLock::new(Arc::new(options)),
             tls: RwLock::new(tls),
             server_id,
-            clock: Clock::start(),
+            clock,
             events,
             totals: Totals::default(),
             started: SystemTime::now(),
@@ -271,6 +275,19 @@ impl Engine {
         true
     }
 
+    /// Sets a clock that is set by hand forward, and sees to what is due by then.
+    pub fn advance(&self, duration_ns: i64) -> Result<(), EngineError> {
+        if !self.shared.clock.advance(duration_ns) {
+            return Err(EngineError::Options(
+                "the clock goes by itself: make the engine with manual_clock".to_owned(),
+            ));
+        }
+        if let Some(streams) = self.streams.get() {
+            streams.look_at_clock();
+        }
+        Ok(())
+    }
+
     /// Ends all connections and workers, and waits for them. Calling it again does nothing.
     pub fn shutdown(&self) {
         let threads: Vec<_> = self.threads.lock().drain(..).collect();
@@ -278,6 +295,9 @@ impl Engine {
         self.workers.lock().clear();
         if threads.is_empty() {
             return self.close_streams();
+        }
+        if let Some(streams) = self.streams.get() {
+            streams.say_goodbye();
         }
         self.shared.send_to_all(|| Letter::Shutdown);
         for thread in threads {

@@ -18,6 +18,8 @@ pub enum EngineError {
     Store(String),
     /// There is no such stream. Is returned by everything that names one.
     UnknownStream { account: String, name: String },
+    /// There is no such consumer. Is returned by everything that names one.
+    UnknownConsumer { stream: String, name: String },
     /// A load could not be run. Is returned by the load generator.
     Load(String),
 }
@@ -31,6 +33,7 @@ impl EngineError {
             Self::System { .. } => "system",
             Self::Store(_) => "store",
             Self::UnknownStream { .. } => "unknown_stream",
+            Self::UnknownConsumer { .. } => "unknown_consumer",
             Self::Load(_) => "load",
         }
     }
@@ -45,6 +48,9 @@ impl fmt::Display for EngineError {
             Self::Store(reason) | Self::Load(reason) => write!(formatter, "{reason}"),
             Self::UnknownStream { account, name } => {
                 write!(formatter, "account {account:?} has no stream {name:?}")
+            }
+            Self::UnknownConsumer { stream, name } => {
+                write!(formatter, "stream {stream:?} has no consumer {name:?}")
             }
         }
     }

@@ -50,6 +50,12 @@ pub enum Event {
     Connection(ConnectionEvent),
     /// Never dropped: there are at most two for each snapshot and each restore.
     Archive(ArchiveEvent),
+    /// Nobody has used a consumer for too long. Never dropped: there is at most one for each consumer.
+    Consumer {
+        account: String,
+        stream: String,
+        name: String,
+    },
     /// Empty after a wanted stop; else what broke.
     Stopped {
         failure: String,
@@ -231,7 +237,10 @@ impl Events {
                 Event::Log { .. } => queue.log_lines -= 1,
                 Event::Request(_) => queue.requests -= 1,
                 Event::Connection(_) => queue.connection_events -= 1,
-                Event::Authenticate(_) | Event::Archive(_) | Event::Stopped { .. } => {}
+                Event::Authenticate(_)
+                | Event::Archive(_)
+                | Event::Consumer { .. }
+                | Event::Stopped { .. } => {}
             }
         }
         if queue.events.is_empty() {

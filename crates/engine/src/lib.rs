@@ -11,6 +11,7 @@
 //! - Monitoring shows `statistics` in sums, `reports` one by one, and `closed`, the connections that ended last.
 //! - `storage` keeps messages on disk: `store` is the messages of one stream, and every call to a disk is behind `file_system`.
 //! - `stream` is what happens to a message between the router and the store; `sender` is how the server itself sends.
+//! - `consumer` is what reads a stream: who gets which message next, and what is acknowledged.
 //! - `clock`, `random`, `identity` are the small things the rest takes for granted.
 //!
 //! # The path of one message
@@ -25,6 +26,7 @@ pub mod clock;
 pub mod closed;
 pub mod config;
 pub mod connection;
+pub mod consumer;
 pub mod engine;
 pub mod error;
 pub mod events;

@@ -12,6 +12,7 @@ use crate::engine::Shared;
 use crate::random::Random;
 use crate::routing::account::Account;
 use crate::routing::router::{Publisher, Router};
+use crate::routing::tree::Routes;
 use crate::wire::Publish;
 
 /// Bodies that are gathered at most before they are handed over.
@@ -51,6 +52,15 @@ impl Sender {
 
     /// Routes one message and says to how many it goes; it is on its way after the next `flush`.
     pub fn send(&mut self, account: &Arc<Account>, outgoing: &Outgoing<'_>) -> u32 {
+        self.route(account, None, outgoing)
+    }
+
+    fn route(
+        &mut self,
+        account: &Arc<Account>,
+        routes: Option<&Routes>,
+        outgoing: &Outgoing<'_>,
+    ) -> u32 {
         let start = self.buffer.len();
         self.buffer.extend_from_slice(outgoing.header);
         self.buffer.extend_from_slice(outgoing.payload);
@@ -74,13 +84,25 @@ impl Sender {
             no_responders: false,
             now_ms: self.shared.clock.now_ms(),
         };
-        let deliveries =
-            self.router
-                .publish_once(&publisher, &publish, &self.buffer, &mut self.staging);
+        let (router, staging) = (&mut self.router, &mut self.staging);
+        let deliveries = match routes {
+            Some(routes) => router.publish_to(routes, &publisher, &publish, &self.buffer, staging),
+            None => router.publish_once(&publisher, &publish, &self.buffer, staging),
+        };
         if self.buffer.len() >= GATHERED_BYTES_MAX {
             self.flush();
         }
         deliveries
+    }
+
+    /// The same to receivers that were found before, whatever the subject.
+    pub fn send_to(
+        &mut self,
+        account: &Arc<Account>,
+        routes: &Routes,
+        outgoing: &Outgoing<'_>,
+    ) -> u32 {
+        self.route(account, Some(routes), outgoing)
     }
 
     /// Hands everything over.

@@ -25,7 +25,7 @@ def create() -> "typer.Typer":
     """Return the application with all its commands."""
     import typer
 
-    from jetlake.cli import bench, check, stream, version
+    from jetlake.cli import bench, check, dead, stream, version
 
     application = typer.Typer(
         name="jetlake",
@@ -39,5 +39,6 @@ def create() -> "typer.Typer":
     application.command("bench")(bench.bench)
     application.command("check")(check.check)
     application.add_typer(stream.application, name="stream")
+    application.add_typer(dead.application, name="dead")
     application.command("version")(version.version)
     return application

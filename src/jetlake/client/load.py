@@ -27,29 +27,36 @@ LOWEST = {
     "atomic_batch": 1,
     "first_sequence": 1,
     "sequences": 1,
+    "batch": 1,
 }
 """The lowest value of each number in a plan."""
 
 SUBSCRIBED = ("pubsub", "request")
 """The workloads that need somebody who listens."""
 
+OF_A_STREAM = ("directget", "fetch", "push", "consumerscreate")
+"""The workloads that name their stream."""
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to send. `messages` is per publisher.
 
-    | workload    | publishers                                | subscribers                        |
-    |-------------|-------------------------------------------|------------------------------------|
-    | `publish`   | send                                      | there are none                     |
-    | `pubsub`    | send                                      | each gets everything               |
-    | `request`   | ask, each one question at a time          | a queue group that answers         |
-    | `store`     | send to a stream, `in_flight` unanswered  | there are none; the stream answers |
-    | `directget` | ask for what a stream has, in the same way | there are none                    |
+    | workload          | publishers                                      | subscribers                        |
+    |-------------------|-------------------------------------------------|------------------------------------|
+    | `publish`         | send                                            | there are none                     |
+    | `pubsub`          | send                                            | each gets everything               |
+    | `request`         | ask, each one question at a time                | a queue group that answers         |
+    | `store`           | send to a stream, `in_flight` unanswered        | there are none; the stream answers |
+    | `directget`       | ask for what a stream has, in the same way      | there are none                     |
+    | `fetch`           | ask a consumer, `in_flight` requests of `batch` | there are none                     |
+    | `push`            | make an ordered consumer each, which sends      | there are none                     |
+    | `consumerscreate` | make consumers, `in_flight` unanswered          | there are none                     |
 
-    The stream of `store` and `directget` must be there, and take the subject.
+    The stream must be there, for `store` one that takes the subject, and so must the consumer of `fetch`.
     """
 
     url: str
-    workload: Literal["publish", "pubsub", "request", "store", "directget"]
+    workload: Literal["publish", "pubsub", "request", "store", "directget", "fetch", "push", "consumerscreate"]
     publishers: int = 1
     subscribers: int = 1
     payload_bytes: int = 128
@@ -62,7 +69,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rate: int = 0
     # Subscriptions on other subjects, made first, that never get a message.
     idle_subscriptions: int = 0
-    # For store and directget: messages that a connection has unanswered at most.
+    # Messages, or requests for batches or consumers, that a connection has unanswered at most.
     in_flight: int = 1
     # For store and directget: 1 = the subject itself, more = tokens below it, used equally often.
     subjects: int = 1
@@ -70,7 +77,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     message_ids: bool = False
     # For store: messages per atomic batch; 1 = no batch.
     atomic_batch: int = 1
-    # For directget: whose messages, and which: by sequence in turn or at random, or the last one of each subject.
+    # For fetch: who is asked, messages per request, and how they are acknowledged: not at all, each with a write of its
+    # own, or all that one read brought with one write.
+    consumer: str = ""
+    batch: int = 1
+    acknowledge: Literal["none", "each", "read"] = "none"
+    # For directget: whose messages, and which: by sequence in turn or at random, or the last one of each subject. For
+    # fetch and push the first sequence is that of the message which must come first.
     stream: str = ""
     get: Literal["sequential", "random", "last"] = "random"
     first_sequence: int = 1
@@ -88,8 +101,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"{self.messages} messages are no whole batches of {self.atomic_batch}: give a multiple of it"
             )
-        if self.workload == "directget" and not self.stream:
-            raise ConfigurationError("the workload directget has no stream: give the name of one with allow_direct")
+        if self.messages % self.batch != 0:
+            raise ConfigurationError(
+                f"{self.messages} messages are no whole batches of {self.batch}: give a multiple of it"
+            )
+        if self.workload in OF_A_STREAM and not self.stream:
+            needed = "one with allow_direct" if self.workload == "directget" else "one"
+            raise ConfigurationError(f"the workload {self.workload} has no stream: give the name of {needed}")
+        if self.workload == "fetch" and not self.consumer:
+            raise ConfigurationError("the workload fetch has no consumer: give the name of one that is pulled")
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +124,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured. Rates are messages per second; `latency_us` is there where the workload measures it.
 
-    Delivered is what subscribers got; with `request`, `store` and `directget` it is what was answered.
+    Delivered is what subscribers got; with `request` and all workloads of streams it is what was answered.
     """
 
     published: int

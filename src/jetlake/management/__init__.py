@@ -1,4 +1,4 @@
-"""Decides what the API of streams answers, and has the engine do it.
+"""Decides what the API of streams and consumers answers, and has the engine do it.
 
 From the request to the answer:
 
@@ -10,20 +10,25 @@ From the request to the answer:
 - `messages`           get and delete of one message
 - `account_info`       what an account uses and may use
 - `archives`           snapshot and restore
-- `consumers`          consumers, of which there are none yet
+- `consumers`          create, names, list, info, delete, pause, unpin, reset
 - `replies`            the envelope of an answer
 - `paging`             which part of a list an answer shows
 - `stream_info`        the description of a stream in answers
+- `consumer_info`      the description of a consumer in answers
 - `advisories`         what is told without being asked
 - `settings`           what of the server's options matters here
+- `engine_failures`    what the engine cannot do, as an answer
 - `protocols`          what of the engine is needed, for type checkers
 
-The streams themselves:
+The streams and consumers themselves:
 
 - `catalog`            all streams, in memory and with the engine
+- `consumer_catalog`   all consumers, in memory and with the engine
 - `account_streams`    the streams of one account, as decisions about another need them
+- `stream_consumers`   the consumers of one stream, as decisions about another need them
 - `taken_subjects`     which subjects are taken, and by whom
 - `stream_state`       what the engine tells about a stream
+- `consumer_state`     what the engine tells about a consumer
 - `usages`             what the accounts store, for monitoring
 
 The rules:
@@ -43,6 +48,13 @@ The rules:
 - `stream_subjects`    which subjects, transforms and republishing are legal
 - `stream_update`      which changes a stream accepts
 - `stream_requests`    create and update, from the bytes to the configuration to store
+- `consumer_config`    the configuration of a consumer as a value
+- `consumer_context`   what a decision about a consumer needs to know of its surroundings
+- `consumer_defaults`  what a consumer has that its request does not say
+- `consumer_validation` which consumers are legal, by themselves and on their stream
+- `consumer_options`   our own options in the metadata of a consumer
+- `consumer_update`    which changes a consumer accepts
+- `consumer_requests`  create and update, from the subject and the bytes to the configuration to store
 - `restore_requests`   restore, from the bytes to the configuration of the stream to come
 - `api_level`          the level a configuration asks of a server
 """

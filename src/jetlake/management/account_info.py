@@ -71,7 +71,7 @@ class AccountEndpoints:
             "reserved_memory": streams.reserved_bytes("memory"),
             "reserved_storage": streams.reserved_bytes("file"),
             "streams": len(streams),
-            "consumers": 0,
+            "consumers": sum(len(self._catalog.consumers.of(call.account, name)) for name in streams),
             "limits": _describe_limits(settings.accounts[call.account]),
         }
         if settings.domain:

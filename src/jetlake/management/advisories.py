@@ -4,6 +4,8 @@
 |----------------------------------|---------------------------------------------------|--------------|
 | `API`                            | a request was answered                            | its account  |
 | `STREAM.CREATED.<stream>` …      | a stream was created, updated or deleted          | its account  |
+| `CONSUMER.CREATED.<stream>.<consumer>` … | a consumer was created or deleted         | its account  |
+| `CONSUMER.PAUSE.<stream>.<consumer>` | a consumer pauses, or goes on                | its account  |
 | `STREAM.SNAPSHOT_CREATE.<stream>` … | a snapshot or a restore has begun or ended  | its account  |
 | `API.LIMIT_REACHED`              | requests were dropped because too many waited     | the system's |
 
@@ -22,7 +24,9 @@ import msgspec
 from jetlake._engine import EngineError
 from jetlake.management.json_dialect import write_json
 from jetlake.management.protocols import Publisher, Request
+from jetlake.management.replies import ZERO_TIME
 from jetlake.management.settings import ManagementSettings
+from jetlake.management.times import Moment
 from jetlake.monitoring.go_text import time_text
 from jetlake.monitoring.readings import Connection
 
@@ -34,9 +38,11 @@ ID_LENGTH = 22
 """nats-server's: 131 random bits, so that no two are ever equal."""
 
 StreamAction = Literal["create", "modify", "delete"]
+ConsumerAction = Literal["create", "delete"]
 ArchiveKind = Literal["snapshot_create", "snapshot_complete", "restore_create", "restore_complete"]
 
 _SUBJECTS_OF_ACTIONS = {"create": "STREAM.CREATED", "modify": "STREAM.UPDATED", "delete": "STREAM.DELETED"}
+_SUBJECTS_OF_CONSUMER_ACTIONS = {"create": "CONSUMER.CREATED", "delete": "CONSUMER.DELETED"}
 _CONNECTIONS = msgspec.json.Decoder(list[Connection])
 
 
@@ -59,6 +65,22 @@ class Advisories:
         subject = f"{SUBJECT_PREFIX}{_SUBJECTS_OF_ACTIONS[action]}.{stream}"
         if self._engine.has_interest(account, subject):
             self._publish(account, subject, "stream_action", {"stream": stream, "action": action})
+
+    def tell_consumer_action(self, account: str, stream: str, consumer: str, action: ConsumerAction) -> None:
+        """Tell that a consumer was created or deleted."""
+        subject = f"{SUBJECT_PREFIX}{_SUBJECTS_OF_CONSUMER_ACTIONS[action]}.{stream}.{consumer}"
+        if self._engine.has_interest(account, subject):
+            fields = {"stream": stream, "consumer": consumer, "action": action}
+            self._publish(account, subject, "consumer_action", fields)
+
+    def tell_pause(self, account: str, stream: str, consumer: str, until: Moment | None) -> None:
+        """Tell whether a consumer pauses, and until when."""
+        subject = f"{SUBJECT_PREFIX}CONSUMER.PAUSE.{stream}.{consumer}"
+        if self._engine.has_interest(account, subject):
+            is_paused = until is not None and self._clock() < until.unix_ns
+            fields: dict[str, Any] = {"stream": stream, "consumer": consumer, "paused": is_paused}
+            fields["pause_until"] = ZERO_TIME if until is None else until.text
+            self._publish(account, subject, "consumer_pause", fields)
 
     def tell_answer(self, request: Request, subject: str, response: bytes) -> None:
         """Tell who asked what, and what the answer was."""

@@ -138,7 +138,7 @@ class ArchiveEndpoints:
         if not is_literal_subject(request.deliver_subject):
             raise ApiError(ErrorCode.SNAPSHOT_DELIVER_SUBJECT_INVALID)
         state = self._catalog.state(call.account, call.stream)
-        described = describe_state(stream, state)
+        described = describe_state(stream, state, consumers=self._catalog.consumer_count(call.account, call.stream))
 
         def begin() -> None:
             self._begin_snapshot(call, request, described, state.last_sequence)
@@ -238,7 +238,7 @@ class ArchiveEndpoints:
         if details.consumers:
             self._warn(
                 f"Restore for stream '{running.account} > {running.stream}': {details.consumers} consumers in the "
-                "archive are not restored, this version of Jetlake has none"
+                "archive are not restored by this version of Jetlake"
             )
         self._advisories.tell_stream_action(running.account, running.stream, "create")
         self._answer_restore(running, details, fields=describe(stream, state, self._clock()))

@@ -20,8 +20,8 @@ from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import read_request
 from jetlake.management.json_types import Record
 
-_LEVEL_KEY = b"\r\nNats-Required-Api-Level:"
-_LEVEL = re.compile(rb"[+-]?[0-9]{1,18}")
+_LEVEL_KEY = "Nats-Required-Api-Level"
+_LEVEL = re.compile(r"[+-]?[0-9]{1,18}")
 _EMPTY_OBJECT = re.compile(rb"[ \t\r\n]*\{[ \t\r\n]*\}[ \t\r\n]*")
 _OBJECT_OR_LIST = re.compile(rb"[ \t\r\n]*[{\[]")
 
@@ -50,10 +50,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     def check_level(self) -> None:
         """Raise `ApiError` when the request needs a newer server than this one."""
-        after_key = self.header.partition(_LEVEL_KEY)[2]
-        level = after_key.partition(b"\r\n")[0].lstrip(b" ")
+        level = self.header_value(_LEVEL_KEY)
         if level and (_LEVEL.fullmatch(level) is None or int(level) > API_LEVEL):
             raise ApiError(ErrorCode.REQUIRED_API_LEVEL)
+
+    def header_value(self, key: str) -> str | None:
+        """Return what the header says under a key the first time; None = nothing."""
+        _, found, after_key = self.header.partition(f"\r\n{key}:".encode())
+        return after_key.partition(b"\r\n")[0].lstrip(b" ").decode(errors="replace") if found else None
 
     def check_empty(self) -> None:
         """Raise `ApiError` when there is a body."""
@@ -76,7 +80,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of an answer, and what is to be done once it has been given."""
+    """The fields of an answer, its header, and what is to be done once it has been given."""
 
     fields: dict[str, Any]
-    then: Callable[[], None]
+    header: bytes | None = None
+    then: Callable[[], None] | None = None

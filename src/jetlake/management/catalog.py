@@ -1,4 +1,4 @@
-"""`Catalog`: the streams of all accounts, in memory and with the engine.
+"""`Catalog`: the streams of all accounts, in memory and with the engine; their consumers are kept beside them.
 
 A definition is the configuration and the time of creation, as JSON; the engine keeps it and gives it back at the next
 start. What is decided goes to the engine first, which makes it survive a power cut, and then into memory: a decision
@@ -12,25 +12,24 @@ changes the catalog; others may read it.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from jetlake._engine import EngineError
 from jetlake.management.account_streams import AccountStreams
-from jetlake.management.api_level import API_LEVEL, REQUIRED_LEVEL_KEY
+from jetlake.management.api_level import API_LEVEL, REQUIRED_LEVEL_KEY, is_level_too_high
+from jetlake.management.consumer_catalog import ConsumerCatalog
+from jetlake.management.consumer_context import ConsumerContext
+from jetlake.management.engine_failures import answered_as
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import write_json
-from jetlake.management.protocols import StreamEngine
+from jetlake.management.protocols import KeepingEngine
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_config import StreamConfig
-from jetlake.management.stream_context import AccountLimits, StreamContext
+from jetlake.management.stream_context import AccountLimits, ExistingConsumer, StreamContext
 from jetlake.management.stream_state import QUICK_QUERY, StateQuery, StreamState, read_state
 from jetlake.monitoring.go_text import time_text
-
-UNKNOWN_STREAM = "unknown_stream"
-"""The engine's word for a stream that is not there."""
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,6 +38,8 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     sync_always: bool = True
     sync_interval_ms: int = 120_000
     domain: str = ""
+    # Those of consumers name domain and account.
+    long_ack_subjects: bool = False
     # 0 = the engine's own limits.
     buffered_messages_max: int = 0
     buffered_bytes_max: int = 0
@@ -70,7 +71,8 @@ class _Definition(msgspec.Struct, frozen=True):
 class Catalog:
     """All streams of a server. `clock` tells unix nanoseconds."""
 
-    def __init__(self, engine: StreamEngine, *, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, engine: KeepingEngine, *, clock: Callable[[], int] = time.time_ns) -> None:
+        self.consumers = ConsumerCatalog(engine, clock=clock)
         self._engine = engine
         self._clock = clock
         self._configs: dict[str, AccountStreams] = {}
@@ -93,6 +95,7 @@ class Catalog:
                 continue
             self._put(account, stream)
             lines += [f"Stream '{where}': {finding}" for finding in findings]
+            lines += self.consumers.open(account, name)
         return lines
 
     @property
@@ -122,18 +125,38 @@ class Catalog:
         if reason is not None:
             raise ApiError(ErrorCode.STREAM_OFFLINE_REASON, err=reason)
 
-    def context(self, account: str, settings: ManagementSettings) -> StreamContext:
-        """Return what a decision about a stream of this account needs to know."""
+    def context(self, account: str, settings: ManagementSettings, name: str = "") -> StreamContext:
+        """Return what a decision about a stream of this account needs to know, about this one if there is a name."""
         server = msgspec.structs.replace(
             settings.server, reserved_memory=self._reserved["memory"], reserved_storage=self._reserved["file"]
         )
         limits = settings.accounts.get(account, AccountLimits())
-        return StreamContext(streams=self.streams_of(account), account=limits, server=server)
+        consumers = tuple(
+            ExistingConsumer(
+                name=consumer.name,
+                inactive_threshold=consumer.config.inactive_threshold,
+                max_ack_pending=consumer.config.max_ack_pending,
+            )
+            for consumer in self.consumers.of(account, name).values()
+        )
+        return StreamContext(streams=self.streams_of(account), account=limits, server=server, consumers=consumers)
+
+    def consumer_context(
+        self, account: str, name: str, settings: ManagementSettings, has_interest: Callable[[str], bool]
+    ) -> ConsumerContext:
+        """Return what a decision about a consumer of this stream needs to know, or raise `ApiError`."""
+        return ConsumerContext(
+            stream=self.find(account, name).config,
+            consumers=self.consumers.of(account, name),
+            account=settings.accounts.get(account, AccountLimits()),
+            server=settings.server,
+            has_interest=has_interest,
+        )
 
     def create(self, account: str, config: StreamConfig) -> Stream:
         """Make a stream. When this returns it would survive a power cut."""
         stream = Stream(config=config, created=time_text(self._clock()))
-        with _engine_errors(ErrorCode.STREAM_CREATE):
+        with answered_as(ErrorCode.STREAM_CREATE):
             self._engine.create_stream(account, stream.definition)
         self._put(account, stream)
         return stream
@@ -141,7 +164,7 @@ class Catalog:
     def restore(self, account: str, config: StreamConfig, restore_id: str, *, created: str = "") -> Stream:
         """Make a stream of what was restored. When this returns it would survive a power cut."""
         stream = Stream(config=config, created=created or time_text(self._clock()))
-        with _engine_errors(ErrorCode.STREAM_RESTORE):
+        with answered_as(ErrorCode.STREAM_RESTORE):
             self._engine.finish_restore(restore_id, stream.definition)
         self._put(account, stream)
         return stream
@@ -149,7 +172,7 @@ class Catalog:
     def fork(self, account: str, config: StreamConfig, origin: str, last_sequence: int) -> Stream:
         """Make a stream that begins as a copy of another. When this returns it would survive a power cut."""
         stream = Stream(config=config, created=time_text(self._clock()))
-        with _engine_errors(ErrorCode.STREAM_CREATE):
+        with answered_as(ErrorCode.STREAM_CREATE):
             self._engine.fork_stream(account, origin, last_sequence, stream.definition)
         self._put(account, stream)
         return stream
@@ -157,7 +180,7 @@ class Catalog:
     def update(self, account: str, config: StreamConfig) -> Stream:
         """Replace the configuration of a stream."""
         stream = Stream(config=config, created=self.find(account, config.name).created)
-        with _engine_errors(ErrorCode.STREAM_UPDATE):
+        with answered_as(ErrorCode.STREAM_UPDATE):
             self._engine.update_stream(account, stream.definition)
         self._put(account, stream)
         return stream
@@ -165,11 +188,16 @@ class Catalog:
     def delete(self, account: str, name: str) -> None:
         """Delete a stream with everything in it."""
         stream = self.find(account, name)
-        with _engine_errors(ErrorCode.STREAM_DELETE):
+        with answered_as(ErrorCode.STREAM_DELETE):
             self._engine.delete_stream(account, name)
         self._reserved[stream.config.storage] -= max(stream.config.max_bytes, 0)
         self._configs[account].remove(name)
         del self._streams[account][name]
+        self.consumers.forget(account, name)
+
+    def consumer_count(self, account: str, name: str) -> int:
+        """Return how many consumers a stream has, as answers about it tell."""
+        return len(self.consumers.of(account, name).public_names)
 
     def misses(self, account: str) -> int:
         """Return how many requests for a message have found none."""
@@ -183,17 +211,17 @@ class Catalog:
     def state(self, account: str, name: str, query: StateQuery | None = None) -> StreamState:
         """Return the state of a stream."""
         encoded = QUICK_QUERY if query is None else msgspec.json.encode(query)
-        with _engine_errors(ErrorCode.STREAM_GENERAL_ERROR):
+        with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
             return read_state(self._engine.stream_state(account, name, encoded))
 
     def purge(self, account: str, name: str, *, subject: str, below_sequence: int, keep: int) -> int:
         """Remove messages, and return how many; an empty subject means those of all subjects."""
-        with _engine_errors(ErrorCode.STREAM_GENERAL_ERROR):
+        with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
             return self._engine.purge_stream(account, name, subject or None, below_sequence, keep)
 
     def delete_message(self, account: str, name: str, sequence: int, *, erase: bool) -> bool:
         """Remove one message, and return whether there was one."""
-        with _engine_errors(ErrorCode.STREAM_MESSAGE_DELETE_FAILED):
+        with answered_as(ErrorCode.STREAM_MESSAGE_DELETE_FAILED):
             return self._engine.delete_message(account, name, sequence, erase)
 
     def _put(self, account: str, stream: Stream) -> None:
@@ -219,19 +247,7 @@ def _read_definition(name: str, definition: bytes) -> Stream:
         raise _UnservedError(f"its definition cannot be read: {error}") from error
     if config.name != name:
         raise _UnservedError(f"its definition is that of '{config.name}'")
-    level = (config.metadata or {}).get(REQUIRED_LEVEL_KEY, "")
-    if level.isdecimal() and int(level) > API_LEVEL:
+    if is_level_too_high(config.metadata):
+        level = (config.metadata or {})[REQUIRED_LEVEL_KEY]
         raise _UnservedError(f"it needs API level {level}, this server has {API_LEVEL}")
     return Stream(config=config, created=read.created)
-
-
-@contextmanager
-def _engine_errors(code: ErrorCode) -> Iterator[None]:
-    """Answer a failure of the engine with this error, and its own word that a stream is gone with ours."""
-    try:
-        yield
-    except EngineError as error:
-        kind, message = error.args
-        if kind == UNKNOWN_STREAM:
-            raise ApiError(ErrorCode.STREAM_NOT_FOUND) from error
-        raise ApiError(code, err=message) from error

@@ -1,46 +1,43 @@
-"""The endpoints of consumers, of which no stream has any: this version of Jetlake does not serve them.
+"""The endpoints of consumers: create, names, list, info, delete, pause, unpin, reset.
 
-Questions are answered truthfully, with empty lists and "not found"; what would make a consumer is refused in words.
+Each reads: parse the request, decide, act, answer. What one returns are the fields of its answer; what it refuses it
+raises as `ApiError`. Delivering and acknowledging is the engine's.
+
+Invariant: nothing has changed when an `ApiError` is raised.
 """
 
-import re
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from jetlake.management.calls import Call
-from jetlake.management.catalog import Catalog
+from jetlake.management import consumer_requests
+from jetlake.management.advisories import Advisories
+from jetlake.management.api_level import with_required_consumer_level
+from jetlake.management.calls import Call, Granted
+from jetlake.management.catalog import Catalog, Stream
+from jetlake.management.consumer_info import describe_consumer, pause_remaining_ns
+from jetlake.management.consumer_requests import CREATE_REQUEST, ConsumerSubject, CreateRequest
+from jetlake.management.consumer_state import ConsumerState
+from jetlake.management.consumer_update import paused
+from jetlake.management.consumer_validation import GROUP_NAME
 from jetlake.management.error_codes import ApiError, ErrorCode
-from jetlake.management.json_dialect import read_request
-from jetlake.management.json_types import Field, Flag, Integer, Place, Record, Text, Time
+from jetlake.management.json_dialect import read_one
+from jetlake.management.json_types import Field, Integer, Record, Text, Time
+from jetlake.management.names import hash8
 from jetlake.management.paging import DESCRIPTIONS_MAX, NAMES_MAX, Page, page_of
+from jetlake.management.protocols import ConsumerEvent, Publisher
+from jetlake.management.replies import ZERO_TIME
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.stream_consumers import Consumer
 from jetlake.management.times import Moment
 
-NOT_SERVED = "consumers are not served yet by this version of Jetlake"
+NANOSECONDS_PER_SECOND = 1_000_000_000
 
-_GROUP_NAME = re.compile(r"[A-Za-z0-9/_=-]{1,16}")
-
-
-class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Of which stream a consumer is wanted; what it should be like is not looked at."""
-
-    stream_name: str = ""
-    config: None = None
-    action: str = ""
-    pedantic: bool = False
-
-
-class _Unread:
-    """Any value, which nobody looks at."""
-
-    name = "server.ConsumerConfig"
-    zero = None
-
-    def read(self, place: Place, current: None) -> None:
-        """Leave the value where it is."""
-
-    def write(self, value: None) -> None:
-        """Write nothing."""
+IDENTITY_KEY = "Nats-Stream-Identity"
+"""Whoever copies a stream says with it which one he means, and is told which one it is."""
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,18 +58,13 @@ class UnpinRequest(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
 
 
+class ResetRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a consumer is to begin again; 0 = behind what is acknowledged."""
+
+    seq: int = 0
+
+
 _OFFSET = Field("offset", Integer("int", -(2**63), 2**63 - 1))
-_CREATE_REQUEST = Record(
-    "server.CreateConsumerRequest",
-    CreateRequest,
-    (
-        Field("stream_name", Text()),
-        Field("config", _Unread()),
-        Field("action", Text()),
-        Field("pedantic", Flag()),
-    ),
-    can_be_absent=False,
-)
 _LIST_REQUEST = Record("server.JSApiConsumersRequest", ListRequest, (_OFFSET,), can_be_absent=False)
 _PAUSE_REQUEST = Record(
     "server.JSApiConsumerPauseRequest", PauseRequest, (Field("pause_until", Time()),), can_be_absent=False
@@ -80,60 +72,230 @@ _PAUSE_REQUEST = Record(
 _UNPIN_REQUEST = Record(
     "server.JSApiConsumerUnpinRequest", UnpinRequest, (Field("group", Text()),), can_be_absent=False
 )
+_RESET_REQUEST = Record(
+    "server.JSApiConsumerResetRequest",
+    ResetRequest,
+    (Field("seq", Integer("uint64", 0, 2**64 - 1)),),
+    can_be_absent=False,
+)
 
 
 class ConsumerEndpoints:
-    """The endpoints, with what they work on."""
+    """The endpoints, with what they work on. `settings` returns those in force."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        engine: Publisher,
+        catalog: Catalog,
+        advisories: Advisories,
+        settings: Callable[[], ManagementSettings],
+        *,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._engine = engine
         self._catalog = catalog
+        self._advisories = advisories
+        self._settings = settings
+        self._clock = clock
 
-    def create(self, call: Call) -> dict[str, Any]:
-        """Refuse to make a consumer."""
-        if call.read(_CREATE_REQUEST).stream_name != call.stream:
-            raise ApiError(ErrorCode.STREAM_MISMATCH)
-        self._catalog.find(call.account, call.stream)
-        raise ApiError(ErrorCode.CONSUMER_CREATE, err=NOT_SERVED)
+    def create(self, call: Call) -> Granted:
+        """Make or change the consumer, by the forms of the subject that do not say that it is durable."""
+        name, _, subject_filter = call.names[1].partition(".") if len(call.names) > 1 else ("", "", "")
+        return self._create(call, ConsumerSubject(stream=call.stream, name=name, filter=subject_filter))
+
+    def create_durable(self, call: Call) -> Granted:
+        """Make or change the consumer, by the form of the subject that says that it is durable."""
+        return self._create(call, ConsumerSubject(stream=call.stream, name=call.names[1], is_durable=True))
 
     def names(self, call: Call) -> dict[str, Any]:
-        """Return the names, which are none."""
-        return {**self._page(call, NAMES_MAX).fields, "consumers": []}
+        """Return the names."""
+        page = self._page(call, NAMES_MAX)
+        return {**page.fields, "consumers": list(page.items)}
 
     def list_all(self, call: Call) -> dict[str, Any]:
-        """Return the descriptions, which are none."""
-        return {**self._page(call, DESCRIPTIONS_MAX).fields, "consumers": []}
+        """Return the descriptions."""
+        page = self._page(call, DESCRIPTIONS_MAX)
+        offline = self._catalog.consumers.offline_of(call.account, call.stream)
+        consumers = self._catalog.consumers.of(call.account, call.stream)
+        descriptions = [
+            self._describe(call, consumers[name], shows_versions=False) for name in page.items if name not in offline
+        ]
+        answer = {**page.fields, "consumers": descriptions}
+        missing = {name: offline[name] for name in page.items if name in offline}
+        return {**answer, "missing": list(missing), "offline": missing} if missing else answer
 
-    def find(self, call: Call) -> dict[str, Any]:
-        """Find no consumer: for every request that is about one, once its body is checked."""
-        self._catalog.find(call.account, call.stream)
-        raise ApiError(ErrorCode.CONSUMER_NOT_FOUND)
+    def info(self, call: Call) -> dict[str, Any]:
+        """Return the description of one consumer."""
+        return self._describe(call, self._find(call))
 
     def delete(self, call: Call) -> dict[str, Any]:
+        """Delete the consumer."""
         call.check_empty()
-        return self.find(call)
+        consumer = self._find(call)
+        self._delete(call.account, call.stream, consumer.name)
+        return {"success": True}
 
     def pause(self, call: Call) -> dict[str, Any]:
-        call.read_optional(_PAUSE_REQUEST)
-        return self.find(call)
+        """Have the consumer deliver nothing until a moment, or go on at once."""
+        request: PauseRequest = call.read_optional(_PAUSE_REQUEST)
+        consumer = self._find(call)
+        until = None if request.pause_until is None or request.pause_until.is_zero else request.pause_until
+        config = with_required_consumer_level(paused(consumer.config, until))
+        if config != consumer.config:
+            failure = ErrorCode.CONSUMER_STORE_FAILED
+            self._catalog.consumers.update(call.account, call.stream, consumer.name, config, failure)
+            self._advisories.tell_pause(call.account, call.stream, consumer.name, config.pause_until)
+        answer: dict[str, Any] = {"paused": False, "pause_until": ZERO_TIME}
+        if config.pause_until is not None:
+            answer["pause_until"] = config.pause_until.text
+        remaining_ns = pause_remaining_ns(config, self._clock())
+        return {**answer, "paused": True, "pause_remaining": remaining_ns} if remaining_ns else answer
+
+    def unpin(self, call: Call) -> dict[str, Any]:
+        """Have a group of clients choose anew which one is served."""
+        request = _read_unpin(call)
+        consumer = self._find(call)
+        if request.group not in (consumer.config.priority_groups or ()):
+            raise ApiError(ErrorCode.CONSUMER_INVALID_PRIORITY_GROUP)
+        self._catalog.consumers.unpin(call.account, call.stream, consumer.name, request.group)
+        return {}
+
+    def reset(self, call: Call) -> dict[str, Any] | Granted:
+        """Have the consumer begin again, and forget what was delivered since."""
+        consumer = self._find(call)
+        # Never strict: unknown keys are overlooked.
+        request: ResetRequest = read_one(_RESET_REQUEST, call.body).value if call.body else ResetRequest()
+        self._check_reset(call, consumer, request.seq)
+        sequence = self._catalog.consumers.reset(call.account, call.stream, consumer.name, request.seq)
+        fields = {**self._describe(call, consumer), "reset_seq": sequence}
+        if call.header_value(IDENTITY_KEY) is None:
+            return fields
+        return Granted(fields=fields, header=_identity_header(self._catalog.find(call.account, call.stream)))
+
+    def is_there(self, call: Call) -> bool:
+        """Return whether there is such a consumer: a reset of any other is not answered."""
+        return call.names[1] in self._catalog.consumers.of(call.account, call.stream)
+
+    def note(self, event: ConsumerEvent) -> None:
+        """Delete a consumer that nobody uses any more."""
+        if event.name in self._catalog.consumers.of(event.account, event.stream):
+            self._delete(event.account, event.stream, event.name)
+
+    @property
+    def are_pausing(self) -> bool:
+        """Whether any consumer pauses. Any thread may ask."""
+        return self._catalog.consumers.are_pausing
+
+    def pause_wait_s(self) -> float | None:
+        """Return how long it is until a pause ends; None = nobody pauses."""
+        end_ns = self._catalog.consumers.next_pause_end_ns()
+        return None if end_ns is None else max(end_ns - self._clock(), 0) / NANOSECONDS_PER_SECOND
+
+    def tell_ended_pauses(self) -> None:
+        """Tell that consumers go on whose pause has ended."""
+        for account, stream, consumer in self._catalog.consumers.take_ended_pauses():
+            self._advisories.tell_pause(account, stream, consumer.name, consumer.config.pause_until)
+
+    def _create(self, call: Call, subject: ConsumerSubject) -> Granted:
+        request: CreateRequest = call.read(CREATE_REQUEST)
+        config = consumer_requests.named(subject, request)
+        stream = self._catalog.find(call.account, call.stream)
+        context = self._catalog.consumer_context(
+            call.account, call.stream, self._settings(), partial(self._engine.has_interest, call.account)
+        )
+        config = consumer_requests.for_copying(config, context)
+        if config.is_internal:
+            _check_identity(call, stream)
+        self._catalog.consumers.check_online(call.account, call.stream, config.name)
+        decision = consumer_requests.decide(config, request, context)
+        state = None
+        if decision.current is None:
+            consumer, state = self._catalog.consumers.create(call.account, call.stream, decision.name, decision.config)
+            self._advisories.tell_consumer_action(call.account, call.stream, consumer.name, "create")
+        elif decision.is_unchanged:
+            consumer = decision.current
+        else:
+            consumer = self._catalog.consumers.update(call.account, call.stream, decision.name, decision.config)
+        if decision.current is not None and config.sourcing:
+            # Whoever copies the stream asks again because he has lost what was on its way.
+            self._catalog.consumers.reset(call.account, call.stream, consumer.name, 0)
+        header = _identity_header(stream) if config.is_internal else None
+        fields = self._describe(call, consumer, state)
+        return Granted(fields=fields, header=header, then=self._tell_if_paused(call, consumer))
+
+    def _tell_if_paused(self, call: Call, consumer: Consumer) -> Callable[[], None] | None:
+        if not pause_remaining_ns(consumer.config, self._clock()):
+            return None
+        until = consumer.config.pause_until
+        return partial(self._advisories.tell_pause, call.account, call.stream, consumer.name, until)
+
+    def _delete(self, account: str, stream: str, name: str) -> None:
+        self._catalog.consumers.delete(account, stream, name)
+        self._advisories.tell_consumer_action(account, stream, name, "delete")
+
+    def _find(self, call: Call) -> Consumer:
+        self._catalog.find(call.account, call.stream)
+        return self._catalog.consumers.find(call.account, call.stream, call.names[1])
+
+    def _describe(
+        self, call: Call, consumer: Consumer, state: ConsumerState | None = None, *, shows_versions: bool = True
+    ) -> dict[str, Any]:
+        state = state or self._catalog.consumers.state(call.account, call.stream, consumer.name)
+        return describe_consumer(call.stream, consumer, state, self._clock(), shows_versions=shows_versions)
 
     def _page(self, call: Call, limit: int) -> Page[str]:
         request: ListRequest = call.read_optional(_LIST_REQUEST)
         self._catalog.find(call.account, call.stream)
-        return page_of([], request.offset, limit)
+        names = self._catalog.consumers.of(call.account, call.stream).public_names
+        offline = self._catalog.consumers.offline_of(call.account, call.stream)
+        return page_of(sorted([*names, *offline]) if offline else names, request.offset, limit)
+
+    def _check_reset(self, call: Call, consumer: Consumer, sequence: int) -> None:
+        """Raise `ApiError` for a sequence at which the consumer could never have begun."""
+        config = consumer.config
+        if sequence == 0 or config.deliver_policy == "all":
+            return
+        if config.deliver_policy == "by_start_sequence":
+            problem = "below start seq" if sequence < config.opt_start_seq else ""
+        elif config.deliver_policy == "by_start_time":
+            assert config.opt_start_time is not None, "no consumer of this policy is made without"
+            first = self._catalog.consumers.first_sequence_at(call.account, call.stream, config.opt_start_time.unix_ns)
+            problem = "below start time" if sequence < first else ""
+        else:
+            problem = "not allowed"
+        if problem:
+            raise ApiError(ErrorCode.CONSUMER_INVALID_RESET, err=problem)
 
 
 def check_create(call: Call) -> None:
     """Raise `ApiError` unless the body can be read. This is asked before anything else."""
-    call.read(_CREATE_REQUEST)
+    call.read(CREATE_REQUEST)
 
 
 def check_unpin(call: Call) -> None:
     """Raise `ApiError` unless the body names a group. This is asked before the account is looked at."""
-    if not call.body.strip():
-        raise ApiError(ErrorCode.INVALID_JSON, err="unexpected end of JSON input")
+    _read_unpin(call)
+
+
+def _read_unpin(call: Call) -> UnpinRequest:
     # Never strict: unknown keys are overlooked.
-    request: UnpinRequest = read_request(_UNPIN_REQUEST, call.body, is_strict=False).value
+    request: UnpinRequest = read_one(_UNPIN_REQUEST, call.body).value
     if not request.group:
         raise ApiError(ErrorCode.INVALID_JSON, err="consumer group not specified")
-    if _GROUP_NAME.fullmatch(request.group) is None:
+    if GROUP_NAME.fullmatch(request.group) is None:
         raise ApiError(ErrorCode.CONSUMER_INVALID_GROUP_NAME)
+    return request
+
+
+def _identity_of(stream: Stream) -> str:
+    """Return what tells a stream from one of the same name that was there before or will be."""
+    return hash8(stream.created)
+
+
+def _identity_header(stream: Stream) -> bytes:
+    return f"NATS/1.0\r\n{IDENTITY_KEY}: {_identity_of(stream)}\r\n\r\n".encode()
+
+
+def _check_identity(call: Call, stream: Stream) -> None:
+    if call.header_value(IDENTITY_KEY) not in (None, "", _identity_of(stream)):
+        raise ApiError(ErrorCode.CONSUMER_STREAM_IDENTITY_MISMATCH, msg=_identity_of(stream))

@@ -52,6 +52,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     check_first: Callable[[Call], None] | None = None
     # What is checked before the account is looked at.
     check_body: Callable[[Call], None] | None = None
+    # Whether there is anything that answers; without it there always is.
+    is_there: Callable[[Call], bool] | None = None
+    # Its answers are counted and told.
+    is_of_api: bool = True
 
     def names_in(self, tokens: list[str]) -> tuple[str, ...] | None:
         """Return the names in the tokens behind the words; None = this endpoint is not meant."""
@@ -85,6 +89,7 @@ class Dispatcher:
         self,
         catalog: Catalog,
         streams: StreamEndpoints,
+        consumer: ConsumerEndpoints,
         accounts: AccountEndpoints,
         archives: ArchiveEndpoints,
         forks: ForkEndpoint,
@@ -95,9 +100,7 @@ class Dispatcher:
         self._streams = streams
         self._settings = settings
         self._warn = warn
-        self._endpoints = _endpoints(
-            streams, accounts, MessageEndpoints(catalog), ConsumerEndpoints(catalog), archives, forks
-        )
+        self._endpoints = _endpoints(streams, accounts, MessageEndpoints(catalog), consumer, archives, forks)
 
     def answer(self, request: Request) -> Answer | None:
         """Return the answer; None = there is none."""
@@ -123,6 +126,8 @@ class Dispatcher:
             is_strict=settings.is_strict,
             connection_id=request.connection_id,
         )
+        if endpoint.is_there is not None and not (request.reply and endpoint.is_there(call)):
+            return None
         return self._answer_call(endpoint, call, is_enabled=request.account in settings.accounts)
 
     def _find(self, tokens: list[str]) -> tuple[Endpoint, tuple[str, ...]] | None:
@@ -147,10 +152,18 @@ class Dispatcher:
                 return Answer(subject=call.subject, is_of_api=False, asked_of_engine=answer.body)
             if isinstance(answer, Granted):
                 body = replies.success(endpoint.kind, answer.fields)
-                return Answer(subject=call.subject, body=body, then=answer.then)
-            return Answer(subject=call.subject, body=replies.success(endpoint.kind, answer))
+                return Answer(
+                    subject=call.subject,
+                    body=body,
+                    header=answer.header,
+                    is_of_api=endpoint.is_of_api,
+                    then=answer.then,
+                )
+            body = replies.success(endpoint.kind, answer)
+            return Answer(subject=call.subject, body=body, is_of_api=endpoint.is_of_api)
         except ApiError as error:
-            return Answer(subject=call.subject, body=replies.failure(endpoint.kind, error), is_error=True)
+            body = replies.failure(endpoint.kind, error)
+            return Answer(subject=call.subject, body=body, is_error=True, is_of_api=endpoint.is_of_api)
         except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included, must not end the API
             import traceback
 
@@ -179,17 +192,22 @@ class Dispatcher:
     def _answer_in_place_of_stream(self, request: Request, subject: str, tokens: list[str]) -> Answer | None:
         """Pulls and direct gets are answered by consumers and streams; where none is, nobody does, and that is told.
 
-        Streams listen below `$JS.API`; a request that names the domain instead is handed to them.
+        Those listen below `$JS.API`; a request that names the domain instead is handed to them.
         """
-        if tokens[0] == "DIRECT" and len(tokens) > 2:
-            stream = self._catalog.streams_of(request.account).get(tokens[2])
-            if stream is not None and (stream.allow_direct or stream.mirror_direct):
-                if request.subject == subject:
-                    return None
-                header = request.header or None
-                return Answer(subject=subject, header=header, is_of_api=False, asked_of_engine=request.payload)
+        if self._listens(request.account, tokens):
+            if request.subject == subject:
+                return None
+            header = request.header or None
+            return Answer(subject=subject, header=header, is_of_api=False, asked_of_engine=request.payload)
         header = replies.NO_RESPONDERS_HEADER % subject.encode()
         return Answer(subject=subject, header=header, is_of_api=False)
+
+    def _listens(self, account: str, tokens: list[str]) -> bool:
+        """Return whether a stream or a consumer listens to this request."""
+        if tokens[0] == "CONSUMER":
+            return tokens[4] in self._catalog.consumers.of(account, tokens[3])
+        stream = self._catalog.streams_of(account).get(tokens[2]) if len(tokens) > 2 else None
+        return stream is not None and (stream.allow_direct or stream.mirror_direct)
 
 
 def api_subject(subject: str, domain: str) -> str | None:
@@ -246,17 +264,24 @@ def _endpoints(
             kind=create_kind, handle=consumer.create, names=1, takes_rest=True, check_first=consumers.check_create
         ),
         "CONSUMER.DURABLE.CREATE": Endpoint(
-            kind=create_kind, handle=consumer.create, names=2, check_first=consumers.check_create
+            kind=create_kind, handle=consumer.create_durable, names=2, check_first=consumers.check_create
         ),
         "CONSUMER.NAMES": Endpoint(kind="consumer_names_response", handle=consumer.names, names=1),
         "CONSUMER.LIST": Endpoint(kind="consumer_list_response", handle=consumer.list_all, names=1),
         "CONSUMER.INFO": Endpoint(
-            kind="consumer_info_response", handle=consumer.find, names=2, check_first=Call.check_empty
+            kind="consumer_info_response", handle=consumer.info, names=2, check_first=Call.check_empty
         ),
         "CONSUMER.DELETE": Endpoint(kind="consumer_delete_response", handle=consumer.delete, names=2),
         "CONSUMER.PAUSE": Endpoint(kind="consumer_pause_response", handle=consumer.pause, names=2),
         "CONSUMER.UNPIN": Endpoint(
-            kind="consumer_unpin_response", handle=consumer.find, names=2, check_body=consumers.check_unpin
+            kind="consumer_unpin_response", handle=consumer.unpin, names=2, check_body=consumers.check_unpin
+        ),
+        "CONSUMER.RESET": Endpoint(
+            kind="consumer_reset_response",
+            handle=consumer.reset,
+            names=2,
+            is_there=consumer.is_there,
+            is_of_api=False,
         ),
         "STREAM.LEADER.STEPDOWN": _cluster_endpoint("stream_leader_stepdown_response", 1),
         "STREAM.PEER.REMOVE": _cluster_endpoint("stream_remove_peer_response", 1),

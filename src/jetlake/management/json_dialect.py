@@ -38,7 +38,28 @@ def read_request(record: Record, body: bytes, *, is_strict: bool = True) -> Requ
         problem = str(error)
     if is_strict:
         raise ApiError(ErrorCode.INVALID_JSON, err=problem)
-    return _read_leniently(record, body)
+    return read_one(record, body)
+
+
+def read_one(record: Record, body: bytes) -> Request:
+    """Read exactly one value, without regard to unknown keys.
+
+    The texts about syntax are other ones here, and have no offsets.
+    """
+    source = Source(body, _request_name(record), rejects_unknown=False)
+    try:
+        start = json_syntax.skip_spaces(body, 0)
+        end = json_syntax.end_of_value(body, start)
+        after = json_syntax.skip_spaces(body, end)
+        if after < len(body):
+            raise json_syntax.character_problem(body, after, "after top-level value")
+        value = record.read(Place(source, start, end), record.make())
+    except JsonSyntaxError as error:
+        problem = "unexpected end of JSON input" if error.offset is None else error.text
+        raise ApiError(ErrorCode.INVALID_JSON, err=problem) from None
+    except JsonProblem as error:
+        raise ApiError(ErrorCode.INVALID_JSON, err=str(error)) from None
+    return Request(value, tuple(source.unknown_keys))
 
 
 def write_json(value: object) -> bytes:
@@ -55,24 +76,6 @@ def _read_values(record: Record, body: bytes) -> Request:
         value = record.read(Place(source, position, end), value)
         position = json_syntax.skip_spaces(body, end)
     return Request(value)
-
-
-def _read_leniently(record: Record, body: bytes) -> Request:
-    """Read exactly one value. The texts about syntax are other ones here, and have no offsets."""
-    source = Source(body, _request_name(record), rejects_unknown=False)
-    try:
-        start = json_syntax.skip_spaces(body, 0)
-        end = json_syntax.end_of_value(body, start)
-        after = json_syntax.skip_spaces(body, end)
-        if after < len(body):
-            raise json_syntax.character_problem(body, after, "after top-level value")
-        value = record.read(Place(source, start, end), record.make())
-    except JsonSyntaxError as error:
-        problem = "unexpected end of JSON input" if error.offset is None else error.text
-        raise ApiError(ErrorCode.INVALID_JSON, err=problem) from None
-    except JsonProblem as error:
-        raise ApiError(ErrorCode.INVALID_JSON, err=str(error)) from None
-    return Request(value, tuple(source.unknown_keys))
 
 
 def _request_name(record: Record) -> str:

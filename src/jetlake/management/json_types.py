@@ -151,18 +151,24 @@ class Integer:
 
 
 class Choice:
-    """One of a few words. They are compared as they are spelled in the request, escapes and all."""
+    """One of a few words. They are compared as they are spelled in the request, escapes and all.
+
+    `unknown` is what is complained of; without it the complaint is that the value cannot be read.
+    """
 
     name = "string"
 
-    def __init__(self, words: dict[str, str], zero: str, *, ignores_case: bool = False) -> None:
+    def __init__(self, words: dict[str, str], zero: str, *, ignores_case: bool = False, unknown: str = "") -> None:
         self.zero = zero
         self.ignores_case = ignores_case
+        self.unknown = unknown
         self._words = {f'"{word}"'.encode(): value for word, value in words.items()}
 
     def read(self, place: Place, current: str) -> str:  # noqa: ARG002 - the last word counts
         word = place.raw.lower() if self.ignores_case else place.raw
         value = self._words.get(word)
+        if value is None and self.unknown:
+            raise JsonProblem(f"unknown {self.unknown}: {place.raw.decode(errors='replace')}")
         if value is None:
             raise JsonProblem(f"can not unmarshal {json_syntax.quoted_bytes(place.raw)}")
         return value

@@ -6,7 +6,7 @@ requests keeps nobody waiting but himself. A queue that overflows is dropped as 
 that much has stopped waiting for the first of it.
 
 Invariant: requests of one account are answered in the order in which they came, one at a time. What waits is bounded,
-in number and in bytes. No thread is started before somebody asks; it ends only with `close`.
+in number and in bytes. No thread is started before somebody asks or a consumer pauses; it ends only with `close`.
 """
 
 import time
@@ -19,9 +19,10 @@ from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.advisories import Advisories
 from jetlake.management.archives import ArchiveEndpoints
 from jetlake.management.catalog import Catalog
+from jetlake.management.consumers import ConsumerEndpoints
 from jetlake.management.dispatch import Answer, Dispatcher
 from jetlake.management.forks import ForkEndpoint
-from jetlake.management.protocols import ArchiveEvent, ManagedEngine, Request
+from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, ManagedEngine, Request
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
 
@@ -36,6 +37,10 @@ CLOSE_S_MAX = 10.0
 
 REPORT_INTERVAL_S = 1.0
 """One line for all that was dropped within so long: a flood of requests must not become a flood of lines."""
+
+
+WAIT_S_MAX = 3_600.0
+"""How long the thread waits at most: clocks are set, and a pause may end earlier than it seemed."""
 
 
 class _Queue:
@@ -65,19 +70,20 @@ class Manager:
         self._advisories = Advisories(engine, self._settings_in_force)
         self.accounts = AccountEndpoints(catalog, self._settings_in_force)
         streams = StreamEndpoints(catalog, self._advisories, self._settings_in_force)
+        self._consumers = ConsumerEndpoints(engine, catalog, self._advisories, self._settings_in_force)
         self._archives = ArchiveEndpoints(
             engine, catalog, self.accounts, self._advisories, self._settings_in_force, warn
         )
         forks = ForkEndpoint(catalog, self._advisories, self._settings_in_force)
         self._dispatcher = Dispatcher(
-            catalog, streams, self.accounts, self._archives, forks, self._settings_in_force, warn
+            catalog, streams, self._consumers, self.accounts, self._archives, forks, self._settings_in_force, warn
         )
         self._thread: Thread | None = None
         self._changed = Condition()
         # The account whose turn it is stands first.
         self._queues: dict[str, _Queue] = {}
-        # Bounded by the engine: at most two for each snapshot and each restore.
-        self._events: deque[ArchiveEvent] = deque()
+        # Bounded by the engine: at most two for each snapshot and each restore, and one for each consumer.
+        self._events: deque[ArchiveEvent | ConsumerEvent] = deque()
         self._closed = False
         self._dropped = 0
         self._reported_at = clock() - REPORT_INTERVAL_S
@@ -85,6 +91,9 @@ class Manager:
     def update(self, settings: ManagementSettings) -> None:
         """Answer by other settings from now on."""
         self._settings = settings
+        if self._consumers.are_pausing:
+            # Consumers that were opened pause, and it is told when they go on.
+            self._start()
 
     def receive(self, request: Request) -> None:
         """Queue a request. The server's own messages are none: a reply must not become a command.
@@ -105,8 +114,8 @@ class Manager:
             self._changed.notify()
         self._start()
 
-    def note(self, event: ArchiveEvent) -> None:
-        """Queue what the engine says about a snapshot or a restore.
+    def note(self, event: ArchiveEvent | ConsumerEvent) -> None:
+        """Queue what the engine says about a snapshot, a restore, or a consumer that nobody uses.
 
         Only the thread that hears the engine calls this.
         """
@@ -118,10 +127,11 @@ class Manager:
         self._start()
 
     def _start(self) -> None:
-        if self._thread is None:
-            # A daemon, because Python waits for other threads before it calls what would stop this one.
-            self._thread = Thread(target=self._run, name="jetlake-management", daemon=True)
-            self._thread.start()
+        with self._changed:
+            if self._thread is None and not self._closed:
+                # A daemon, because Python waits for other threads before it calls what would stop this one.
+                self._thread = Thread(target=self._run, name="jetlake-management", daemon=True)
+                self._thread.start()
 
     def close(self) -> None:
         """Take nothing more, and forget what waits. What is being answered still is."""
@@ -168,7 +178,7 @@ class Manager:
         while True:
             with self._changed:
                 if not (self._closed or self._queues or self._events or self._is_report_due()):
-                    self._changed.wait(REPORT_INTERVAL_S if self._dropped else None)
+                    self._changed.wait(self._wait_s())
                 if self._closed:
                     return
                 event = self._events.popleft() if self._events else None
@@ -176,14 +186,28 @@ class Manager:
             try:
                 if self._is_report_due():
                     self._report_dropped()
+                if self._consumers.pause_wait_s() == 0:
+                    self._consumers.tell_ended_pauses()
                 if event is not None:
-                    self._archives.note(event)
+                    self._deal_with(event)
                 if request is not None:
                     self.answer(request)
             except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included; the next may fare better
                 import traceback
 
                 self._warn(f"JetStream API: a bug, please report it: {traceback.format_exc()}")
+
+    def _wait_s(self) -> float | None:
+        """Return how long nothing is to be done unless somebody asks; None = for ever."""
+        pause_s = self._consumers.pause_wait_s()
+        waits = ([REPORT_INTERVAL_S] if self._dropped else []) + ([] if pause_s is None else [pause_s, WAIT_S_MAX])
+        return min(waits, default=None)
+
+    def _deal_with(self, event: ArchiveEvent | ConsumerEvent) -> None:
+        if isinstance(event, ConsumerEvent):
+            self._consumers.note(event)
+        else:
+            self._archives.note(event)
 
     def _take(self) -> Request | None:
         """Return the next request of the account whose turn it is, and put that account behind the others."""

@@ -3,7 +3,7 @@
 With these the rules can be tested without the native part.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Request(Protocol):
@@ -34,6 +34,18 @@ class ArchiveEvent(Protocol):
     def details(self) -> bytes: ...
 
 
+@runtime_checkable
+class ConsumerEvent(Protocol):
+    """A consumer that nobody has used for as long as it may be unused; `jetlake._engine.ConsumerEvent` is one."""
+
+    @property
+    def account(self) -> str: ...
+    @property
+    def stream(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
 class StreamEngine(Protocol):
     """The engine as the keeper of streams. Every call may wait for the disk, and raises `EngineError`."""
 
@@ -55,6 +67,25 @@ class StreamEngine(Protocol):
     def cancel_restore(self, restore_id: str) -> bool: ...
 
 
+class ConsumerEngine(Protocol):
+    """The engine as the keeper of consumers. Every call may wait for the disk, and raises `EngineError`."""
+
+    def create_consumer(self, account: str, stream: str, definition: bytes) -> bytes: ...
+    def update_consumer(self, account: str, stream: str, definition: bytes) -> None: ...
+    def delete_consumer(self, account: str, stream: str, name: str) -> None: ...
+    def stored_consumers(self, account: str, stream: str) -> list[bytes]: ...
+    def open_consumer(self, account: str, stream: str, definition: bytes) -> None: ...
+    def consumers_opened(self, account: str, stream: str) -> None: ...
+    def consumer_state(self, account: str, stream: str, name: str) -> bytes: ...
+    def reset_consumer(self, account: str, stream: str, name: str, sequence: int) -> int: ...
+    def unpin_consumer(self, account: str, stream: str, name: str, group: str) -> None: ...
+    def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int: ...
+
+
+class KeepingEngine(StreamEngine, ConsumerEngine, Protocol):
+    """The engine as the keeper of both."""
+
+
 class Publisher(Protocol):
     """The engine as the way to those who listen."""
 
@@ -65,5 +96,5 @@ class Publisher(Protocol):
     def connections(self) -> bytes: ...
 
 
-class ManagedEngine(StreamEngine, Publisher, Protocol):
+class ManagedEngine(KeepingEngine, Publisher, Protocol):
     """All of it."""

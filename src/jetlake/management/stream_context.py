@@ -32,8 +32,11 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_storage: int = -1
     reserved_memory: int = 0
     reserved_storage: int = 0
-    # 0 = none.
+    # 0 = none, as below.
     duplicate_window_max_ns: int = 0
+    # Of one consumer, and of one request for messages.
+    max_ack_pending: int = 0
+    max_request_batch: int = 0
 
 
 class ExistingConsumer(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,13 +37,14 @@ def describe(
     domain: str = "",
     leader: str = "",
     subjects: dict[str, int] | None = None,
+    consumers: int = 0,
 ) -> dict[str, Any]:
     """Return the description of a stream as what `write_json` takes."""
     config = with_server_versions(stream.config) if shows_versions else stream.config
     described: dict[str, Any] = {
         "config": config.to_json(),
         "created": stream.created,
-        "state": describe_state(stream, state, subjects),
+        "state": describe_state(stream, state, subjects, consumers=consumers),
     }
     if domain:
         described["domain"] = domain
@@ -67,7 +68,9 @@ def count_subjects(state: StreamState, offset: int) -> tuple[dict[str, int], dic
     return {"total": total, "offset": first, "limit": SUBJECTS_MAX}, dict(page_of(counts, first, SUBJECTS_MAX).items)
 
 
-def describe_state(stream: Stream, state: StreamState, subjects: dict[str, int] | None = None) -> dict[str, Any]:
+def describe_state(
+    stream: Stream, state: StreamState, subjects: dict[str, int] | None = None, *, consumers: int = 0
+) -> dict[str, Any]:
     """Return the state of a stream as what `write_json` takes."""
     is_new = not (state.last_sequence or stream.config.first_seq)
     described: dict[str, Any] = {
@@ -89,7 +92,7 @@ def describe_state(stream: Stream, state: StreamState, subjects: dict[str, int] 
         described["deleted"] = state.deleted
     if state.lost:
         described["lost"] = {"msgs": _lost_sequences(state.lost), "bytes": state.lost_bytes}
-    described["consumer_count"] = 0
+    described["consumer_count"] = consumers
     return described
 
 

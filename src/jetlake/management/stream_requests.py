@@ -77,9 +77,9 @@ def update(name: str, body: bytes, context: StreamContext, *, is_strict: bool = 
     config = updated(current, config)
     _check_max_consumers(config, context)
     _check_room(config, context, added_bytes=max(config.max_bytes, 0) - max(current.max_bytes, 0))
+    check_consumers(current.consumer_limits, config.consumer_limits, context.consumers)
     check_others(config, context.streams)
     config = with_republish(config)
-    check_consumers(config.consumer_limits, context.consumers)
     if not _can_be_written(config):
         reason = "json: error calling MarshalJSON for type *time.Time: timezone hour outside of range [0,23]"
         raise ApiError(ErrorCode.STREAM_UPDATE, err=reason)

@@ -50,8 +50,11 @@ def with_republish(config: StreamConfig) -> StreamConfig:
     return msgspec.structs.replace(config, republish=msgspec.structs.replace(republish, dest=ALL_THE_REST))
 
 
-def check_consumers(limits: ConsumerLimits, consumers: tuple[ExistingConsumer, ...]) -> None:
-    """Raise `ApiError` when existing consumers exceed new limits."""
+def check_consumers(current: ConsumerLimits, limits: ConsumerLimits, consumers: tuple[ExistingConsumer, ...]) -> None:
+    """Raise `ApiError` when existing consumers exceed limits of which at least one is new."""
+    keys = ("inactive_threshold", "max_ack_pending")
+    if not any(0 < getattr(limits, key) != getattr(current, key) for key in keys):
+        return
     violators = [consumer.name for consumer in consumers if _exceeds(consumer, limits)]
     if violators:
         raise ApiError(ErrorCode.STREAM_UPDATE, err=f"change to limits violates consumers: {', '.join(violators)}")

@@ -28,6 +28,9 @@ PERIOD_NS_MIN = 100_000_000
 MARKER_TTL_NS_MIN = 1_000_000_000
 """Lifetimes of messages are whole seconds."""
 
+DEAD_LETTERS_KEY = "jetlake.dead_letters"
+"""In the metadata, because clients of NATS can send it and other servers keep it without understanding it."""
+
 _LIMITS = ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers")
 """In the order in which a pedantic request is refused for them; -1 is none."""
 
@@ -48,8 +51,9 @@ def validated(config: StreamConfig, context: StreamContext, *, is_pedantic: bool
     config = with_subjects(config)
     _check_max_bytes(config, context)
     check_subject_transform(config)
-    config = check_republish(config, is_pedantic=is_pedantic)
-    return _with_placement(config)
+    config = _with_placement(check_republish(config, is_pedantic=is_pedantic))
+    _check_dead_letters(config)
+    return config
 
 
 def invalid(reason: str) -> ApiError:
@@ -189,3 +193,17 @@ def _with_placement(config: StreamConfig) -> StreamConfig:
     if config.placement is not None and config.placement.preferred:
         raise invalid("preferred server not permitted in placement")
     return msgspec.structs.replace(config, placement=None) if config.placement == Placement() else config
+
+
+def _check_dead_letters(config: StreamConfig) -> None:
+    """Our own option: the stream that takes what could not be delivered."""
+    name = (config.metadata or {}).get(DEAD_LETTERS_KEY)
+    if name is None:
+        return
+    if not is_name(name) or len(name.encode()) > NAME_BYTES_MAX:
+        reason = "it is no name of a stream; set it to the name of the stream that takes what could not be delivered"
+    elif name == config.name:
+        reason = "a stream can not take its own dead letters; set it to the name of another stream"
+    else:
+        return
+    raise invalid(f'metadata {DEAD_LETTERS_KEY} can not be "{name}": {reason}')

@@ -15,13 +15,13 @@ import msgspec
 from jetlake.management import stream_requests
 from jetlake.management.advisories import Advisories
 from jetlake.management.calls import Call
-from jetlake.management.catalog import Catalog
+from jetlake.management.catalog import Catalog, Stream
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_types import Field, Flag, Integer, Record, Text
 from jetlake.management.paging import DESCRIPTIONS_MAX, NAMES_MAX, SUBJECTS_MAX, page_of
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_info import count_subjects, describe
-from jetlake.management.stream_state import StateQuery
+from jetlake.management.stream_state import StateQuery, StreamState
 
 SUBJECTS_OFFSET_MAX = 2**31
 """Further than a stream has subjects; the engine need not hear of larger numbers."""
@@ -97,22 +97,20 @@ class StreamEndpoints:
         else:
             stream = self._catalog.create(call.account, decision.config)
             self._advisories.tell_stream_action(call.account, call.stream, "create")
-        state = self._catalog.state(call.account, call.stream)
-        return {**describe(stream, state, self._clock()), "did_create": True}
+        return {**self._describe(call.account, stream), "did_create": True}
 
     def update(self, call: Call) -> dict[str, Any]:
         """Change the stream to what is asked for, and tell so even when that is what it was."""
         self._catalog.check_online(call.account, call.stream)
         settings = self._settings()
-        context = self._catalog.context(call.account, settings)
+        context = self._catalog.context(call.account, settings, call.stream)
         decision = stream_requests.update(call.stream, call.body, context, is_strict=call.is_strict)
         if decision.is_unchanged:
             stream = self._catalog.find(call.account, call.stream)
         else:
             stream = self._catalog.update(call.account, decision.config)
         self._advisories.tell_stream_action(call.account, call.stream, "modify")
-        state = self._catalog.state(call.account, call.stream)
-        return describe(stream, state, self._clock(), domain=settings.domain)
+        return self._describe(call.account, stream, domain=settings.domain)
 
     def names(self, call: Call) -> dict[str, Any]:
         """Return the names, all or those of streams that take some of a subject."""
@@ -126,13 +124,7 @@ class StreamEndpoints:
         page = page_of(self._names(call.account, request.subject), request.offset, DESCRIPTIONS_MAX)
         domain = self._settings().domain
         descriptions = [
-            describe(
-                self._catalog.find(call.account, name),
-                self._catalog.state(call.account, name),
-                self._clock(),
-                shows_versions=False,
-                domain=domain,
-            )
+            self._describe(call.account, self._catalog.find(call.account, name), shows_versions=False, domain=domain)
             for name in page.items
         ]
         answer = {**page.fields, "streams": descriptions}
@@ -152,16 +144,15 @@ class StreamEndpoints:
         )
         state = self._catalog.state(call.account, call.stream, query)
         page, subjects = count_subjects(state, request.offset)
-        described = describe(
-            stream, state, self._clock(), domain=settings.domain, leader=settings.server_name, subjects=subjects
+        described = self._describe(
+            call.account, stream, state, domain=settings.domain, leader=settings.server_name, subjects=subjects
         )
         return {**page, **described}
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete the stream with everything in it."""
         call.check_empty()
-        self._catalog.delete(call.account, call.stream)
-        self._advisories.tell_stream_action(call.account, call.stream, "delete")
+        self._delete(call.account, call.stream)
         return {"success": True}
 
     def purge(self, call: Call) -> dict[str, Any]:
@@ -182,8 +173,21 @@ class StreamEndpoints:
     def delete_all(self, account: str) -> None:
         """Delete every stream of an account, as the system account may ask for."""
         for name in list(self._catalog.streams_of(account).names):
-            self._catalog.delete(account, name)
-            self._advisories.tell_stream_action(account, name, "delete")
+            self._delete(account, name)
+
+    def _delete(self, account: str, name: str) -> None:
+        consumers = sorted(self._catalog.consumers.of(account, name))
+        self._catalog.delete(account, name)
+        for consumer in consumers:
+            self._advisories.tell_consumer_action(account, name, consumer, "delete")
+        self._advisories.tell_stream_action(account, name, "delete")
+
+    def _describe(
+        self, account: str, stream: Stream, state: StreamState | None = None, **options: Any
+    ) -> dict[str, Any]:
+        name = stream.config.name
+        state = state or self._catalog.state(account, name)
+        return describe(stream, state, self._clock(), consumers=self._catalog.consumer_count(account, name), **options)
 
     def _names(self, account: str, subject: str) -> list[str]:
         streams = self._catalog.streams_of(account)

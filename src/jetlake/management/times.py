@@ -21,6 +21,7 @@ _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _NANOSECONDS_PER_SECOND = 1_000_000_000
 _ZONE_HOURS_MAX = 24
 _ZONE_MINUTES_MAX = 60
+_YEAR_MAX = 9_999
 
 
 class MomentError(Exception):
@@ -41,6 +42,24 @@ class Moment(msgspec.Struct, frozen=True):
         """Whether its zone is less than a day away; nats-server reads larger ones and then cannot store them."""
         zone = _ZONE.search(self.text, len(_LAYOUT) - len("Z07:00"))
         return zone is None or int(zone[2]) < _ZONE_HOURS_MAX
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is the moment that stands for none: the beginning of the year 1."""
+        return self.unix_ns == _ZERO_UNIX_NS
+
+    @property
+    def in_utc(self) -> "Moment":
+        """The same moment, written as in UTC if the year has four digits there."""
+        seconds, nanoseconds = divmod(self.unix_ns, _NANOSECONDS_PER_SECOND)
+        days, second_of_day = divmod(seconds, 86_400)
+        year, month, day = _civil_from_days(days)
+        if self.text.endswith("Z") or not 0 <= year <= _YEAR_MAX:
+            return self
+        hour, minute, second = second_of_day // 3_600, second_of_day // 60 % 60, second_of_day % 60
+        fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
+        text = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}{fraction}Z"
+        return Moment(text=text, unix_ns=self.unix_ns)
 
     @classmethod
     def read(cls, text: str) -> "Moment":
@@ -165,3 +184,17 @@ def _days_from_civil(year: int, month: int, day: int) -> int:
     day_of_year = (153 * month + 2) // 5 + day - 1
     day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
     return era * 146_097 + day_of_era - _DAYS_BEFORE_1970
+
+
+def _civil_from_days(days: int) -> tuple[int, int, int]:
+    """Return year, month and day of so many days since 1970-01-01."""
+    era, day_of_era = divmod(days + _DAYS_BEFORE_1970, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month_from_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
+    year, month = era * 400 + year_of_era, month_from_march
+    return (year + 1, month - 9, day) if month >= 10 else (year, month + 3, day)
+
+
+_ZERO_UNIX_NS = _days_from_civil(1, 1, 1) * 86_400 * _NANOSECONDS_PER_SECOND

@@ -3,10 +3,13 @@
 Asked by threads other than the one that decides, so a stream may go while it is looked at; then it is not shown.
 """
 
+import time
+from functools import partial
 from typing import Any
 
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.catalog import Catalog
+from jetlake.management.consumer_info import describe_consumer
 from jetlake.management.error_codes import ApiError
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_info import describe_state
@@ -20,7 +23,7 @@ def account_usages(catalog: Catalog, accounts: AccountEndpoints, settings: Manag
 
 def _usage_of(account: str, catalog: Catalog, accounts: AccountEndpoints, settings: ManagementSettings) -> AccountUsage:
     held = {"memory": 0, "file": 0}
-    messages = 0
+    messages = consumers = 0
     descriptions: list[dict[str, Any]] = []
     configs = catalog.streams_of(account)
     for name in list(configs.names):
@@ -30,6 +33,8 @@ def _usage_of(account: str, catalog: Catalog, accounts: AccountEndpoints, settin
             continue
         held[stream.config.storage] += state.bytes
         messages += state.messages
+        count = catalog.consumer_count(account, name)
+        consumers += count
         descriptions.append(
             {
                 "name": name,
@@ -37,7 +42,10 @@ def _usage_of(account: str, catalog: Catalog, accounts: AccountEndpoints, settin
                 "cluster": {"leader": settings.server_name},
                 # Written only where it is shown.
                 "config": stream.config.to_json,
-                "state": describe_state(stream, state),
+                "state": describe_state(stream, state, consumers=count),
+                # Asked about only where they are shown.
+                "consumer_detail": partial(_describe_consumers, catalog, account, name, is_direct=False),
+                "direct_consumer_detail": partial(_describe_consumers, catalog, account, name, is_direct=True),
             }
         )
     limits, figures = settings.accounts[account], accounts.figures(account)
@@ -53,5 +61,22 @@ def _usage_of(account: str, catalog: Catalog, accounts: AccountEndpoints, settin
         api_errors=figures.errors,
         message_count=messages,
         message_bytes=sum(held.values()),
+        consumer_count=consumers,
         streams=tuple(descriptions),
     )
+
+
+def _describe_consumers(catalog: Catalog, account: str, stream: str, *, is_direct: bool) -> list[dict[str, Any]]:
+    """Return the descriptions of the consumers of a stream, of either kind, by name."""
+    consumers = catalog.consumers.of(account, stream)
+    descriptions = []
+    for name in sorted(consumers):
+        consumer = consumers.get(name)
+        if consumer is None or consumer.config.direct is not is_direct:
+            continue
+        try:
+            state = catalog.consumers.state(account, stream, name)
+        except ApiError:
+            continue
+        descriptions.append(describe_consumer(stream, consumer, state, time.time_ns(), shows_versions=False))
+    return descriptions

@@ -123,7 +123,8 @@ def _find_missing(source: Source, options: HealthzOptions) -> HealthError | None
 
 
 def _consumer_names(stream: dict[str, Any]) -> list[str]:
-    return [consumer["name"] for consumer in stream.get("consumer_detail", ())]
+    describe = stream.get("consumer_detail")
+    return [] if describe is None else [consumer["name"] for consumer in describe()]
 
 
 def _bad_request(missing: str, checked: str) -> HealthError:

@@ -76,7 +76,8 @@ class JetStreamFigures(msgspec.Struct, kw_only=True):
 class AccountUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What one account stores.
 
-    A stream is shown as the dictionary its own module makes of it, where `config` is a function that writes it.
+    A stream is shown as the dictionary its own module makes of it, where `config` is a function that writes it, and
+    `consumer_detail` and `direct_consumer_detail` are functions that describe its consumers.
     """
 
     name: str
@@ -265,8 +266,21 @@ def _detail(usage: AccountUsage, options: JszOptions) -> AccountDetail:
 def _stream_detail(stream: dict[str, Any], options: JszOptions) -> dict[str, Any]:
     detail = dict(stream)
     write_config = detail.pop("config", None)
-    if not options.config or write_config is None:
+    consumers = {key: detail.pop(key, None) for key in ("consumer_detail", "direct_consumer_detail")}
+    if options.config and write_config is not None:
+        # The configuration stands before the state.
+        state = detail.pop("state")
+        detail |= {"config": write_config(), "state": state}
+    if not options.consumer:
         return detail
-    # The configuration stands before the state.
-    state = detail.pop("state")
-    return {**detail, "config": write_config(), "state": state}
+    for key, describe in consumers.items():
+        if describe is None or (key == "direct_consumer_detail" and not options.direct_consumer):
+            continue
+        described = [_consumer_detail(consumer, options) for consumer in describe()]
+        if described:
+            detail[key] = described
+    return detail
+
+
+def _consumer_detail(consumer: dict[str, Any], options: JszOptions) -> dict[str, Any]:
+    return consumer if options.config else {key: value for key, value in consumer.items() if key != "config"}

@@ -12,7 +12,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, cast
 
 from jetlake._engine import (
-    ArchiveEvent,
     AuthenticationRequest,
     ConnectionEvent,
     Engine,
@@ -87,12 +86,11 @@ class EventThread:
                     self._receive(event)
                 elif isinstance(event, ConnectionEvent):
                     self._desk.note(event)
-                elif isinstance(event, ArchiveEvent):
-                    assert self._jetstream is not None, "only streams have archives"
-                    self._jetstream.note(event)
-                else:
-                    assert isinstance(event, Stopped)
+                elif isinstance(event, Stopped):
                     return event.failure
+                else:
+                    assert self._jetstream is not None, "only streams have archives and consumers"
+                    self._jetstream.note(event)
 
     def _receive(self, request: Request) -> None:
         if self._jetstream is not None and self._jetstream.serves(request.service):

@@ -17,11 +17,12 @@ has been given.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jetlake._engine import ArchiveEvent, Engine, EngineError, Request
+from jetlake._engine import Engine, EngineError, Request
 from jetlake.errors import StartError
 from jetlake.management.catalog import Catalog, StoreOptions
 from jetlake.management.dispatch import API_PREFIX, DOMAIN_SUBJECTS
 from jetlake.management.manager import Manager
+from jetlake.management.protocols import ArchiveEvent, ConsumerEvent
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_context import AccountLimits, ServerLimits
 from jetlake.server.engine_errors import message_of
@@ -87,8 +88,8 @@ class JetStream:
         """Take a request, to answer it in another thread."""
         self.manager.receive(request)
 
-    def note(self, event: ArchiveEvent) -> None:
-        """Take what the engine says about a snapshot or a restore, to deal with it in another thread."""
+    def note(self, event: ArchiveEvent | ConsumerEvent) -> None:
+        """Take what the engine says about archives and consumers, to deal with it in another thread."""
         self.manager.note(event)
 
     def usages(self) -> "list[AccountUsage]":
@@ -134,6 +135,7 @@ def store_options(options: JetStreamOptions) -> StoreOptions:
         sync_always=options.sync_always or not has_interval,
         sync_interval_ms=int(options.sync_interval_s * 1_000),
         domain=options.domain,
+        long_ack_subjects=options.long_ack_subjects,
         buffered_messages_max=options.buffered_messages_max or 0,
         buffered_bytes_max=options.buffered_bytes_max or 0,
         batches_per_stream_max=options.batches_per_stream_max or 0,
@@ -159,6 +161,8 @@ def server_limits(options: JetStreamOptions, folder: StoreFolder) -> ServerLimit
         max_memory=folder.memory_bytes_max if memory is None else memory,
         max_storage=folder.storage_bytes_max if storage is None else storage,
         duplicate_window_max_ns=int((options.duplicate_window_s or 0) * NANOSECONDS_PER_SECOND),
+        max_ack_pending=options.max_acknowledgements_pending or 0,
+        max_request_batch=options.max_request_batch or 0,
     )
 
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
@@ -69,6 +69,7 @@ class Server:
     | `Server(jetstream=True, store_directory=path)` | stores there, and it stays                         |
     | `Server(limits=Limits(max_payload_bytes=1024))`| refuses larger messages                            |
     | `Server(monitor_port=0)`                       | pages such as /varz at `monitor_url`               |
+    | `Server(clock="manual")`                       | time goes on only by `advance`, for tests          |
     | `Server(config="server.conf")`                 | what a nats-server's file says, or its text        |
 
     A configuration decides everything but the address, which stays this machine's and random unless `host` and `port`
@@ -92,6 +93,7 @@ class Server:
         monitor_port: int | None = None,
         debug: bool = False,
         trace: bool = False,
+        clock: Literal["system", "manual"] = "system",
         config: str | os.PathLike[str] = "",
     ) -> None:
         # A process has its own log and must not pay for importing `logging`.
@@ -112,7 +114,11 @@ class Server:
 
             configuration = load(config)
             options, digest = configuration.options, configuration.digest
-        options = msgspec.structs.replace(options, host=host, port=port, worker_threads=worker_threads)
+        if clock not in ("system", "manual"):
+            raise ConfigurationError(f"clock can not be {clock!r}: take 'system', or 'manual' for tests")
+        options = msgspec.structs.replace(
+            options, host=host, port=port, worker_threads=worker_threads, manual_clock=clock == "manual"
+        )
         if monitor_port is not None:
             monitoring = msgspec.structs.replace(options.monitoring, http_port=monitor_port)
             options = msgspec.structs.replace(options, monitoring=monitoring)
@@ -215,6 +221,14 @@ class Server:
         # A program that forgets to stop its server still ends in order.
         atexit.register(self.stop)
         return self
+
+    def advance(self, seconds: float) -> None:
+        """Let time go on at once, for a server with `clock="manual"`: what is due by then happens now.
+
+        Acknowledgements that are overdue, back-off, pauses, expiry of messages and requests, schedules, heartbeats and
+        inactivity all go by this clock. Raises `EngineError` when the clock goes by itself.
+        """
+        self._started_engine().advance(round(seconds * 1_000_000_000))
 
     def stop(self) -> None:
         """Close all connections and stop; harmless when repeated. Raises `EngineFailedError` if it had failed."""

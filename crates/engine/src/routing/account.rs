@@ -8,11 +8,16 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde::Serialize;
 
+use super::sink::Watcher;
+use super::subject;
 use super::subscription::Subscription;
 use super::tree::{Routes, SubscriptionTree};
 
 /// The account of everybody who names none.
 pub const GLOBAL_ACCOUNT: &str = "$G";
+
+/// A subject, and who wants to know when subscriptions to it come and go.
+type Watched = (Box<[u8]>, Arc<dyn Watcher>);
 
 pub struct Account {
     pub name: String,
@@ -24,6 +29,9 @@ pub struct Account {
     walks: AtomicU64,
     fanout_total: AtomicU64,
     fanout_max: AtomicUsize,
+    watchers: RwLock<Vec<Watched>>,
+    /// So that a subscription that nobody waits for costs nothing more.
+    watcher_count: AtomicUsize,
 }
 
 /// How an account's subjects were looked up. Found routes are cached, so a walk of the tree is rare and may be counted.
@@ -47,6 +55,8 @@ impl Account {
             walks: AtomicU64::new(0),
             fanout_total: AtomicU64::new(0),
             fanout_max: AtomicUsize::new(0),
+            watchers: RwLock::default(),
+            watcher_count: AtomicUsize::new(0),
         }
     }
 
@@ -74,29 +84,63 @@ impl Account {
     }
 
     pub fn subscribe(&self, subscription: Arc<Subscription>) {
+        let of = Arc::clone(&subscription);
         self.tree.write().insert(subscription);
         self.generation.fetch_add(1, Ordering::Release);
+        self.tell_watchers(&of);
     }
 
     /// Ends a subscription and takes it out of the tree. Calling it twice is harmless.
     pub fn unsubscribe(&self, subscription: &Arc<Subscription>) {
         subscription.end();
-        if self.tree.write().remove(subscription) {
+        let removed = self.tree.write().remove(subscription);
+        if removed {
             self.generation.fetch_add(1, Ordering::Release);
+            self.tell_watchers(subscription);
+        }
+    }
+
+    /// Has somebody told when subscriptions to a concrete subject come and go.
+    pub fn watch(&self, subject: &[u8], watcher: Arc<dyn Watcher>) {
+        let mut watchers = self.watchers.write();
+        watchers.push((subject.into(), watcher));
+        self.watcher_count.store(watchers.len(), Ordering::Release);
+    }
+
+    pub fn unwatch(&self, watcher: &Arc<dyn Watcher>) {
+        let mut watchers = self.watchers.write();
+        watchers.retain(|(_, other)| !Arc::ptr_eq(other, watcher));
+        self.watcher_count.store(watchers.len(), Ordering::Release);
+    }
+
+    fn tell_watchers(&self, subscription: &Subscription) {
+        if self.watcher_count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        for (subject, watcher) in &*self.watchers.read() {
+            if subject::matches(&subscription.subject, subject) {
+                watcher.notice();
+            }
         }
     }
 
     /// The receivers of a subject and the generation they are right for.
     pub fn find(&self, subject: &[u8]) -> (Routes, u64) {
+        let (routes, generation, _) = self.find_deciding(subject);
+        (routes, generation)
+    }
+
+    /// The same, and how many of the subject's tokens decide it.
+    pub fn find_deciding(&self, subject: &[u8]) -> (Routes, u64, usize) {
         // Read before the walk: a change in between makes the result look old, never young.
         let generation = self.generation();
-        let routes = self.tree.read().find(subject);
+        let (routes, deciding) = self.tree.read().find_deciding(subject);
         let fanout = routes.plain.len() + routes.groups.len();
         self.walks.fetch_add(1, Ordering::Relaxed);
         self.fanout_total
             .fetch_add(fanout as u64, Ordering::Relaxed);
         self.fanout_max.fetch_max(fanout, Ordering::Relaxed);
-        (routes, generation)
+        (routes, generation, deciding)
     }
 
     pub fn subscription_count(&self) -> usize {

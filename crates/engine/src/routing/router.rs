@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::account::Account;
 use super::cache::RouteCache;
+use super::subject;
 use super::subscription::{Admission, Receiver, Subscription};
 use super::tree::{QueueGroup, Routes};
 use crate::connection::mailbox::Letter;
@@ -14,6 +15,10 @@ use crate::connection::trace;
 use crate::engine::Shared;
 use crate::random::Random;
 use crate::wire::{encoder, Publish};
+
+/// Subjects of acknowledgements begin so; each comes once, and its first tokens name the consumer.
+const ACKNOWLEDGEMENT: &[u8] = b"$JS.ACK.";
+const ACKNOWLEDGEMENT_TOKENS: usize = 4;
 
 /// What a worker routes with. Belongs to one thread.
 pub struct Router {
@@ -48,6 +53,15 @@ impl Router {
         &mut self.random
     }
 
+    #[inline]
+    fn cache_of(&mut self, account: &Account) -> &mut RouteCache {
+        if account.index >= self.caches.len() {
+            self.caches
+                .resize_with(account.index + 1, RouteCache::default);
+        }
+        &mut self.caches[account.index]
+    }
+
     /// Delivers one message and says to how many. `buffer` is the read buffer that `publish` borrows from.
     #[inline]
     pub fn publish(
@@ -57,11 +71,16 @@ impl Router {
         buffer: &[u8],
         staging: &mut Staging,
     ) -> u32 {
-        if publisher.account.index >= self.caches.len() {
-            self.caches
-                .resize_with(publisher.account.index + 1, RouteCache::default);
-        }
-        let routes = self.caches[publisher.account.index].find(publisher.account, publish.subject);
+        self.cache_of(publisher.account);
+        let cache = &mut self.caches[publisher.account.index];
+        let found;
+        let routes = if publish.subject.starts_with(ACKNOWLEDGEMENT) {
+            found =
+                cache.find_by_prefix(publisher.account, publish.subject, ACKNOWLEDGEMENT_TOKENS);
+            found.routes(cache)
+        } else {
+            cache.find(publisher.account, publish.subject)
+        };
         let passage = Passage {
             shared: &self.shared,
             publisher,
@@ -77,7 +96,7 @@ impl Router {
         deliveries
     }
 
-    /// The same for a subject that is not likely to come again, such as that of an answer: its receivers are not remembered.
+    /// The same for a subject that is not likely to come again, such as that of an answer: it is remembered without its last token.
     pub fn publish_once(
         &mut self,
         publisher: &Publisher<'_>,
@@ -85,14 +104,35 @@ impl Router {
         buffer: &[u8],
         staging: &mut Staging,
     ) -> u32 {
-        let (routes, _) = publisher.account.find(publish.subject);
+        let tokens = subject::token_count(publish.subject);
+        let cache = self.cache_of(publisher.account);
+        let found = cache.find_by_prefix(publisher.account, publish.subject, tokens - 1);
         let passage = Passage {
             shared: &self.shared,
             publisher,
             publish,
             buffer,
         };
-        passage.deliver_to_all(&routes, &mut self.random, staging)
+        let routes = found.routes(&self.caches[publisher.account.index]);
+        passage.deliver_to_all(routes, &mut self.random, staging)
+    }
+
+    /// The same to receivers that were found before, whatever the subject.
+    pub fn publish_to(
+        &mut self,
+        routes: &Routes,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        buffer: &[u8],
+        staging: &mut Staging,
+    ) -> u32 {
+        let passage = Passage {
+            shared: &self.shared,
+            publisher,
+            publish,
+            buffer,
+        };
+        passage.deliver_to_all(routes, &mut self.random, staging)
     }
 
     /// Lets go of routes that no longer hold.

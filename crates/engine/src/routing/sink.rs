@@ -4,6 +4,11 @@ use super::router::Publisher;
 use crate::connection::staging::Staging;
 use crate::wire::Publish;
 
+/// Who wants to know when subscriptions to a subject come and go.
+pub trait Watcher: Send + Sync {
+    fn notice(&self);
+}
+
 pub trait Sink: Send + Sync {
     /// Takes one message; false if it takes none any more. Must not wait for a disk: the thread serves a thousand connections.
     fn take(&self, publisher: &Publisher<'_>, publish: &Publish<'_>, staging: &mut Staging)

@@ -22,6 +22,13 @@ pub struct QueueGroup {
 }
 
 impl Routes {
+    /// Whether somebody may not see everything it has asked for.
+    fn is_restricted(&self) -> bool {
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        let mut all = self.plain.iter().chain(members);
+        all.any(|subscription| !subscription.restrictions.kept_back.is_empty())
+    }
+
     fn drop_unseen(&mut self, subject: &[u8]) {
         self.plain
             .retain(|subscription| subscription.may_see(subject));
@@ -112,18 +119,28 @@ impl SubscriptionTree {
     /// Everybody who gets a message on this concrete subject: who asked for it and may see it. Wildcards in it are taken as the
     /// characters they are.
     pub fn find(&self, subject: &[u8]) -> Routes {
+        self.find_deciding(subject).0
+    }
+
+    /// The same, and how many tokens of the subject that depends on: whatever has the same ones first, and as many in all, has the same receivers.
+    pub fn find_deciding(&self, subject: &[u8]) -> (Routes, usize) {
         let mut routes = Routes::default();
-        if !subject::has_empty_token(subject) {
-            let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
-            self.root.collect(&tokens, &mut routes);
-            routes.drop_unseen(subject);
+        let mut deciding = 0;
+        if subject::has_empty_token(subject) {
+            return (routes, usize::MAX);
         }
-        routes
+        let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
+        self.root.collect(&tokens, 0, &mut routes, &mut deciding);
+        if routes.is_restricted() {
+            routes.drop_unseen(subject);
+            deciding = usize::MAX;
+        }
+        (routes, deciding)
     }
 }
 
 impl Node {
-    fn collect(&self, tokens: &[&[u8]], routes: &mut Routes) {
+    fn collect(&self, tokens: &[&[u8]], depth: usize, routes: &mut Routes, deciding: &mut usize) {
         let Some((first, behind)) = tokens.split_first() else {
             self.leaf.collect(routes);
             return;
@@ -132,10 +149,14 @@ impl Node {
             rest.collect(routes);
         }
         if let Some(star) = &self.star {
-            star.collect(behind, routes);
+            star.collect(behind, depth + 1, routes, deciding);
         }
+        if self.literal.is_empty() {
+            return;
+        }
+        *deciding = (*deciding).max(depth + 1);
         if let Some(literal) = self.literal.get(*first) {
-            literal.collect(behind, routes);
+            literal.collect(behind, depth + 1, routes, deciding);
         }
     }
 

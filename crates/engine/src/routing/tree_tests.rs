@@ -120,3 +120,25 @@ proptest! {
         prop_assert_eq!(tree.inserted(), patterns.len() as u64);
     }
 }
+
+#[test]
+fn answers_of_one_inbox_are_decided_by_what_their_subjects_begin_with() {
+    let connection = connection();
+    let mut tree = SubscriptionTree::default();
+    for subject in [
+        "_INBOX.a.*",
+        "_INBOX.b.*",
+        "$JS.ACK.S.C.*.*.*.*.*",
+        "other.x.y",
+    ] {
+        tree.insert(subscription(&connection, subject, None));
+    }
+    let deciding =
+        |tree: &SubscriptionTree, subject: &str| tree.find_deciding(subject.as_bytes()).1;
+
+    assert_eq!(deciding(&tree, "_INBOX.a.1"), 2);
+    assert_eq!(deciding(&tree, "$JS.ACK.S.C.1.2.3.4.5"), 4);
+    assert_eq!(deciding(&tree, "other.x.y"), 3);
+    tree.insert(subscription(&connection, "_INBOX.a.7", None));
+    assert_eq!(deciding(&tree, "_INBOX.a.1"), 3);
+}

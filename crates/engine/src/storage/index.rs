@@ -117,6 +117,8 @@ pub struct MessageIndex {
     /// Messages with a time of their own, by that time.
     pub expiries: BTreeSet<(i64, u64)>,
     pub lost: Vec<Removal>,
+    /// Messages that were ever taken out, so that whoever counts can tell whether it must count anew.
+    pub removed: u64,
 }
 
 impl MessageIndex {
@@ -190,6 +192,7 @@ impl MessageIndex {
             }
         }
         self.messages -= 1;
+        self.removed += 1;
         self.bytes -= counted;
         if self.subjects.remove(id, sequence) {
             let last = self.previous_of(id, sequence);

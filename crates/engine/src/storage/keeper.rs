@@ -30,6 +30,11 @@ pub struct StorageThreads {
 }
 
 impl StorageThreads {
+    /// A job that writes and syncs, whenever it is asked for.
+    pub fn committing(&self, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
+        self.commits.job(work)
+    }
+
     /// A job that reads, whenever it is asked for.
     pub fn reading(&self, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
         self.reads.job(work)

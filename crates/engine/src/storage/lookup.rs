@@ -65,6 +65,22 @@ impl MessageIndex {
         }
     }
 
+    /// The subjects that any of these patterns stands for; without one, all.
+    pub fn matching_any(&self, patterns: &[Vec<u8>]) -> Matching {
+        match patterns {
+            [] => return Matching::Everything,
+            [one] => return self.matching(one),
+            _ => {}
+        }
+        let mut bits = Bits::default();
+        for pattern in patterns {
+            self.subjects.for_each_match(pattern, |id| {
+                bits.set(id as usize);
+            });
+        }
+        Matching::Many(bits)
+    }
+
     /// The first message from `sequence` on that matches.
     pub fn next_match(&self, matching: &Matching, sequence: u64) -> Option<u64> {
         let mut from = sequence;

@@ -68,7 +68,7 @@ pub fn decode(reader: &mut Reader<'_>) -> Option<Vec<Removal>> {
     Some(removals)
 }
 
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -76,7 +76,7 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn varint(reader: &mut Reader<'_>) -> Option<u64> {
+pub fn varint(reader: &mut Reader<'_>) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let byte = reader.bytes(1)?[0];

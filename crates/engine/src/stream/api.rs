@@ -8,11 +8,13 @@ use super::message_get::Query;
 use super::reads::Reads;
 use super::registry::Streams;
 use crate::connection::staging::Staging;
+use crate::consumer::consumer::Consumer;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
 use crate::wire::Publish;
 
 const MESSAGE_GET: &[u8] = b"$JS.API.STREAM.MSG.GET.";
+const MESSAGE_NEXT: &[u8] = b"$JS.API.CONSUMER.MSG.NEXT.";
 const DIRECT_GET: &[u8] = b"$JS.API.DIRECT.GET.";
 
 /// Plain requests are short; what is longer is for Python to look at.
@@ -23,6 +25,8 @@ pub struct Api {
     service: u64,
     /// Who has something to read since the last `settle`.
     asked: Mutex<Vec<Arc<Reads>>>,
+    /// Who has got a pull request since.
+    pulled: Mutex<Vec<Arc<Consumer>>>,
 }
 
 impl Api {
@@ -31,6 +35,7 @@ impl Api {
             streams: Arc::downgrade(streams),
             service,
             asked: Mutex::default(),
+            pulled: Mutex::default(),
         })
     }
 
@@ -38,6 +43,9 @@ impl Api {
     fn answer(&self, publisher: &Publisher<'_>, publish: &Publish<'_>) -> Option<()> {
         if let Some(tail) = publish.subject.strip_prefix(DIRECT_GET) {
             return self.leave_to_stream(publisher, tail);
+        }
+        if let Some(tail) = publish.subject.strip_prefix(MESSAGE_NEXT) {
+            return self.pull(publisher, publish, tail);
         }
         let name = publish.subject.strip_prefix(MESSAGE_GET)?;
         let reply = publish.reply?;
@@ -60,6 +68,24 @@ impl Api {
 }
 
 impl Api {
+    /// A pull request goes to its consumer.
+    fn pull(&self, publisher: &Publisher<'_>, publish: &Publish<'_>, tail: &[u8]) -> Option<()> {
+        let mut names = std::str::from_utf8(tail).ok()?.split('.');
+        let (stream, name) = (names.next()?, names.next()?);
+        if names.next().is_some() {
+            return None;
+        }
+        let streams = self.streams.upgrade()?;
+        let stream = streams.find(&publisher.account.name, stream)?;
+        let consumer = stream.consumers().find(name)?;
+        consumer.pull(publisher.connection_id, publish);
+        let mut pulled = self.pulled.lock();
+        if !pulled.iter().any(|other| Arc::ptr_eq(other, &consumer)) {
+            pulled.push(consumer);
+        }
+        Some(())
+    }
+
     /// A stream that takes direct gets has a subscription of its own for them, and answers.
     fn leave_to_stream(&self, publisher: &Publisher<'_>, tail: &[u8]) -> Option<()> {
         let name = tail.split(|byte| *byte == b'.').next()?;
@@ -87,6 +113,10 @@ impl Sink for Api {
         let asked = std::mem::take(&mut *self.asked.lock());
         for reads in asked {
             reads.settle();
+        }
+        let pulled = std::mem::take(&mut *self.pulled.lock());
+        for consumer in pulled {
+            consumer.work_inline();
         }
     }
 }

@@ -223,6 +223,10 @@ struct BatchView<'a> {
 }
 
 impl View for BatchView<'_> {
+    fn is_kept(&self, subject: &[u8]) -> bool {
+        self.staged.is_kept(subject)
+    }
+
     fn last_sequence(&self) -> u64 {
         self.staged.last_sequence()
     }

@@ -15,6 +15,7 @@ use crate::storage::message::{Counting, Limits};
 
 /// In the metadata of a stream: every message carries a digest of all before it.
 const CHAIN_KEY: &str = "jetlake.chain";
+const DEAD_LETTERS_KEY: &str = "jetlake.dead_letters";
 
 #[derive(Deserialize)]
 struct Definition {
@@ -154,11 +155,14 @@ pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String>
         "new" => Discard::New,
         other => return Err(format!("there is no discard policy {other:?}")),
     };
-    let chained = config
-        .metadata
-        .as_ref()
-        .and_then(|metadata| metadata.get(CHAIN_KEY))
-        .is_some_and(|value| value == "true");
+    let option = |key| {
+        config
+            .metadata
+            .as_ref()
+            .and_then(|metadata| metadata.get(key))
+    };
+    let chained = option(CHAIN_KEY).is_some_and(|value| value == "true");
+    let dead_letters = option(DEAD_LETTERS_KEY).cloned();
     let mirror = config.mirror.iter().map(|mirror| mirror.origin(true));
     let sources = config.sources.iter().flatten();
     let origins = mirror.chain(sources.map(|source| source.origin(false)));
@@ -188,6 +192,7 @@ pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String>
         first_sequence: config.first_seq.max(1),
         compressed: !matches!(config.compression.as_str(), "none" | ""),
         chained,
+        dead_letters,
         asynchronous: config.persist_mode == "async",
         sealed: config.sealed,
         deny_delete: config.deny_delete,

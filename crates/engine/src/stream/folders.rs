@@ -3,6 +3,7 @@
 //! ```text
 //! <folder>/<account>/streams/<stream>/definition.a and .b    the definition, twice
 //!                                     messages/…             the store
+//!                                     consumers/…            another store: the consumers and their states
 //!                                     sources.1 and .2       how far its sources are, twice; can be made anew from the messages, unless they are gone
 //! ```
 //! A stream is there when its definition is. It comes last when a stream is made, and says that it is deleted before anything is removed, so a crash
@@ -17,6 +18,7 @@ use crate::storage::twin_file::{self, TwinFile, Twins};
 
 const DEFINITION: &str = "definition";
 const MESSAGES: &str = "messages";
+const CONSUMERS: &str = "consumers";
 const STREAMS: &str = "streams";
 
 /// What a definition says while its stream is being removed.
@@ -68,6 +70,10 @@ impl Folders {
 
     pub fn messages(folder: &Path) -> PathBuf {
         folder.join(MESSAGES)
+    }
+
+    pub fn consumers(folder: &Path) -> PathBuf {
+        folder.join(CONSUMERS)
     }
 
     /// Finds all definitions, finishes what was interrupted.

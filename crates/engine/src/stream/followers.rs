@@ -58,6 +58,16 @@ impl Followers {
         self.count.store(followers.len(), Ordering::Release);
     }
 
+    /// Whether somebody has not stored a message yet.
+    pub fn need(&self, sequence: u64) -> bool {
+        !self.is_empty()
+            && self
+                .followers
+                .lock()
+                .iter()
+                .any(|follower| follower.taken < sequence)
+    }
+
     /// A follower has stored everything up to a sequence; returns up to which one all have.
     pub fn took(&self, job: &Arc<Job>, sequence: u64) -> u64 {
         let mut followers = self.followers.lock();

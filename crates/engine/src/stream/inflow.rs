@@ -64,6 +64,11 @@ pub struct Inflow {
 }
 
 impl Inflow {
+    /// Another stream of the account.
+    pub fn neighbour(&self, name: &str) -> Option<Arc<Stream>> {
+        (self.neighbours.find)(name)
+    }
+
     pub fn new(
         stream: Weak<Stream>,
         neighbours: Neighbours,

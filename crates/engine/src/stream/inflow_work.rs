@@ -256,7 +256,7 @@ impl Work {
         budget: &mut usize,
     ) -> Turn {
         let link = &mut self.links[at];
-        let now_ns = now_ns();
+        let now_ns = target.stream.now_ns();
         if link.shown.is_there {
             link.shown.heard_ns = now_ns;
         }
@@ -328,7 +328,7 @@ impl Work {
                 identity: &link.identity,
                 settings: target.settings,
                 first_sequence: first,
-                now_ns: now_ns(),
+                now_ns: target.stream.now_ns(),
             };
             let (looked_at, is_all) = self
                 .batch

@@ -23,6 +23,7 @@ use super::schedules::Schedules;
 use super::settings::{Discard, Retention, Settings};
 use super::staged_view::StagedView;
 use super::stored_headers;
+use crate::consumer::consumers::Consumers;
 use crate::random::Random;
 use crate::storage::message::{Appended, Progress, StoreError, Ticket};
 use crate::storage::store::Store;
@@ -54,6 +55,12 @@ impl Default for BufferLimits {
     }
 }
 
+/// Those whom messages are kept for.
+pub struct Readers {
+    pub followers: Arc<Followers>,
+    pub consumers: Arc<Consumers>,
+}
+
 pub struct Ingest {
     pub settings: Arc<Settings>,
     buffer: BufferLimits,
@@ -75,7 +82,7 @@ pub struct Ingest {
     pub(super) usage: Arc<StreamUsage>,
     pub(super) batches: AtomicBatches,
     pub(super) fast_batches: FastBatches,
-    followers: Arc<Followers>,
+    readers: Readers,
     pub(super) random: Random,
     pub(super) answer: Vec<u8>,
     scratch: Scratch,
@@ -95,7 +102,7 @@ impl Ingest {
         usage: Arc<StreamUsage>,
         batches: AtomicBatches,
         fast_batches: FastBatches,
-        followers: Arc<Followers>,
+        readers: Readers,
         seed: u64,
     ) -> Self {
         Self {
@@ -114,7 +121,7 @@ impl Ingest {
             usage,
             batches,
             fast_batches,
-            followers,
+            readers,
             random: Random::seeded(seed),
             answer: Vec::new(),
             scratch: Scratch::default(),
@@ -356,10 +363,10 @@ impl Ingest {
             Some(subject) => self.end_schedule(store, subject, sequence),
             None => Ok(()),
         });
-        // Without a consumer and without followers nobody is interested: the sequence is used, and nothing is kept.
-        let removed = removed.and_then(|()| match settings.retention {
-            Retention::Interest if self.followers.is_empty() => store.remove_staged(sequence),
-            Retention::Limits | Retention::Interest | Retention::WorkQueue => Ok(()),
+        // Where nobody is interested, the sequence is used, and nothing is kept.
+        let removed = removed.and_then(|()| match self.is_kept(message.subject) {
+            true => Ok(()),
+            false => store.remove_staged(sequence),
         });
         // A store that has become read-only meanwhile refuses the message itself, too, when it is committed.
         drop(removed);
@@ -392,6 +399,13 @@ impl Ingest {
         if let Some(counter) = admitted.counter {
             self.counters.insert(admitted.subject.into(), counter);
         }
+    }
+
+    /// Whether somebody wants a message of this subject, or nobody need want it.
+    pub(super) fn is_kept(&self, subject: &[u8]) -> bool {
+        self.settings.retention != Retention::Interest
+            || !self.readers.followers.is_empty()
+            || self.readers.consumers.want(subject)
     }
 
     fn roll_up_subject(

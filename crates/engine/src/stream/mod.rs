@@ -11,6 +11,7 @@
 //! - `subject_transform` maps subjects; `counter` adds up; `schedule`, with `schedule_cron` and `schedule_checks`, says when a message is due.
 //! - `origin` is where a mirror or a stream with sources gets its messages; `inflow` brings them, `inflow_work` in runs, `inflow_batch` a few at a time;
 //!   `arrivals` takes them in; `origin_positions` remembers how far it is, and `followers` who is to hear of something new.
+//! - `consuming` is what it does for its consumers, `consumer_registry` how Python's decisions reach them; `dead_letters` are what they give up.
 //! - `snapshot` sends a stream as an `archive` in `s2_frames`, `restore` takes one back through `archive_import`; `archives` keeps those under way;
 //!   `legacy_archive` reads those that nats-server made before 2.15.
 
@@ -25,7 +26,10 @@ pub mod arrivals;
 pub mod atomic_batches;
 pub mod batch_advisory;
 pub mod batch_commit;
+pub mod consumer_registry;
+pub mod consuming;
 pub mod counter;
+pub mod dead_letters;
 pub mod definition;
 pub mod delete_marker;
 pub mod direct_get;

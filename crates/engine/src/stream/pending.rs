@@ -90,6 +90,10 @@ impl Drained {
         self.texts.clear();
     }
 
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

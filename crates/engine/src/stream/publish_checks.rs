@@ -41,6 +41,8 @@ pub trait View {
     fn find_message_id(&self, id: &[u8]) -> Option<u64>;
     /// The id of the last message; empty if it had none.
     fn last_message_id(&self) -> &[u8];
+    /// Whether a message of this subject stays: where nobody wants it, only its sequence is used.
+    fn is_kept(&self, subject: &[u8]) -> bool;
     /// Whether the account may store so many bytes more.
     fn account_has_room(&self, bytes: u64) -> bool;
     /// Whether the last message of a subject is a schedule; nothing if there is no message.
@@ -289,7 +291,7 @@ pub fn check_room(
     size: u64,
     rollup: Option<Rollup>,
 ) -> Result<(), Refusal> {
-    if settings.discard == Discard::Old {
+    if settings.discard == Discard::Old || !view.is_kept(subject) {
         return Ok(());
     }
     let limits = &settings.limits;

@@ -15,6 +15,10 @@ struct Fake {
 }
 
 impl View for Fake {
+    fn is_kept(&self, _subject: &[u8]) -> bool {
+        true
+    }
+
     fn last_sequence(&self) -> u64 {
         self.messages.last().map_or(0, |(sequence, ..)| *sequence)
     }

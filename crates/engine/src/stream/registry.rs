@@ -26,7 +26,8 @@ use super::settings::{Settings, Storage};
 use super::state_report;
 use super::stream::{Stream, Surroundings};
 use super::stream_options::StreamOptions;
-use super::wall_clock::now_ns;
+use crate::consumer::consumers::JournalPlace;
+use crate::consumer::timers::Timers;
 use crate::engine::Shared;
 use crate::error::EngineError;
 use crate::random::Random;
@@ -54,7 +55,8 @@ pub struct Streams {
     pub(super) senders: Arc<Senders>,
     options: StreamOptions,
     pub(super) folders: Folders,
-    threads: StorageThreads,
+    threads: Arc<StorageThreads>,
+    timers: Arc<Timers>,
     streams: Arc<RwLock<AHashMap<String, ByName>>>,
     followers: Mutex<AHashMap<String, Arc<FollowersByName>>>,
     /// One change at a time.
@@ -83,10 +85,11 @@ impl Streams {
         })?;
         let streams = Arc::new(Self {
             senders: Arc::new(Senders::new(Arc::clone(&shared))),
+            timers: Timers::start(Arc::clone(&shared))?,
             shared,
             options,
             folders: Folders::new(file_system, folder),
-            threads: StorageThreads::default(),
+            threads: Arc::default(),
             streams: Arc::default(),
             followers: Mutex::default(),
             changing: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
@@ -285,6 +288,7 @@ impl Streams {
                 return Err(disk_error(error));
             }
             // Nothing may be written into a folder that is being removed.
+            stream.consumers().retire();
             stream.store().retire();
             // What is left is removed at the next start at the latest.
             let _ = self.folders.remove(&folder);
@@ -292,6 +296,7 @@ impl Streams {
         if let Some(by_name) = self.streams.write().get_mut(account) {
             by_name.remove(name);
         }
+        stream.consumers().retire();
         stream.end();
         Ok(())
     }
@@ -347,12 +352,25 @@ impl Streams {
             .collect()
     }
 
+    /// The clock was set forward.
+    pub fn look_at_clock(&self) {
+        self.tick();
+        self.timers.look();
+    }
+
     fn tick(&self) {
-        let now_ns = now_ns();
+        let now_ns = self.shared.clock.wall_ns();
         for stream in self.all() {
             stream.tick(now_ns);
         }
         self.archives.tick();
+    }
+
+    /// The server stops: consumers say so while there are connections.
+    pub fn say_goodbye(&self) {
+        for stream in self.all() {
+            stream.consumers().shut_down();
+        }
     }
 
     /// Closes all streams in good order; returns what went wrong, one line each.
@@ -496,7 +514,16 @@ impl Streams {
         seed: u64,
     ) -> Arc<Stream> {
         let neighbours = self.neighbours(account, &settings);
+        let journal = (settings.storage == Storage::File).then(|| JournalPlace {
+            file_system: Arc::clone(&self.folders.file_system),
+            folder: Folders::consumers(&self.folders.of_stream(account, &settings.name)),
+            sync_commits,
+        });
         let surroundings = Surroundings {
+            shared: Arc::clone(&self.shared),
+            timers: Arc::clone(&self.timers),
+            long_ack_subjects: self.options.long_ack_subjects,
+            journal,
             neighbours,
             account: self.shared.account(account),
             senders: Arc::clone(&self.senders),

@@ -77,6 +77,8 @@ pub struct Settings {
     pub first_sequence: u64,
     pub compressed: bool,
     pub chained: bool,
+    /// The stream that keeps what consumers give up.
+    pub dead_letters: Option<String>,
     /// Acknowledged before it is on disk.
     pub asynchronous: bool,
     pub sealed: bool,

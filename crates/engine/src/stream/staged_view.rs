@@ -39,6 +39,10 @@ impl StagedView<'_> {
 }
 
 impl View for StagedView<'_> {
+    fn is_kept(&self, subject: &[u8]) -> bool {
+        self.ingest.is_kept(subject)
+    }
+
     fn last_sequence(&self) -> u64 {
         self.store.last_given_sequence()
     }

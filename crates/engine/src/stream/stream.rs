@@ -14,19 +14,21 @@ use super::account_usage::{AccountUsage, StreamUsage};
 use super::acknowledgement::Stored;
 use super::arrivals::{Arrival, Hindrance};
 use super::atomic_batches::AtomicBatches;
+use super::consuming::StreamKeeper;
 use super::delete_marker;
 use super::fast_batches::FastBatches;
 use super::followers::Followers;
 use super::inflow::{Inflow, Neighbours, OriginState};
-use super::ingest::{store_refusal, BufferLimits, Ingest};
-use super::origin::Origin;
+use super::ingest::{store_refusal, BufferLimits, Ingest, Readers};
 use super::pending::{About, Drained, Item};
 use super::publish_checks::Publication;
 use super::reads::Reads;
 use super::republish::Republisher;
 use super::settings::{Retention, Settings};
-use super::wall_clock::now_ns;
 use crate::connection::staging::Staging;
+use crate::consumer::consumers::{Consumers, JournalPlace, StreamFacts};
+use crate::consumer::timers::Timers;
+use crate::engine::Shared;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
@@ -35,7 +37,6 @@ use crate::sender::{Outgoing, Sender, Senders};
 use crate::storage::keeper::{Keeper, StorageThreads};
 use crate::storage::message::{Expired, Progress, Purge, Refused, StoreResult};
 use crate::storage::store::Store;
-use crate::storage::work_pool::Job;
 use crate::wire::Publish;
 
 /// The queue group in which streams answer direct gets: one of those that could does.
@@ -45,7 +46,12 @@ const DIRECT_GET_GROUP: &[u8] = b"_sys_";
 pub struct Surroundings<'a> {
     pub account: Arc<Account>,
     pub senders: Arc<Senders>,
-    pub threads: &'a StorageThreads,
+    pub shared: Arc<Shared>,
+    pub threads: &'a Arc<StorageThreads>,
+    pub timers: Arc<Timers>,
+    pub long_ack_subjects: bool,
+    /// Where its consumers are on disk.
+    pub journal: Option<JournalPlace>,
     pub buffer: BufferLimits,
     pub usage: Arc<AccountUsage>,
     pub batches: AtomicBatches,
@@ -58,9 +64,10 @@ pub struct Surroundings<'a> {
 
 pub struct Stream {
     pub account: Arc<Account>,
-    store: Arc<Store>,
-    keeper: Arc<Keeper>,
-    ingest: Mutex<Ingest>,
+    shared: Arc<Shared>,
+    pub(super) store: Arc<Store>,
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) ingest: Mutex<Ingest>,
     senders: Arc<Senders>,
     reads: Arc<Reads>,
     usage: Arc<StreamUsage>,
@@ -72,9 +79,10 @@ pub struct Stream {
     expiry_due_ns: AtomicI64,
     has_schedules: AtomicBool,
     /// Brings the messages of its origins, if it has any.
-    inflow: Arc<Inflow>,
+    pub(super) inflow: Arc<Inflow>,
     /// Those whose origin it is.
-    followers: Arc<Followers>,
+    pub(super) followers: Arc<Followers>,
+    pub(super) consumers: Arc<Consumers>,
     /// A mirror that has caught up with its origin answers direct gets for it.
     answers_for_origin: AtomicBool,
 }
@@ -84,7 +92,11 @@ impl Stream {
         let Surroundings {
             account,
             senders,
+            shared,
             threads,
+            timers,
+            long_ack_subjects,
+            journal,
             buffer,
             usage,
             batches,
@@ -99,6 +111,23 @@ impl Stream {
         let settings = Arc::new(settings);
         let followers = neighbours.followers.of(&settings.name);
         Arc::new_cyclic(|stream: &Weak<Self>| {
+            let consumers = Arc::new(Consumers::new(StreamFacts {
+                shared: Arc::clone(&shared),
+                account: Arc::clone(&account),
+                name: settings.name.clone(),
+                domain: settings.domain.clone(),
+                store: Arc::clone(&store),
+                senders: Arc::clone(&senders),
+                timers,
+                long_ack_subjects,
+                threads: Arc::clone(threads),
+                place: journal,
+                message_bytes_max: settings
+                    .message_bytes_max
+                    .unwrap_or(settings.payload_bytes_max as u64),
+                keeper: Arc::new(StreamKeeper(stream.clone())),
+                seed,
+            }));
             let told = stream.clone();
             let keeper = Keeper::new(
                 Arc::clone(&store),
@@ -120,6 +149,7 @@ impl Stream {
             );
             Self {
                 account,
+                shared,
                 keeper,
                 ingest: Mutex::new(Ingest::new(
                     settings,
@@ -127,7 +157,10 @@ impl Stream {
                     Arc::clone(&usage),
                     batches,
                     fast_batches,
-                    Arc::clone(&followers),
+                    Readers {
+                        followers: Arc::clone(&followers),
+                        consumers: Arc::clone(&consumers),
+                    },
                     seed,
                 )),
                 senders,
@@ -140,10 +173,15 @@ impl Stream {
                 has_schedules: AtomicBool::new(has_schedules),
                 inflow: Inflow::new(stream.clone(), neighbours, threads),
                 followers,
+                consumers,
                 answers_for_origin: AtomicBool::new(false),
                 store,
             }
         })
+    }
+
+    pub(super) fn now_ns(&self) -> i64 {
+        self.shared.clock.wall_ns()
     }
 
     pub fn store(&self) -> &Store {
@@ -152,6 +190,10 @@ impl Stream {
 
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.ingest.lock().settings)
+    }
+
+    pub fn consumers(&self) -> &Arc<Consumers> {
+        &self.consumers
     }
 
     pub fn reads(&self) -> &Arc<Reads> {
@@ -223,41 +265,9 @@ impl Stream {
         self.followers.ask();
     }
 
-    /// One that followed it follows no more: where messages are kept for followers, they go with the last.
-    pub fn lost_follower(&self) {
-        let is_kept = self.settings().retention != Retention::Interest;
-        if is_kept || !self.followers.is_empty() {
-            return;
-        }
-        // A failure is in the store's status.
-        let _ = self.purge(&Purge::default());
-    }
-
-    /// A follower has stored everything up to a sequence. What all have is removed, where messages are kept only until they are taken.
-    pub fn let_go(&self, origin: &Origin, job: &Arc<Job>, sequence: u64) {
-        let taken = self.followers.took(job, sequence);
-        if taken == 0 || self.settings().retention == Retention::Limits {
-            return;
-        }
-        let mut count = 0;
-        for filter in &origin.filters {
-            let subject = filter.subject.as_bytes().to_vec();
-            let purged = self.store.purge(&Purge {
-                filter: (!origin.takes_everything()).then_some(subject),
-                below_sequence: Some(taken + 1),
-                keep: 0,
-            });
-            // A failure is in the store's status.
-            count += purged.unwrap_or(0);
-        }
-        if count > 0 {
-            self.keeper.ask();
-        }
-    }
-
     /// How it stands with each of its origins, in the order of the settings.
     pub fn origin_states(&self) -> Vec<OriginState> {
-        self.inflow.states(&self.settings(), now_ns())
+        self.inflow.states(&self.settings(), self.now_ns())
     }
 
     /// The mirror has caught up with its origin.
@@ -299,11 +309,10 @@ impl Stream {
             .store(settings.allow_schedules, Ordering::Relaxed);
         let becomes_interest = settings.retention == Retention::Interest
             && self.settings().retention != Retention::Interest;
-        self.ingest.lock().set(Arc::new(settings), now_ns());
+        self.ingest.lock().set(Arc::new(settings), self.now_ns());
         let _ = self.store.set_limits(limits);
         if becomes_interest {
-            // No consumer is interested in what is there.
-            let _ = self.purge(&Purge::default());
+            self.remove_all_unneeded();
         }
         self.expiry_due_ns.store(0, Ordering::Relaxed);
         self.listen();
@@ -335,6 +344,7 @@ impl Stream {
             self.store.advance(next_sequence)?;
         }
         self.commit_removals()?;
+        self.consumers.purged(purge);
         Ok(count)
     }
 
@@ -363,6 +373,9 @@ impl Stream {
         self.inflow.save()?;
         let found = self.store.remove(sequence, erase)?;
         self.commit_removals()?;
+        if found {
+            self.consumers.deleted(sequence);
+        }
         Ok(found)
     }
 
@@ -371,6 +384,7 @@ impl Stream {
         // A failure is in the store's status, and the next publisher hears of it.
         let _ = self.keeper.tick();
         self.inflow.tick();
+        self.consumers.tick();
         let given_up = self.ingest.lock().expire_batches(now_ns);
         if given_up {
             self.keeper.ask();
@@ -419,8 +433,10 @@ impl Stream {
 
     /// Everything staged is committed, and the store says where it ends.
     pub fn close(&self) -> StoreResult<()> {
+        let consumers = self.consumers.close();
         self.stop();
-        self.store.close()
+        self.store.close()?;
+        consumers
     }
 
     /// Answers everything whose fate is known now.
@@ -434,8 +450,10 @@ impl Stream {
         };
         self.followers.ask();
         self.inflow.ask_if_waiting();
+        let count = drained.len();
         if drained.is_empty() {
-            return;
+            drop(drained);
+            return self.consumers.notice(count);
         }
         if settings.limits.age_ns_max.is_some() || settings.allow_time_to_live {
             let next = self.store.next_expiry_ns().ok().flatten();
@@ -458,6 +476,7 @@ impl Stream {
         });
         due.clear();
         *self.drained.lock() = due;
+        self.consumers.notice(count);
     }
 
     fn answer(
@@ -514,7 +533,7 @@ impl Sink for Stream {
             subject: publish.subject,
             headers: publish.header(),
             payload: publish.payload(),
-            now_ns: now_ns(),
+            now_ns: self.now_ns(),
         };
         let reply = publish.reply.unwrap_or_default();
         self.ingest.lock().take(&self.store, &publication, reply);

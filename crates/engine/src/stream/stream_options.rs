@@ -14,6 +14,8 @@ pub struct StreamOptions {
     pub sync_always: bool,
     pub sync_interval_ms: u64,
     pub domain: String,
+    /// Subjects of acknowledgements name domain and account.
+    pub long_ack_subjects: bool,
     /// 0 is the default.
     pub buffered_messages_max: usize,
     pub buffered_bytes_max: u64,
@@ -30,6 +32,7 @@ impl Default for StreamOptions {
             sync_always: true,
             sync_interval_ms: 120_000,
             domain: String::new(),
+            long_ack_subjects: false,
             buffered_messages_max: 0,
             buffered_bytes_max: 0,
             batches_per_stream_max: 0,

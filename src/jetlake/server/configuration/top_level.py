@@ -4,6 +4,8 @@ Where nats-server takes 0 for "not given", so do we. What only makes sense toget
 of the key, so that options made from a file never fail anywhere else.
 """
 
+import msgspec
+
 from jetlake.config import (
     MAX_CONTROL_LINE_BYTES_CEILING,
     MAX_PAYLOAD_BYTES_CEILING,
@@ -39,7 +41,6 @@ PING_MAX_CEILING = 2**31 - 1
 WITHOUT_EFFECT = (
     "connect_error_reports",
     "disable_sublist_cache",
-    "feature_flags",
     "no_sublist_cache",
     "ocsp_cache",
     "prof_block_rate",
@@ -70,7 +71,7 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
         closed_connections_max=_count(section, "max_closed_clients", default=DEFAULTS.closed_connections_max),
         access=access,
         limits=_read_limits(section, auth_timeout_s or default_timeout_s),
-        jetstream=read_jetstream(section),
+        jetstream=msgspec.structs.replace(read_jetstream(section), long_ack_subjects=_read_flags(section)),
         log=_read_log(section),
         lame_duck=_read_lame_duck(section),
         monitoring=_read_monitoring(section),
@@ -100,6 +101,12 @@ def _refuse_switches(section: Section) -> None:
             section.node("write_timeout"),
             "\"write_timeout\" must be 'default' or 'close'; 'retry' is not supported: raise max_pending",
         )
+
+
+def _read_flags(section: Section) -> bool:
+    """Return whether acknowledgements have long subjects; no other flag means anything here."""
+    flags = section.section("feature_flags")
+    return flags is not None and bool(flags.switch("js_ack_fc_v2"))
 
 
 def _read_address(section: Section) -> tuple[str, int]:

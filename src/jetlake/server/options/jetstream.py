@@ -22,6 +22,8 @@ class JetStreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     sync_always: bool = False
     # Requests with unknown fields are refused.
     strict: bool = True
+    # Subjects of acknowledgements name domain and account.
+    long_ack_subjects: bool = False
     # What no consumer or stream may exceed, whatever it asks for; None = no such limit.
     max_acknowledgements_pending: int | None = None
     max_request_batch: int | None = None

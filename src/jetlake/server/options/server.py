@@ -60,6 +60,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     server_name: str = ""
     client_advertise: str = ""
     worker_threads: int = 0
+    # The time of day goes on only when it is told to.
+    manual_clock: bool = False
     headers: bool = True
     fast_producer_stall: bool = True
     # Closed connections that monitoring still shows.
@@ -106,6 +108,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             headers=self.headers,
             fast_producer_stall=self.fast_producer_stall,
             worker_threads=self.worker_threads,
+            manual_clock=self.manual_clock,
             jetstream=self.jetstream.enabled,
             domain=self.jetstream.domain or None,
             debug=self.log.debug,

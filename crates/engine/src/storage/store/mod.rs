@@ -2,7 +2,7 @@
 //!
 //! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
 //! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile.
-//! - `reading` and `removing` work on what is committed; `upkeep` seals, compacts and frees segments behind everybody's back.
+//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again; `upkeep` seals, compacts and frees segments behind everybody's back.
 //! - `forking` makes another store of what this one holds, and shares its sealed segments.
 //! - `opening` finds out what there is, after whatever happened: `gathering` finds the files, `assembling` sees what is missing.
 //!
@@ -23,6 +23,7 @@ mod removing;
 mod staging;
 mod upkeep;
 pub(super) mod verifying;
+pub mod walking;
 pub(super) mod writing;
 
 use std::path::PathBuf;

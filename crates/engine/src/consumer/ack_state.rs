@@ -1,0 +1,545 @@
+//! What a consumer has delivered, and what of that is acknowledged: the bare rules, without clocks, disks or receivers.
+//!
+//! A message is given a place in the order of deliveries, its consumer sequence, each time it is delivered. Below the floor everything is settled.
+//! Invariants: what is pending lies above the floor and below the next sequence; what is queued is pending; `redelivered` counts what was delivered
+//! more than once and is not settled.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::pending_list::{Entry, PendingList};
+use super::settings::AckPolicy;
+
+/// Changes that are remembered one by one for the journal at most; beyond that the whole state is written.
+const CHANGES_MAX: usize = 64 * 1024;
+
+/// How far something has come: in deliveries and in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reached {
+    pub consumer: u64,
+    pub stream: u64,
+}
+
+/// What is to be delivered again.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Again {
+    Deliver {
+        sequence: u64,
+    },
+    /// It was delivered as often as it may be, and is given up.
+    Exceeded {
+        sequence: u64,
+        deliveries: u32,
+    },
+}
+
+#[derive(Debug)]
+pub struct AckState {
+    pub(super) policy: AckPolicy,
+    /// From here on nothing was delivered.
+    pub next_stream: u64,
+    /// What the next delivery is counted as.
+    pub next_consumer: u64,
+    pub delivered_stream: u64,
+    pub floor: Reached,
+    pub(super) pending: PendingList,
+    /// Given up, and not acknowledged since: how often they were delivered.
+    pub(super) exceeded: BTreeMap<u64, u32>,
+    queue: VecDeque<u64>,
+    queued: usize,
+    redelivered: usize,
+    /// Pending ones that were never delivered: others must be acknowledged first.
+    parked: usize,
+    /// Messages are not delivered in the order of the stream.
+    pub(super) out_of_order: bool,
+    changed: Vec<u64>,
+    changed_wholly: bool,
+    is_changed: bool,
+}
+
+impl AckState {
+    /// Nothing is delivered yet; the first message has this sequence or a later one.
+    pub fn new(policy: AckPolicy, first_stream: u64) -> Self {
+        let before = first_stream.saturating_sub(1);
+        Self {
+            policy,
+            next_stream: first_stream.max(1),
+            next_consumer: 1,
+            delivered_stream: before,
+            floor: Reached {
+                consumer: 0,
+                stream: before,
+            },
+            pending: PendingList::default(),
+            exceeded: BTreeMap::new(),
+            queue: VecDeque::new(),
+            queued: 0,
+            redelivered: 0,
+            parked: 0,
+            out_of_order: false,
+            changed: Vec::new(),
+            changed_wholly: true,
+            is_changed: true,
+        }
+    }
+
+    pub fn delivered(&self) -> Reached {
+        Reached {
+            consumer: self.next_consumer - 1,
+            stream: self.delivered_stream,
+        }
+    }
+
+    /// Messages that were delivered and are not acknowledged.
+    pub fn pending_count(&self) -> usize {
+        self.pending.len() - self.parked
+    }
+
+    /// Messages that were passed over for now.
+    pub fn parked_count(&self) -> usize {
+        self.parked
+    }
+
+    /// When the last of them has waited too long.
+    pub fn latest_deadline_ns(&self, wait_ns: impl Fn(u32) -> i64) -> Option<i64> {
+        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        delivered
+            .map(|entry| entry.time_ns.saturating_add(wait_ns(entry.deliveries)))
+            .max()
+    }
+
+    pub fn redelivered_count(&self) -> usize {
+        self.redelivered + self.exceeded.len()
+    }
+
+    /// Messages that are to be delivered again now.
+    pub fn queued_count(&self) -> usize {
+        self.queued
+    }
+
+    pub fn is_pending(&self, sequence: u64) -> bool {
+        self.pending.get(sequence).is_some()
+    }
+
+    pub fn entry(&self, sequence: u64) -> Option<&Entry> {
+        self.pending.get(sequence)
+    }
+
+    /// Whether a message whose subject it takes is not settled yet.
+    pub fn needs(&self, sequence: u64) -> bool {
+        if self.exceeded.contains_key(&sequence) {
+            return true;
+        }
+        if sequence <= self.floor.stream {
+            return false;
+        }
+        match self.policy {
+            AckPolicy::Explicit => sequence >= self.next_stream || self.is_pending(sequence),
+            AckPolicy::None | AckPolicy::All | AckPolicy::FlowControl => true,
+        }
+    }
+
+    /// A message is delivered for the first time; returns what it is counted as.
+    pub fn deliver(&mut self, sequence: u64, now_ns: i64) -> u64 {
+        let consumer_sequence = self.next_consumer;
+        self.next_consumer += 1;
+        self.next_stream = self.next_stream.max(sequence + 1);
+        self.delivered_stream = self.delivered_stream.max(sequence);
+        if self.policy == AckPolicy::None {
+            self.floor = Reached {
+                consumer: consumer_sequence,
+                stream: sequence,
+            };
+            self.is_changed = true;
+        } else {
+            self.pending
+                .insert(Entry::new(sequence, consumer_sequence, now_ns, 1));
+            self.note(sequence);
+        }
+        consumer_sequence
+    }
+
+    /// A message is passed over for now.
+    pub fn park(&mut self, sequence: u64) {
+        self.next_stream = self.next_stream.max(sequence + 1);
+        self.pending.insert(Entry::new(sequence, 0, 0, 0));
+        self.parked += 1;
+        self.note(sequence);
+    }
+
+    /// A message that was passed over is delivered; returns what it is counted as.
+    pub fn deliver_parked(&mut self, sequence: u64, now_ns: i64) -> u64 {
+        let consumer_sequence = self.next_consumer;
+        self.next_consumer += 1;
+        self.delivered_stream = self.delivered_stream.max(sequence);
+        if let Some(entry) = self.pending.get_mut(sequence) {
+            self.parked -= usize::from(entry.deliveries == 0);
+            entry.deliveries = 1;
+            entry.consumer_sequence = consumer_sequence;
+            entry.time_ns = now_ns;
+        }
+        self.note(sequence);
+        consumer_sequence
+    }
+
+    /// Messages up to here are none of this consumer's.
+    pub fn pass_over(&mut self, next_stream: u64) {
+        if next_stream > self.next_stream {
+            self.next_stream = next_stream;
+            self.is_changed = true;
+        }
+    }
+
+    /// What is to be delivered again, if anything; one that is delivered must be noted by `redeliver`.
+    pub fn next_again(&mut self, deliveries_max: Option<u64>) -> Option<Again> {
+        while let Some(sequence) = self.queue.front().copied() {
+            let Some(entry) = self.pending.get(sequence).filter(|entry| entry.queued) else {
+                self.queue.pop_front();
+                continue;
+            };
+            let deliveries = entry.deliveries;
+            if deliveries_max.is_none_or(|max| u64::from(deliveries) < max) {
+                return Some(Again::Deliver { sequence });
+            }
+            self.queue.pop_front();
+            self.give_up(sequence);
+            return Some(Again::Exceeded {
+                sequence,
+                deliveries,
+            });
+        }
+        self.queued = 0;
+        None
+    }
+
+    /// Stops delivering a message, though nobody acknowledged it.
+    pub fn give_up(&mut self, sequence: u64) {
+        if let Some(entry) = self.take(sequence) {
+            self.exceeded.insert(sequence, entry.deliveries);
+        }
+    }
+
+    /// The first in the queue is delivered again; returns what it is counted as, and how often it was delivered with that.
+    pub fn redeliver(&mut self, sequence: u64, now_ns: i64) -> (u64, u32) {
+        if self.queue.front() == Some(&sequence) {
+            self.queue.pop_front();
+        }
+        let consumer_sequence = self.next_consumer;
+        self.next_consumer += 1;
+        let mut deliveries = 1;
+        if let Some(entry) = self.pending.get_mut(sequence) {
+            self.queued -= usize::from(std::mem::take(&mut entry.queued));
+            entry.deliveries += 1;
+            entry.time_ns = now_ns;
+            deliveries = entry.deliveries;
+            self.redelivered += usize::from(deliveries == 2);
+        }
+        self.note(sequence);
+        (consumer_sequence, deliveries)
+    }
+
+    /// A delivery reached nobody: it is as if it had not been, but for its number.
+    pub fn undo(&mut self, sequence: u64) {
+        if let Some(entry) = self.pending.get_mut(sequence) {
+            entry.deliveries -= 1;
+            self.redelivered -= usize::from(entry.deliveries == 1);
+            if !entry.queued {
+                entry.queued = true;
+                self.queued += 1;
+                self.queue.push_front(sequence);
+            }
+            self.note(sequence);
+        }
+    }
+
+    /// The same for the last deliveries of a consumer that waits for no acknowledgements: so many, from this message on.
+    pub fn undo_last(&mut self, sequence: u64, count: u64) {
+        self.next_consumer = self.next_consumer.saturating_sub(count).max(1);
+        self.next_stream = sequence;
+        self.delivered_stream = sequence - 1;
+        self.floor = Reached {
+            consumer: self.next_consumer - 1,
+            stream: sequence - 1,
+        };
+        self.is_changed = true;
+    }
+
+    /// One message is settled; returns what was known of it, if it was pending.
+    pub fn acknowledge(&mut self, sequence: u64) -> Option<Entry> {
+        let taken = self.take(sequence);
+        if let Some(entry) = &taken {
+            self.raise_floor(sequence, entry.consumer_sequence);
+        }
+        self.settle_exceeded(sequence);
+        taken
+    }
+
+    fn settle_exceeded(&mut self, sequence: u64) {
+        if self.exceeded.remove(&sequence).is_some() {
+            // It may lie below the floor, where single changes are not written down.
+            self.changed_wholly = true;
+            self.is_changed = true;
+        }
+    }
+
+    fn raise_floor(&mut self, sequence: u64, first_delivery: u64) {
+        if self.settle_if_nothing_pends() {
+            return;
+        }
+        if self.out_of_order {
+            let first = self.pending.first_behind(0);
+            self.floor = Reached {
+                consumer: self.next_consumer - 1 - self.pending_count() as u64,
+                stream: first.map_or(self.floor.stream, |first| first.stream_sequence - 1),
+            };
+            self.is_changed = true;
+            return;
+        }
+        if first_delivery != self.floor.consumer + 1 {
+            return;
+        }
+        self.floor = match self.pending.first_behind(sequence) {
+            Some(next) if next.consumer_sequence > 0 => Reached {
+                consumer: next.consumer_sequence - 1,
+                stream: next.stream_sequence - 1,
+            },
+            _ => Reached {
+                consumer: first_delivery,
+                stream: sequence,
+            },
+        };
+        self.is_changed = true;
+    }
+
+    fn settle_if_nothing_pends(&mut self) -> bool {
+        if !self.pending.is_empty() {
+            return false;
+        }
+        let floor = self.delivered();
+        if self.floor != floor {
+            self.floor = floor;
+            self.is_changed = true;
+        }
+        true
+    }
+
+    /// Everything up to a message is settled; returns false if it was already.
+    pub fn acknowledge_all(&mut self, sequence: u64, consumer_sequence: u64) -> bool {
+        if consumer_sequence <= self.floor.consumer || sequence <= self.floor.stream {
+            return false;
+        }
+        self.floor = Reached {
+            consumer: consumer_sequence,
+            stream: sequence,
+        };
+        self.is_changed = true;
+        while let Some(first) = self.pending.first_behind(0) {
+            let first = first.stream_sequence;
+            if first > sequence {
+                break;
+            }
+            self.take(first);
+        }
+        let above = self.exceeded.split_off(&(sequence + 1));
+        if !self.exceeded.is_empty() {
+            self.changed_wholly = true;
+        }
+        self.exceeded = above;
+        true
+    }
+
+    fn take(&mut self, sequence: u64) -> Option<Entry> {
+        let entry = self.pending.remove(sequence)?;
+        self.queued -= usize::from(entry.queued);
+        self.redelivered -= usize::from(entry.deliveries > 1);
+        self.parked -= usize::from(entry.deliveries == 0);
+        self.note(sequence);
+        Some(entry)
+    }
+
+    /// The receiver still works on a message: it waits anew.
+    pub fn touch(&mut self, sequence: u64, now_ns: i64) {
+        if let Some(entry) = self.pending.get_mut(sequence) {
+            entry.time_ns = now_ns;
+            self.note(sequence);
+        }
+    }
+
+    /// Has a message delivered again: at once.
+    pub fn requeue(&mut self, sequence: u64) {
+        if let Some(entry) = self.pending.get_mut(sequence).filter(|entry| !entry.queued) {
+            entry.queued = true;
+            self.queued += 1;
+            self.queue.push_back(sequence);
+            self.note(sequence);
+        }
+    }
+
+    /// Has a message wait, after all.
+    pub fn unqueue(&mut self, sequence: u64) {
+        if let Some(entry) = self.pending.get_mut(sequence).filter(|entry| entry.queued) {
+            entry.queued = false;
+            self.queued -= 1;
+            self.queue.retain(|queued| *queued != sequence);
+            self.note(sequence);
+        }
+    }
+
+    /// Has everything that is pending delivered again.
+    pub fn requeue_all(&mut self) {
+        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        let all: Vec<u64> = delivered.map(|entry| entry.stream_sequence).collect();
+        for sequence in all {
+            self.requeue(sequence);
+        }
+    }
+
+    /// Queues what has waited too long; `wait_ns` says how long one that was delivered so often may. Returns when the next one will have, and hands
+    /// over to `last` those that are never delivered again.
+    pub fn expire(
+        &mut self,
+        now_ns: i64,
+        wait_ns: impl Fn(u32) -> i64,
+        deliveries_max: Option<u64>,
+        mut last: impl FnMut(u64, u32),
+    ) -> Option<i64> {
+        let mut next_due: Option<i64> = None;
+        let mut due = Vec::new();
+        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        for entry in delivered.filter(|entry| !entry.queued) {
+            let at = entry.time_ns.saturating_add(wait_ns(entry.deliveries));
+            if at <= now_ns {
+                due.push((entry.stream_sequence, entry.deliveries));
+            } else {
+                next_due = Some(next_due.map_or(at, |next| next.min(at)));
+            }
+        }
+        for (sequence, deliveries) in due {
+            if deliveries_max == Some(1) {
+                self.give_up(sequence);
+                last(sequence, deliveries);
+            } else {
+                self.requeue(sequence);
+            }
+        }
+        next_due
+    }
+
+    /// Settles what is pending and not there any more; returns how many that were.
+    pub fn drop_missing(&mut self, is_there: impl Fn(u64) -> bool) -> Vec<Entry> {
+        let missing: Vec<u64> = self
+            .pending
+            .iter()
+            .map(|entry| entry.stream_sequence)
+            .filter(|sequence| !is_there(*sequence))
+            .collect();
+        let mut dropped = Vec::new();
+        for sequence in missing {
+            dropped.extend(self.acknowledge(sequence));
+        }
+        let given_up: Vec<u64> = self.exceeded.keys().copied().collect();
+        for sequence in given_up {
+            if !is_there(sequence) {
+                self.settle_exceeded(sequence);
+            }
+        }
+        dropped
+    }
+
+    /// Nothing below a sequence is there any more, so nothing below it is waited for.
+    pub fn settle_below(&mut self, first_stream: u64) {
+        if self.pending.is_empty() {
+            self.delivered_stream = self.delivered_stream.max(first_stream - 1);
+            self.settle_if_nothing_pends();
+        } else if self.floor.stream + 1 < first_stream {
+            self.floor.stream = first_stream - 1;
+            self.is_changed = true;
+        }
+    }
+
+    /// Begins anew at a sequence.
+    pub fn reset(&mut self, sequence: u64) {
+        let out_of_order = self.out_of_order;
+        *self = Self::new(self.policy, sequence);
+        self.out_of_order = out_of_order;
+    }
+
+    /// Goes back to the floor, but for the count of deliveries.
+    pub(super) fn rewind(&mut self) {
+        let next_consumer = self.next_consumer;
+        let exceeded = std::mem::take(&mut self.exceeded);
+        self.reset(self.floor.stream + 1);
+        self.exceeded = exceeded;
+        self.next_consumer = next_consumer;
+        self.floor.consumer = next_consumer - 1;
+    }
+
+    fn note(&mut self, sequence: u64) {
+        self.is_changed = true;
+        if self.changed_wholly {
+            return;
+        }
+        if self.changed.len() >= CHANGES_MAX {
+            self.changed_wholly = true;
+            self.changed.clear();
+        } else {
+            self.changed.push(sequence);
+        }
+    }
+
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// What has changed since the last time: single messages, in order, or everything if that is `None`.
+    pub fn take_changes(&mut self, wholly: bool) -> Option<Vec<u64>> {
+        self.is_changed = false;
+        let mut changed = std::mem::take(&mut self.changed);
+        if std::mem::take(&mut self.changed_wholly) || wholly {
+            return None;
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        Some(changed)
+    }
+
+    /// Puts back what a record says of one message.
+    pub(super) fn restore(&mut self, entry: Entry) {
+        self.take(entry.stream_sequence);
+        self.exceeded.remove(&entry.stream_sequence);
+        self.redelivered += usize::from(entry.deliveries > 1);
+        self.parked += usize::from(entry.deliveries == 0);
+        if entry.queued {
+            self.queued += 1;
+            self.queue.push_back(entry.stream_sequence);
+        }
+        self.pending.insert(entry);
+    }
+
+    pub(super) fn restore_exceeded(&mut self, sequence: u64, deliveries: u32) {
+        self.take(sequence);
+        self.exceeded.insert(sequence, deliveries);
+    }
+
+    pub(super) fn restore_gone(&mut self, sequence: u64) {
+        self.take(sequence);
+        self.exceeded.remove(&sequence);
+    }
+
+    /// Forgets what lies below the floor, as its record has no more to say about it.
+    pub(super) fn restore_floor(&mut self) {
+        while let Some(first) = self.pending.first_behind(0) {
+            let first = first.stream_sequence;
+            if first > self.floor.stream {
+                break;
+            }
+            self.take(first);
+        }
+        self.is_changed = false;
+        self.changed.clear();
+        self.changed_wholly = false;
+    }
+}
+
+#[cfg(test)]
+#[path = "ack_state_tests.rs"]
+mod tests;

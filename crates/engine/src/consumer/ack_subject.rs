@@ -1,0 +1,360 @@
+//! The reply subject of a delivered message, which says all that is needed to acknowledge it, and the reply subject of a flow control request.
+//!
+//! | written as                                                                  | tokens      |
+//! |-----------------------------------------------------------------------------|-------------|
+//! | `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>` | 9           |
+//! | `$JS.ACK.<domain>.<account>.<stream>.<consumer>.…` the same five numbers     | 11 or more  |
+//! | `$JS.FC.<stream>.<consumer>.<four letters>`                                 | 5           |
+//! | `$JS.FC.<domain>.<account>.<stream>.<consumer>.<four letters>`              | 7           |
+//!
+//! Which shape is written is a matter of the server; both are read. Written and read once per message, so nothing is allocated.
+//! Invariant: what `encode` writes, `read` reads back.
+
+use crate::random::Random;
+
+const ACK: &[u8] = b"$JS.ACK.";
+const FLOW_CONTROL: &[u8] = b"$JS.FC.";
+
+const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What tells one flow control request from the last one.
+const FLOW_CONTROL_LETTERS: usize = 4;
+
+/// Tokens behind the prefix: two names and five numbers, and in the long shape two more names before them.
+const SHORT_TOKENS: usize = 7;
+const LONG_TOKENS: usize = 9;
+
+/// A number that is none. nats-server goes on with it, as no message has this sequence.
+const NO_NUMBER: u64 = u64::MAX;
+
+/// The numbers of an acknowledgement's subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AckSubject {
+    /// How often the message was delivered, with this time.
+    pub delivered_count: u64,
+    pub stream_sequence: u64,
+    pub consumer_sequence: u64,
+    /// When the message was stored.
+    pub time_ns: i64,
+    /// How many messages come after this one.
+    pub pending: u64,
+}
+
+/// Whose acknowledgement it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckName<'a> {
+    /// Domain and account, in the long shape.
+    pub origin: Option<(&'a [u8], &'a [u8])>,
+    pub stream: &'a [u8],
+    pub consumer: &'a [u8],
+}
+
+/// What all subjects of one consumer begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AckPrefix {
+    acknowledgement: Box<[u8]>,
+    flow_control: Box<[u8]>,
+}
+
+impl AckPrefix {
+    /// With domain and account hash it is the long shape; a server without a domain has an empty one.
+    pub fn new(stream: &str, consumer: &str, origin: Option<(&str, &str)>) -> Self {
+        let origin = origin.map_or(String::new(), |(domain, account_hash)| {
+            let domain = if domain.is_empty() { "_" } else { domain };
+            format!("{domain}.{account_hash}.")
+        });
+        let names = format!("{origin}{stream}.{consumer}.");
+        Self {
+            acknowledgement: [ACK, names.as_bytes()].concat().into(),
+            flow_control: [FLOW_CONTROL, names.as_bytes()].concat().into(),
+        }
+    }
+
+    /// Appends the subject.
+    #[inline]
+    pub fn encode(&self, numbers: &AckSubject, out: &mut Vec<u8>) {
+        let mut digits = itoa::Buffer::new();
+        out.extend_from_slice(&self.acknowledgement);
+        for number in [
+            numbers.delivered_count,
+            numbers.stream_sequence,
+            numbers.consumer_sequence,
+        ] {
+            out.extend_from_slice(digits.format(number).as_bytes());
+            out.push(b'.');
+        }
+        out.extend_from_slice(digits.format(numbers.time_ns).as_bytes());
+        out.push(b'.');
+        out.extend_from_slice(digits.format(numbers.pending).as_bytes());
+    }
+
+    /// How many bytes `encode` appends; the limits of a pull request and of flow control count them.
+    #[inline]
+    pub fn length(&self, numbers: &AckSubject) -> usize {
+        const DOTS: usize = 4;
+        let sign = usize::from(numbers.time_ns < 0);
+        self.acknowledgement.len()
+            + digit_count(numbers.delivered_count)
+            + digit_count(numbers.stream_sequence)
+            + digit_count(numbers.consumer_sequence)
+            + sign
+            + digit_count(numbers.time_ns.unsigned_abs())
+            + digit_count(numbers.pending)
+            + DOTS
+    }
+
+    /// Appends the subject of a new flow control request.
+    pub fn encode_flow_control(&self, random: &mut Random, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.flow_control);
+        for _ in 0..FLOW_CONTROL_LETTERS {
+            out.push(LETTERS[random.below(LETTERS.len())]);
+        }
+    }
+}
+
+#[inline]
+fn digit_count(number: u64) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+/// Reads the numbers of either shape. One that is no decimal number, or too large, is the largest there is, and a time then is -1.
+#[inline]
+pub fn read(subject: &[u8]) -> Option<AckSubject> {
+    let (_, numbers) = split(subject)?;
+    let [delivered, stream, consumer, time, pending] = numbers;
+    Some(AckSubject {
+        delivered_count: number(delivered).unwrap_or(NO_NUMBER),
+        stream_sequence: number(stream).unwrap_or(NO_NUMBER),
+        consumer_sequence: number(consumer).unwrap_or(NO_NUMBER),
+        time_ns: number(time)
+            .and_then(|time_ns| i64::try_from(time_ns).ok())
+            .unwrap_or(-1),
+        pending: number(pending).unwrap_or(NO_NUMBER),
+    })
+}
+
+/// Whose acknowledgement this subject is.
+#[inline]
+pub fn name(subject: &[u8]) -> Option<AckName<'_>> {
+    split(subject).map(|(name, _)| name)
+}
+
+/// Whose flow control request this subject answers.
+pub fn flow_control_name(subject: &[u8]) -> Option<AckName<'_>> {
+    let mut tokens = subject
+        .strip_prefix(FLOW_CONTROL)?
+        .split(|byte| *byte == b'.');
+    let mut next = || tokens.next();
+    let (first, second, third) = (next()?, next()?, next()?);
+    let Some(fourth) = next() else {
+        return Some(AckName {
+            origin: None,
+            stream: first,
+            consumer: second,
+        });
+    };
+    next()?;
+    let long = AckName {
+        origin: Some((first, second)),
+        stream: third,
+        consumer: fourth,
+    };
+    next().is_none().then_some(long)
+}
+
+/// The names of a subject, and its five numbers as texts.
+#[inline]
+fn split(subject: &[u8]) -> Option<(AckName<'_>, [&[u8]; 5])> {
+    let rest = subject.strip_prefix(ACK)?;
+    let mut tokens: [&[u8]; LONG_TOKENS] = [b""; LONG_TOKENS];
+    let mut count = 0;
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'.', rest).chain([rest.len()]) {
+        // In the long shape more tokens may follow, which say nothing yet.
+        if count == LONG_TOKENS {
+            break;
+        }
+        tokens[count] = &rest[start..end];
+        count += 1;
+        start = end + 1;
+    }
+    match (count, tokens) {
+        (SHORT_TOKENS, [stream, consumer, a, b, c, d, e, ..]) => {
+            let name = AckName {
+                origin: None,
+                stream,
+                consumer,
+            };
+            Some((name, [a, b, c, d, e]))
+        }
+        (LONG_TOKENS, [domain, account, stream, consumer, a, b, c, d, e]) => {
+            let name = AckName {
+                origin: Some((domain, account)),
+                stream,
+                consumer,
+            };
+            Some((name, [a, b, c, d, e]))
+        }
+        _ => None,
+    }
+}
+
+/// Digits only; a sign is none.
+#[inline]
+fn number(token: &[u8]) -> Option<u64> {
+    /// So many digits never overflow.
+    const SAFE_DIGITS: usize = 19;
+    if token.is_empty() {
+        return None;
+    }
+    let mut value = 0u64;
+    for (place, byte) in token.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = if place < SAFE_DIGITS {
+            value * 10 + u64::from(digit)
+        } else {
+            value.checked_mul(10)?.checked_add(u64::from(digit))?
+        };
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NUMBERS: AckSubject = AckSubject {
+        delivered_count: 1,
+        stream_sequence: 7,
+        consumer_sequence: 3,
+        time_ns: 1_794_767_851_320_417_605,
+        pending: 35,
+    };
+
+    fn encoded(prefix: &AckPrefix, numbers: &AckSubject) -> String {
+        let mut out = Vec::new();
+        prefix.encode(numbers, &mut out);
+        assert_eq!(out.len(), prefix.length(numbers));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn both_shapes_are_written_as_nats_server_writes_them() {
+        let short = AckPrefix::new("X", "c1", None);
+        let long = AckPrefix::new("X", "c1", Some(("hub", "NUmM6cRx")));
+        let without_domain = AckPrefix::new("X", "c1", Some(("", "NUmM6cRx")));
+
+        assert_eq!(
+            encoded(&short, &NUMBERS),
+            "$JS.ACK.X.c1.1.7.3.1794767851320417605.35"
+        );
+        assert_eq!(
+            encoded(&long, &NUMBERS),
+            "$JS.ACK.hub.NUmM6cRx.X.c1.1.7.3.1794767851320417605.35"
+        );
+        assert!(encoded(&without_domain, &NUMBERS).starts_with("$JS.ACK._.NUmM6cRx.X.c1.1."));
+    }
+
+    #[test]
+    fn what_is_neither_shape_is_none() {
+        for subject in [
+            "",
+            "$JS.ACK",
+            "$JS.ACK.",
+            "$JS.ACK.S.C.1.2.3.4",
+            "$JS.ACK.S.C.1.2.3.4.5.6",
+            "$JS.FC.S.C.1.2.3.4.5",
+            "$js.ACK.S.C.1.2.3.4.5",
+            "$JS.ACKS.C.1.2.3.4.5",
+        ] {
+            assert_eq!(read(subject.as_bytes()), None, "{subject}");
+        }
+    }
+
+    #[test]
+    fn tokens_after_the_long_shape_say_nothing() {
+        let numbers = read(b"$JS.ACK.hub.h.S.C.1.2.3.4.5.x.y.z").unwrap();
+
+        assert_eq!(numbers.stream_sequence, 2);
+        assert_eq!(numbers.pending, 5);
+    }
+
+    #[test]
+    fn a_token_that_is_no_number_is_a_message_that_does_not_exist() {
+        let numbers = read(b"$JS.ACK.S.C.+1.x.18446744073709551616..-5").unwrap();
+
+        assert_eq!(numbers.delivered_count, u64::MAX);
+        assert_eq!(numbers.stream_sequence, u64::MAX);
+        assert_eq!(numbers.consumer_sequence, u64::MAX);
+        assert_eq!(numbers.time_ns, -1);
+        assert_eq!(numbers.pending, u64::MAX);
+        let numbers = read(b"$JS.ACK.S.C.01.0002.18446744073709551615.4.0").unwrap();
+        assert_eq!(numbers.delivered_count, 1);
+        assert_eq!(numbers.stream_sequence, 2);
+        assert_eq!(numbers.consumer_sequence, u64::MAX);
+    }
+
+    #[test]
+    fn a_subject_names_its_consumer() {
+        let short = AckName {
+            origin: None,
+            stream: b"S",
+            consumer: b"C",
+        };
+        let long = AckName {
+            origin: Some((b"hub", b"h")),
+            ..short
+        };
+
+        assert_eq!(name(b"$JS.ACK.S.C.1.2.3.4.5"), Some(short));
+        assert_eq!(name(b"$JS.ACK.hub.h.S.C.1.2.3.4.5.6"), Some(long));
+        assert_eq!(flow_control_name(b"$JS.FC.S.C.wHIB"), Some(short));
+        assert_eq!(flow_control_name(b"$JS.FC.hub.h.S.C.wHIB"), Some(long));
+        for subject in [
+            "$JS.FC.S.C",
+            "$JS.FC.S.C.a.b",
+            "$JS.FC.a.b.S.C.d.e",
+            "$JS.FC",
+        ] {
+            assert_eq!(flow_control_name(subject.as_bytes()), None, "{subject}");
+        }
+    }
+
+    #[test]
+    fn flow_control_requests_differ() {
+        let prefix = AckPrefix::new("S", "C", Some(("hub", "h")));
+        let mut random = Random::seeded(1);
+        let mut draw = || {
+            let mut out = Vec::new();
+            prefix.encode_flow_control(&mut random, &mut out);
+            out
+        };
+
+        let (first, second) = (draw(), draw());
+
+        assert!(first.starts_with(b"$JS.FC.hub.h.S.C."));
+        assert_eq!(first.len(), b"$JS.FC.hub.h.S.C.wHIB".len());
+        assert_ne!(first, second);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_can_be_read(
+            delivered_count: u64, stream_sequence: u64, consumer_sequence: u64, time_ns in 0..=i64::MAX, pending: u64, is_long: bool
+        ) {
+            let prefix = AckPrefix::new("S", "C", is_long.then_some(("hub", "h")));
+            let numbers = AckSubject { delivered_count, stream_sequence, consumer_sequence, time_ns, pending };
+            prop_assert_eq!(read(encoded(&prefix, &numbers).as_bytes()), Some(numbers));
+        }
+
+        #[test]
+        fn any_subject_is_read(subject in "(\\$JS\\.(ACK|FC)\\.)?[.0-9a-z$-]{0,60}") {
+            let _ = read(subject.as_bytes());
+            let _ = flow_control_name(subject.as_bytes());
+        }
+    }
+}

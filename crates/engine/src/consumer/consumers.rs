@@ -1,0 +1,335 @@
+//! The consumers of one stream: made, opened, changed and deleted here, and told what happens to the stream's messages.
+//!
+//! Invariant: a consumer that keeps its state on disk is in here from the moment its definition would survive a power cut until it would not come
+//! back after one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use parking_lot::{Mutex, RwLock};
+
+use super::consumer::{Belongings, Consumer, Keeper};
+use super::definition;
+use super::journal::{Found, Journal};
+use super::settings::ConsumerSettings;
+use super::timers::Timers;
+use crate::engine::Shared;
+use crate::error::EngineError;
+use crate::random::Random;
+use crate::routing::account::Account;
+use crate::sender::Senders;
+use crate::storage::file_system::FileSystem;
+use crate::storage::keeper::StorageThreads;
+use crate::storage::message::{Purge, StoreError};
+use crate::storage::store::Store;
+
+/// New messages up to which consumers are served by the thread that stored them.
+const LITTLE: usize = 64;
+
+/// Where the journal of the consumers is.
+pub struct JournalPlace {
+    pub file_system: Arc<dyn FileSystem>,
+    pub folder: PathBuf,
+    pub sync_commits: bool,
+}
+
+/// What the consumers of a stream need of it.
+pub struct StreamFacts {
+    pub shared: Arc<Shared>,
+    pub account: Arc<Account>,
+    pub name: String,
+    pub domain: Option<String>,
+    pub store: Arc<Store>,
+    pub senders: Arc<Senders>,
+    pub timers: Arc<Timers>,
+    pub long_ack_subjects: bool,
+    pub threads: Arc<StorageThreads>,
+    /// `None` for a stream in memory.
+    pub place: Option<JournalPlace>,
+    pub message_bytes_max: u64,
+    pub keeper: Arc<dyn Keeper>,
+    pub seed: u64,
+}
+
+type All = Arc<Vec<Arc<Consumer>>>;
+
+pub struct Consumers {
+    facts: StreamFacts,
+    by_name: RwLock<AHashMap<String, Arc<Consumer>>>,
+    /// The same as a list that is replaced as a whole, so that a commit takes no lock for long.
+    all: RwLock<All>,
+    count: AtomicUsize,
+    journal: Mutex<Option<Arc<Journal>>>,
+    /// What the journal had when it was opened, until somebody opens it.
+    found: Mutex<BTreeMap<String, Found>>,
+    random: Mutex<Random>,
+}
+
+impl Consumers {
+    pub fn new(facts: StreamFacts) -> Self {
+        Self {
+            random: Mutex::new(Random::seeded(facts.seed)),
+            facts,
+            by_name: RwLock::default(),
+            all: RwLock::default(),
+            count: AtomicUsize::new(0),
+            journal: Mutex::default(),
+            found: Mutex::default(),
+        }
+    }
+
+    /// Reads the journal, if there is one; returns the definitions in it.
+    pub fn load(&self) -> Result<Vec<Vec<u8>>, EngineError> {
+        let Some(place) = &self.facts.place else {
+            return Ok(Vec::new());
+        };
+        let files = place.file_system.list(&place.folder).unwrap_or_default();
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.journal()?;
+        let found = self.found.lock();
+        Ok(found
+            .values()
+            .map(|found| found.definition.clone())
+            .collect())
+    }
+
+    fn journal(&self) -> Result<Option<Arc<Journal>>, EngineError> {
+        let Some(place) = &self.facts.place else {
+            return Ok(None);
+        };
+        let mut journal = self.journal.lock();
+        if journal.is_none() {
+            let (opened, found) = Journal::open(
+                Arc::clone(&place.file_system),
+                &place.folder,
+                &self.facts.threads,
+                Arc::clone(&self.facts.shared),
+                place.sync_commits,
+            )
+            .map_err(|error| store_error(&error))?;
+            *self.found.lock() = found;
+            *journal = Some(opened);
+        }
+        Ok(journal.clone())
+    }
+
+    /// Makes a consumer; it delivers nothing before `begin`.
+    pub fn create(&self, definition: &[u8]) -> Result<Arc<Consumer>, EngineError> {
+        let settings = read(definition)?;
+        let name = settings.name.clone();
+        if self.find(&name).is_some() {
+            return Err(EngineError::Options(format!(
+                "there is a consumer {name:?} already"
+            )));
+        }
+        let journal = match settings.memory_storage {
+            true => None,
+            false => self.journal()?,
+        };
+        let consumer = self.make(settings, journal.clone(), None)?;
+        if let Some(journal) = &journal {
+            journal
+                .begin(&consumer, definition)
+                .map_err(|error| store_error(&error))?;
+        }
+        self.enter(&consumer);
+        Ok(consumer)
+    }
+
+    /// Opens a consumer that was found on disk.
+    pub fn open(&self, definition: &[u8]) -> Result<(), EngineError> {
+        let settings = read(definition)?;
+        let found = self.found.lock().remove(&settings.name);
+        let journal = self.journal()?;
+        let consumer = self.make(settings, journal.clone(), found)?;
+        if let Some(journal) = &journal {
+            journal.adopt(&consumer);
+        }
+        self.enter(&consumer);
+        consumer.begin();
+        Ok(())
+    }
+
+    fn make(
+        &self,
+        settings: ConsumerSettings,
+        journal: Option<Arc<Journal>>,
+        found: Option<Found>,
+    ) -> Result<Arc<Consumer>, EngineError> {
+        let facts = &self.facts;
+        let name = settings.name.clone();
+        let policy = settings.ack_policy;
+        let belongings = Belongings {
+            shared: Arc::clone(&facts.shared),
+            account: Arc::clone(&facts.account),
+            stream: facts.name.clone(),
+            domain: facts.domain.clone(),
+            store: Arc::clone(&facts.store),
+            senders: Arc::clone(&facts.senders),
+            timers: Arc::clone(&facts.timers),
+            long_ack_subjects: facts.long_ack_subjects,
+            journal,
+            message_bytes_max: facts.message_bytes_max,
+            keeper: Arc::clone(&facts.keeper),
+        };
+        let restored = found.and_then(|found| found.replayed.finish(policy));
+        let seed = self.random.lock().draw();
+        let settings = Arc::new(settings);
+        Consumer::new(belongings, name, settings, restored, &facts.threads, seed)
+            .map_err(|error| store_error(&error))
+    }
+
+    fn enter(&self, consumer: &Arc<Consumer>) {
+        let mut by_name = self.by_name.write();
+        by_name.insert(consumer.name.clone(), Arc::clone(consumer));
+        self.replace_list(&by_name);
+    }
+
+    fn replace_list(&self, by_name: &AHashMap<String, Arc<Consumer>>) {
+        *self.all.write() = Arc::new(by_name.values().cloned().collect());
+        self.count.store(by_name.len(), Ordering::Release);
+    }
+
+    /// Replaces the definition of a consumer, durably, and puts it in force.
+    pub fn update(&self, definition: &[u8]) -> Result<(), EngineError> {
+        let settings = read(definition)?;
+        let consumer = self.consumer(&settings.name)?;
+        if let Some(journal) = consumer.journal() {
+            journal
+                .define(&settings.name, definition)
+                .map_err(|error| store_error(&error))?;
+        }
+        consumer.update(settings);
+        Ok(())
+    }
+
+    /// Deletes a consumer, durably; returns it.
+    pub fn delete(&self, name: &str) -> Result<Arc<Consumer>, EngineError> {
+        let consumer = self.consumer(name)?;
+        if let Some(journal) = consumer.journal() {
+            journal.forget(name).map_err(|error| store_error(&error))?;
+        }
+        let mut by_name = self.by_name.write();
+        by_name.remove(name);
+        self.replace_list(&by_name);
+        drop(by_name);
+        consumer.delete();
+        Ok(consumer)
+    }
+
+    pub fn find(&self, name: &str) -> Option<Arc<Consumer>> {
+        self.by_name.read().get(name).map(Arc::clone)
+    }
+
+    pub fn consumer(&self, name: &str) -> Result<Arc<Consumer>, EngineError> {
+        self.find(name).ok_or_else(|| EngineError::UnknownConsumer {
+            stream: self.facts.name.clone(),
+            name: name.to_owned(),
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    pub fn all(&self) -> All {
+        Arc::clone(&self.all.read())
+    }
+
+    /// Whether one of them takes messages of this subject.
+    pub fn want(&self, subject: &[u8]) -> bool {
+        !self.is_empty()
+            && self
+                .all()
+                .iter()
+                .any(|consumer| consumer.keeps() && consumer.wants(subject))
+    }
+
+    /// Whether one of them has not settled a message yet.
+    pub fn need(&self, subject: &[u8], sequence: u64) -> bool {
+        self.all()
+            .iter()
+            .any(|consumer| consumer.keeps() && consumer.needs(subject, sequence))
+    }
+
+    /// About so many messages are new.
+    pub fn notice(&self, count: usize) {
+        if self.is_empty() {
+            return;
+        }
+        let all = self.all();
+        for consumer in all.iter() {
+            consumer.tell_new(count <= LITTLE && all.len() == 1);
+        }
+    }
+
+    /// Messages were purged.
+    pub fn purged(&self, purge: &Purge) {
+        for consumer in self.all().iter() {
+            consumer.with_core(|core, around, _| core.purged(around, purge));
+            consumer.ask();
+        }
+    }
+
+    /// One message was deleted.
+    pub fn deleted(&self, sequence: u64) {
+        for consumer in self.all().iter() {
+            consumer.forget_message(sequence);
+        }
+    }
+
+    /// What the clock asks for.
+    pub fn tick(&self) {
+        if self.is_empty() {
+            return;
+        }
+        let removed = self.facts.store.marks().removed;
+        for consumer in self.all().iter() {
+            consumer.sweep(removed);
+            consumer.hand_over();
+        }
+        if let Some(journal) = &*self.journal.lock() {
+            journal.tick();
+        }
+    }
+
+    /// The server stops: nothing is delivered any more.
+    pub fn shut_down(&self) {
+        for consumer in self.all().iter() {
+            consumer.shut_down();
+        }
+    }
+
+    /// Everything is written, and the journal says where it ends.
+    pub fn close(&self) -> Result<(), StoreError> {
+        self.shut_down();
+        let journal = self.journal.lock().take();
+        journal.map_or(Ok(()), |journal| journal.close())
+    }
+
+    /// The stream is deleted: nothing is delivered, and nothing is written any more.
+    pub fn retire(&self) {
+        let all = std::mem::take(&mut *self.by_name.write());
+        self.replace_list(&AHashMap::new());
+        for consumer in all.values() {
+            consumer.delete();
+        }
+        if let Some(journal) = self.journal.lock().take() {
+            journal.store().retire();
+        }
+    }
+}
+
+fn read(definition: &[u8]) -> Result<ConsumerSettings, EngineError> {
+    definition::read(definition)
+        .map_err(|error| EngineError::Options(format!("the definition of a consumer: {error}")))
+}
+
+fn store_error(error: &StoreError) -> EngineError {
+    EngineError::Store(error.to_string())
+}

@@ -1,0 +1,559 @@
+//! Everything a consumer knows, behind one lock: what it has delivered, who waits, what the clock is to remind it of.
+//!
+//! Nothing is sent from here: what is to be sent goes into an `Outbound`. `choosing` finds the next receiver, `delivering` the next message, `pulling` takes
+//! requests in and `acking` acknowledgements. Invariant: what waits for the journal in `confirmations` is answered when the state is on disk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::ack_state::AckState;
+use super::ack_subject::AckPrefix;
+use super::advisory::{self, Event};
+use super::keys::Keys;
+use super::outbound::Outbound;
+use super::pending_count::PendingCount;
+use super::push::Push;
+use super::rate_limit::RateLimit;
+use super::settings::{AckPolicy, ConsumerSettings, DeliverPolicy, ReplayPolicy};
+use super::state_record::Aside;
+use super::status;
+use super::waiting::Waiting;
+use crate::random::Random;
+use crate::routing::account::Account;
+use crate::storage::message::StoreResult;
+use crate::storage::store::Store;
+
+/// What a consumer works on.
+pub struct Surroundings<'a> {
+    pub store: &'a Store,
+    pub account: &'a Arc<Account>,
+    pub stream: &'a str,
+    pub consumer: &'a str,
+    pub domain: Option<&'a str>,
+    pub prefix: &'a AckPrefix,
+    /// What a message may have at most.
+    pub message_bytes_max: u64,
+}
+
+/// The last message of each subject as of a moment, which are delivered before everything that came after it.
+pub struct Lasts {
+    pub sequences: VecDeque<u64>,
+    pub until: u64,
+}
+
+/// Delivering with the pauses there were when the messages came.
+pub struct Replay {
+    /// Up to here.
+    pub until: u64,
+    /// When the message before was stored.
+    pub previous_time_ns: i64,
+    /// The next one is delivered then.
+    pub due_ns: i64,
+}
+
+/// One client of a group gets everything until it has not been heard of for a while.
+pub struct Pin {
+    pub id: String,
+    pub since_ns: i64,
+    pub due_ns: i64,
+}
+
+/// A message that nobody is given any more.
+pub struct DeadLetter {
+    pub sequence: u64,
+    pub deliveries: u32,
+    pub reason: String,
+    /// Nobody waits for it any more, so that it may leave the stream.
+    pub is_settled: bool,
+}
+
+pub struct Core {
+    pub settings: Arc<ConsumerSettings>,
+    pub acks: AckState,
+    pub waiting: Waiting,
+    pub push: Option<Push>,
+    pub count: PendingCount,
+    pub lasts: Option<Lasts>,
+    pub replay: Option<Replay>,
+    pub pin: Option<Pin>,
+    pub keys: Option<Keys>,
+    pub random: Random,
+    /// When something pending may have waited too long; never later than that.
+    pub ack_due_ns: i64,
+    pub delivered_ns: i64,
+    pub acknowledged_ns: i64,
+    /// Since when nobody was there, as far as was looked, and when to look again.
+    pub inactive_since_ns: i64,
+    pub inactive_check_ns: i64,
+    /// Replies to acknowledgements that are given when the state is on disk.
+    pub confirmations: Vec<Box<[u8]>>,
+    /// Settled messages, from the first to the last, for streams that keep only what is needed.
+    pub released: Vec<(u64, u64)>,
+    pub dead: Vec<DeadLetter>,
+    /// The state that was written last, and how many bytes of changes came since.
+    pub record_number: u64,
+    pub is_closed: bool,
+    /// What the store had removed when this was looked through for what is gone.
+    pub swept: u64,
+    pub(super) header: Vec<u8>,
+    pub(super) reply: Vec<u8>,
+}
+
+impl Core {
+    pub fn new(
+        settings: Arc<ConsumerSettings>,
+        restored: Option<(AckState, Aside, u64)>,
+        around: &Surroundings<'_>,
+        seed: u64,
+        now_ns: i64,
+    ) -> StoreResult<Self> {
+        let record_number = restored.as_ref().map_or(0, |(_, _, number)| *number);
+        let (acks, lasts) = match restored {
+            Some((acks, aside, _)) => {
+                let lasts = Self::lasts_left(&settings, around.store, &acks, aside);
+                (acks, lasts)
+            }
+            None => Self::begin(&settings, around.store)?,
+        };
+        let replay = match settings.replay_policy {
+            ReplayPolicy::Original => Some(Replay {
+                until: around.store.marks().last_sequence,
+                previous_time_ns: 0,
+                due_ns: 0,
+            }),
+            ReplayPolicy::Instant => None,
+        };
+        let push = Self::push_of(&settings, around, now_ns);
+        let keys = settings
+            .key
+            .clone()
+            .map(|key| Keys::restore(key, &acks, around.store));
+        Ok(Self {
+            settings,
+            acks,
+            waiting: Waiting::default(),
+            push,
+            count: PendingCount::outdated(),
+            lasts,
+            replay,
+            pin: None,
+            keys,
+            random: Random::seeded(seed),
+            ack_due_ns: now_ns,
+            delivered_ns: 0,
+            acknowledged_ns: 0,
+            inactive_since_ns: now_ns,
+            inactive_check_ns: now_ns,
+            confirmations: Vec::new(),
+            released: Vec::new(),
+            dead: Vec::new(),
+            record_number,
+            is_closed: false,
+            swept: 0,
+            header: Vec::new(),
+            reply: Vec::new(),
+        })
+    }
+
+    fn push_of(
+        settings: &ConsumerSettings,
+        around: &Surroundings<'_>,
+        now_ns: i64,
+    ) -> Option<Push> {
+        let subject = settings.deliver_subject.as_ref()?;
+        let rate = (settings.rate_limit_bps > 0)
+            .then(|| RateLimit::new(settings.rate_limit_bps, around.message_bytes_max));
+        let mut push = Push::new(around.account, settings, subject.as_bytes(), rate);
+        push.heartbeat_due_ns = now_ns.saturating_add(settings.idle_heartbeat_ns);
+        push.look(around.account, settings);
+        Some(push)
+    }
+
+    /// Where a new consumer begins.
+    fn begin(settings: &ConsumerSettings, store: &Store) -> StoreResult<(AckState, Option<Lasts>)> {
+        let marks = store.marks();
+        let first = marks.first_sequence.max(1);
+        let end = marks.last_sequence + 1;
+        let mut lasts = None;
+        let start = match settings.deliver_policy {
+            DeliverPolicy::All => first,
+            DeliverPolicy::New => end,
+            DeliverPolicy::Last if settings.filters.is_empty() => marks.last_sequence,
+            DeliverPolicy::Last => {
+                let last = settings
+                    .filters
+                    .iter()
+                    .filter_map(|filter| store.last_match(filter));
+                last.max().unwrap_or(first)
+            }
+            DeliverPolicy::StartSequence(sequence) => sequence.max(first),
+            DeliverPolicy::StartTime(time_ns) => {
+                let start = store.sequence_at(time_ns)?;
+                match settings.filters.as_slice() {
+                    [filter] => store.next_match(filter, start).unwrap_or(start),
+                    _ => start,
+                }
+            }
+            DeliverPolicy::LastPerSubject => {
+                let found = last_of_each(settings, store, marks.last_sequence);
+                let start = found.front().copied().unwrap_or(marks.last_sequence);
+                lasts = Some(Lasts {
+                    sequences: found,
+                    until: marks.last_sequence,
+                });
+                start
+            }
+        };
+        let start = match settings.deliver_policy {
+            DeliverPolicy::StartSequence(_) => start,
+            _ => start.min(end),
+        };
+        let state = AckState::new(settings.ack_policy, start.max(first));
+        Ok((state, lasts.filter(|lasts| !lasts.sequences.is_empty())))
+    }
+
+    /// What is left to deliver of the last messages of each subject.
+    fn lasts_left(
+        settings: &ConsumerSettings,
+        store: &Store,
+        acks: &AckState,
+        aside: Aside,
+    ) -> Option<Lasts> {
+        if aside.lasts_until == 0 {
+            return None;
+        }
+        let mut sequences = last_of_each(settings, store, aside.lasts_until);
+        sequences.retain(|sequence| *sequence >= acks.next_stream);
+        Some(Lasts {
+            sequences,
+            until: aside.lasts_until,
+        })
+    }
+
+    pub fn aside(&self) -> Aside {
+        Aside {
+            lasts_until: self.lasts.as_ref().map_or(0, |lasts| lasts.until),
+        }
+    }
+
+    /// Other settings from now on; where it is has nothing to do with them.
+    pub fn update(
+        &mut self,
+        settings: Arc<ConsumerSettings>,
+        around: &Surroundings<'_>,
+        now_ns: i64,
+    ) {
+        let before = std::mem::replace(&mut self.settings, Arc::clone(&settings));
+        if before.filters != settings.filters {
+            self.count.invalidate();
+        }
+        if before.deliver_subject != settings.deliver_subject {
+            self.push = Self::push_of(&settings, around, now_ns);
+            self.acks.requeue_all();
+        }
+        if before.rate_limit_bps != settings.rate_limit_bps {
+            if let Some(push) = &mut self.push {
+                push.rate = (settings.rate_limit_bps > 0)
+                    .then(|| RateLimit::new(settings.rate_limit_bps, around.message_bytes_max));
+                push.rate_due_ns = 0;
+            }
+        }
+        if before.priority_policy != settings.priority_policy {
+            self.pin = None;
+        }
+        // Deadlines may come earlier now.
+        self.ack_due_ns = now_ns;
+        self.note_activity(now_ns);
+    }
+
+    /// Begins anew at a sequence, or behind the floor if that is 0; returns the sequence.
+    pub fn reset(&mut self, sequence: u64, now_ns: i64) -> u64 {
+        let sequence = match sequence {
+            0 => self.acks.floor.stream + 1,
+            sequence => sequence,
+        };
+        self.acks.reset(sequence);
+        self.lasts = None;
+        if let Some(keys) = &mut self.keys {
+            keys.clear();
+        }
+        self.delivered_ns = 0;
+        self.acknowledged_ns = 0;
+        self.count.invalidate();
+        self.note_activity(now_ns);
+        sequence
+    }
+
+    pub fn is_paused(&self, now_ns: i64) -> bool {
+        self.settings
+            .pause_until_ns
+            .is_some_and(|until_ns| until_ns > now_ns)
+    }
+
+    /// Brings the number of messages to come up to date.
+    pub fn recount(&mut self, store: &Store, now_ns: i64, exactly: bool) {
+        let parked = self.acks.parked_count() as u64;
+        let (from, beside) = match &self.lasts {
+            Some(lasts) => (
+                (lasts.until + 1).max(self.acks.next_stream),
+                parked + lasts.sequences.len() as u64,
+            ),
+            None => (self.acks.next_stream, parked),
+        };
+        let filters = &self.settings.filters;
+        self.count
+            .count(store, filters, from, beside, now_ns, exactly);
+    }
+
+    /// How long a message that was delivered so often may wait for its acknowledgement.
+    pub fn ack_wait_ns(&self, deliveries: u32) -> i64 {
+        let waits = &self.settings.back_off_ns;
+        match waits.len() {
+            0 => self.settings.ack_wait_ns,
+            length => waits[(deliveries.max(1) as usize - 1).min(length - 1)],
+        }
+    }
+
+    /// What the clock asks for, before anything is delivered.
+    pub fn look_at_clock(&mut self, around: &Surroundings<'_>, now_ns: i64, out: &mut Outbound) {
+        if now_ns >= self.ack_due_ns {
+            self.expire_pending(around, now_ns, out);
+        }
+        if self
+            .waiting
+            .next_due_ns()
+            .is_some_and(|due_ns| due_ns <= now_ns)
+        {
+            let mut header = std::mem::take(&mut self.header);
+            self.waiting
+                .expire(now_ns, around.account, out, &mut header);
+            // Whatever they wait for, they do not wait so long.
+            self.waiting.end_impatient(out, &mut header);
+            self.waiting.end_unserved(out, &mut header);
+            header.clear();
+            let delivered = self.acks.delivered();
+            let scanned = self.acks.next_stream - 1;
+            status::idle_heartbeat(&mut header, delivered.consumer, scanned, None);
+            self.waiting.heartbeat(now_ns, &header, out);
+            self.header = header;
+        }
+        self.look_at_push(around, now_ns, out);
+        if self.pin.as_ref().is_some_and(|pin| pin.due_ns <= now_ns) {
+            self.unpin(around, "timeout", out);
+        }
+    }
+
+    fn expire_pending(&mut self, around: &Surroundings<'_>, now_ns: i64, out: &mut Outbound) {
+        self.ack_due_ns = i64::MAX;
+        let waits = matches!(
+            self.settings.ack_policy,
+            AckPolicy::Explicit | AckPolicy::All
+        );
+        if !waits {
+            return;
+        }
+        let settings = Arc::clone(&self.settings);
+        let wait_ns = |deliveries: u32| match settings.back_off_ns.len() {
+            0 => settings.ack_wait_ns,
+            length => settings.back_off_ns[(deliveries.max(1) as usize - 1).min(length - 1)],
+        };
+        let mut given_up = Vec::new();
+        let next = self.acks.expire(
+            now_ns,
+            wait_ns,
+            settings.max_deliver,
+            |sequence, deliveries| given_up.push((sequence, deliveries)),
+        );
+        self.ack_due_ns = next.unwrap_or(i64::MAX);
+        for (sequence, deliveries) in given_up {
+            self.give_up(around, sequence, deliveries, out);
+        }
+    }
+
+    /// A message has been delivered as often as it may be.
+    pub fn give_up(
+        &mut self,
+        around: &Surroundings<'_>,
+        sequence: u64,
+        deliveries: u32,
+        out: &mut Outbound,
+    ) {
+        let event = Event::MaxDeliveries {
+            stream_sequence: sequence,
+            deliveries: u64::from(deliveries),
+        };
+        self.tell(around, &event, out);
+        self.dead.push(DeadLetter {
+            sequence,
+            deliveries,
+            reason: "max_deliver".to_owned(),
+            is_settled: false,
+        });
+        if let Some(keys) = &mut self.keys {
+            keys.settled(sequence, &mut self.acks);
+        }
+    }
+
+    /// Tells whoever listens.
+    pub fn tell(&mut self, around: &Surroundings<'_>, event: &Event<'_>, out: &mut Outbound) {
+        let subject = advisory::subject(around.stream, around.consumer, event);
+        let (routes, _) = around.account.find(subject.as_bytes());
+        if routes.plain.is_empty() && routes.groups.is_empty() {
+            return;
+        }
+        let mut payload = Vec::new();
+        advisory::write(
+            &mut payload,
+            around.stream,
+            around.consumer,
+            &around.account.name,
+            around.domain,
+            event,
+            &mut self.random,
+        );
+        out.plain(subject.as_bytes(), &payload);
+    }
+
+    fn look_at_push(&mut self, around: &Surroundings<'_>, now_ns: i64, out: &mut Outbound) {
+        let settings = Arc::clone(&self.settings);
+        let delivered = self.acks.delivered();
+        let scanned = self.acks.next_stream - 1;
+        let Some(push) = &mut self.push else {
+            return;
+        };
+        let was_bound = push.is_bound;
+        let is_bound = push.look(around.account, &settings);
+        if was_bound && !is_bound {
+            self.inactive_since_ns = now_ns;
+            self.inactive_check_ns = now_ns;
+        }
+        if settings.idle_heartbeat_ns == 0 || now_ns < push.heartbeat_due_ns {
+            return;
+        }
+        push.heartbeat_due_ns = now_ns.saturating_add(settings.idle_heartbeat_ns);
+        if !push.is_bound {
+            return;
+        }
+        self.header.clear();
+        let stalled = push.flow.as_ref().and_then(|flow| flow.question());
+        status::idle_heartbeat(&mut self.header, delivered.consumer, scanned, stalled);
+        let subject = push.interest.subject.clone();
+        out.status(Some(push.interest.routes()), &subject, b"", &self.header);
+        let waits_for_acks =
+            settings.ack_policy == AckPolicy::FlowControl && self.acks.pending_count() > 0;
+        if waits_for_acks {
+            self.ask_receiver(around, out);
+        }
+    }
+
+    /// Asks the receiver how far it is, unless it was asked already.
+    pub fn ask_receiver(&mut self, around: &Surroundings<'_>, out: &mut Outbound) {
+        let Some(push) = &mut self.push else {
+            return;
+        };
+        let Some(flow) = push.flow.as_mut().filter(|flow| !flow.has_asked()) else {
+            return;
+        };
+        let question = flow.ask(around.prefix, &mut self.random);
+        self.header.clear();
+        status::flow_control_request(&mut self.header);
+        let subject = &push.interest.subject;
+        out.status(
+            Some(push.interest.routes()),
+            subject,
+            question,
+            &self.header,
+        );
+    }
+
+    pub fn unpin(&mut self, around: &Surroundings<'_>, reason: &str, out: &mut Outbound) {
+        self.pin = None;
+        let group = self.settings.priority_groups.first().cloned();
+        let event = Event::Unpinned {
+            group: group.as_deref().unwrap_or_default(),
+            reason,
+        };
+        self.tell(around, &event, out);
+    }
+
+    /// When the clock has something for it next; `None` is never.
+    pub fn next_due_ns(&self, now_ns: i64) -> Option<i64> {
+        let settings = &self.settings;
+        let mut due = vec![self.waiting.next_due_ns()];
+        due.push((self.ack_due_ns < i64::MAX).then_some(self.ack_due_ns));
+        due.push(
+            settings
+                .pause_until_ns
+                .filter(|until_ns| *until_ns > now_ns),
+        );
+        due.push(self.pin.as_ref().map(|pin| pin.due_ns));
+        if let Some(push) = &self.push {
+            due.push((settings.idle_heartbeat_ns > 0).then_some(push.heartbeat_due_ns));
+            due.push((push.rate_due_ns > now_ns).then_some(push.rate_due_ns));
+        }
+        if let Some(replay) = &self.replay {
+            due.push((replay.due_ns > now_ns).then_some(replay.due_ns));
+        }
+        due.push((self.inactive_check_ns < i64::MAX).then_some(self.inactive_check_ns));
+        due.into_iter().flatten().min()
+    }
+
+    /// Looks whether somebody is there; true if nobody has been for too long.
+    pub fn is_abandoned(&mut self, around: &Surroundings<'_>, now_ns: i64) -> bool {
+        let threshold_ns = self.settings.inactive_threshold_ns;
+        if now_ns < self.inactive_check_ns {
+            return false;
+        }
+        self.inactive_check_ns = i64::MAX;
+        if threshold_ns == 0 {
+            return false;
+        }
+        let is_there = match &self.push {
+            Some(push) => push.is_bound,
+            None => {
+                self.waiting.drop_unheard(around.account);
+                !self.waiting.is_empty()
+            }
+        };
+        if is_there {
+            self.inactive_since_ns = now_ns;
+        }
+        let mut due_ns = self.inactive_since_ns.saturating_add(threshold_ns);
+        if self.push.is_none() {
+            // Whoever got something may still acknowledge it.
+            let last = self
+                .acks
+                .latest_deadline_ns(|deliveries| self.ack_wait_ns(deliveries));
+            due_ns = due_ns.max(last.map_or(0, |last| last.saturating_add(threshold_ns)));
+        }
+        if due_ns <= now_ns {
+            return true;
+        }
+        self.inactive_check_ns = due_ns;
+        false
+    }
+
+    /// Somebody is there, or was until just now.
+    pub fn note_activity(&mut self, now_ns: i64) {
+        self.inactive_since_ns = now_ns;
+        let threshold_ns = self.settings.inactive_threshold_ns;
+        if threshold_ns > 0 {
+            self.inactive_check_ns = now_ns.saturating_add(threshold_ns);
+        }
+    }
+}
+
+fn last_of_each(settings: &ConsumerSettings, store: &Store, until: u64) -> VecDeque<u64> {
+    let everything = [b">".to_vec()];
+    let filters = match settings.filters.as_slice() {
+        [] => &everything[..],
+        filters => filters,
+    };
+    let mut sequences: Vec<u64> = Vec::new();
+    for filter in filters {
+        sequences.extend(store.last_of_each_up_to(filter, until, usize::MAX));
+    }
+    sequences.sort_unstable();
+    sequences.dedup();
+    sequences.into()
+}

@@ -1,0 +1,130 @@
+//! How a consumer begins and ends: what it listens to, who it watches for, what waiting requests hear at last, and where its dead letters go.
+//!
+//! Invariant: after its end it listens to nothing, and nothing waits.
+
+use std::sync::Arc;
+
+use super::consumer::Consumer;
+use super::outbound::Outbound;
+use super::settings::AckPolicy;
+use super::status;
+use super::waiting::PullWait;
+use crate::events::Level;
+use crate::routing::sink::{Sink, Watcher};
+use crate::routing::subscription::{Receiver, Restrictions, Subscription};
+use crate::stream::origin::hash8;
+
+impl Consumer {
+    /// Takes acknowledgements from now on, and delivers.
+    pub fn begin(self: &Arc<Self>) {
+        let settings = self.settings();
+        let (stream, name) = (&self.belongings.stream, &self.name);
+        let account = hash8(&self.belongings.account.name);
+        let domain = self.belongings.domain.as_deref().unwrap_or("_");
+        let mut subjects = Vec::new();
+        if matches!(settings.ack_policy, AckPolicy::Explicit | AckPolicy::All) {
+            subjects.push(format!("$JS.ACK.{stream}.{name}.*.*.*.*.*"));
+            subjects.push(format!(
+                "$JS.ACK.{domain}.{account}.{stream}.{name}.*.*.*.*.>"
+            ));
+        }
+        if settings.flow_control {
+            subjects.push(format!("$JS.FC.{stream}.{name}.*"));
+            subjects.push(format!("$JS.FC.{domain}.{account}.{stream}.{name}.*"));
+        }
+        let mut subscriptions = self.subscriptions.lock();
+        for subject in subjects {
+            let sink: Arc<dyn Sink> = Arc::clone(self) as Arc<dyn Sink>;
+            let subscription = Arc::new(Subscription::new(
+                Receiver::Sink(sink),
+                subject.as_bytes(),
+                None,
+                b"",
+                Restrictions::default(),
+            ));
+            self.belongings.account.subscribe(Arc::clone(&subscription));
+            subscriptions.push(subscription);
+        }
+        drop(subscriptions);
+        self.watch();
+        self.ask();
+    }
+
+    /// Wants to hear of subscriptions to its deliver subject.
+    pub(super) fn watch(&self) {
+        let account = &self.belongings.account;
+        if let (Some(subject), Some(own)) = (&self.settings().deliver_subject, self.own.upgrade()) {
+            account.watch(subject.as_bytes(), own);
+        }
+    }
+
+    pub(super) fn unwatch(&self) {
+        if let Some(own) = self.own.upgrade() {
+            let own: Arc<dyn Watcher> = own;
+            self.belongings.account.unwatch(&own);
+        }
+    }
+
+    /// Delivers nothing any more; waiting requests are ended as `header` says.
+    fn stop(&self, header: impl FnMut(&PullWait, &mut Vec<u8>)) {
+        let account = &self.belongings.account;
+        for subscription in self.subscriptions.lock().drain(..) {
+            account.unsubscribe(&subscription);
+        }
+        self.unwatch();
+        let mut out = Outbound::default();
+        {
+            let mut core = self.core.lock();
+            core.is_closed = true;
+            core.waiting.end_all(&mut out, header);
+        }
+        self.send(&mut out, &mut Vec::new());
+    }
+
+    /// Is deleted.
+    pub fn delete(&self) {
+        self.stop(|_, block| status::consumer_deleted(block));
+    }
+
+    /// The server stops.
+    pub fn shut_down(&self) {
+        self.stop(|request, block| {
+            let (messages, bytes) = request.left();
+            status::server_shutdown(block, messages, bytes);
+        });
+    }
+
+    /// Keeps what was given up where the stream says; what is settled with that leaves the stream only then. Waits for the disk.
+    pub(super) fn bury(&self) {
+        let mut graves = self.graves.lock();
+        if graves.is_empty() {
+            return;
+        }
+        let keeper = &self.belongings.keeper;
+        if keeper.keeps_dead() {
+            if let Err(reason) = keeper.bury(&self.name, &graves) {
+                let events = &self.belongings.shared.events;
+                events.log(
+                    Level::Warning,
+                    format!("consumer {:?}: {reason}", self.name),
+                );
+                graves.clear();
+                return;
+            }
+        }
+        let is_kept = keeper.keeps_dead();
+        let mut settled = Vec::new();
+        for letter in graves.drain(..) {
+            if is_kept && !letter.is_settled {
+                self.core.lock().settle_missing(letter.sequence);
+            }
+            if is_kept || letter.is_settled {
+                settled.push((letter.sequence, letter.sequence));
+            }
+        }
+        drop(graves);
+        if !settled.is_empty() {
+            keeper.released(self, &settled);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A consumer's state as the journal keeps it: the whole of it, or what has changed since the record before.
+//!
+//! Every record says how far the consumer is; of single messages a whole record lists all that are pending, any other one those that changed. Records of
+//! one consumer are numbered, so that a missing one is noticed: then only the floor of the last good one is certain, and everything above it is
+//! delivered again. Invariant: applying the records since the last whole one, in order, gives the state they were made of.
+
+use super::ack_state::{AckState, Reached};
+use super::pending_list::Entry;
+use super::settings::AckPolicy;
+use crate::storage::bytes::Reader;
+use crate::storage::removal::{put_varint, varint};
+
+const VERSION: u8 = 1;
+
+const GONE: u8 = 0;
+const PENDING: u8 = 1;
+const QUEUED: u8 = 2;
+const EXCEEDED: u8 = 3;
+
+/// What is kept beside the state of acknowledgements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Aside {
+    /// Up to here only the last message of each subject is delivered; 0 if that is not so, or over.
+    pub lasts_until: u64,
+}
+
+/// Appends a record with this number and takes note that everything up to now is written. Says whether it is a whole one.
+pub fn encode(
+    state: &mut AckState,
+    aside: Aside,
+    number: u64,
+    wholly: bool,
+    out: &mut Vec<u8>,
+) -> bool {
+    let changes = state.take_changes(wholly);
+    let whole = changes.is_none();
+    out.push(VERSION);
+    out.push(u8::from(whole));
+    put_varint(out, number);
+    put_varint(out, state.next_stream);
+    put_varint(out, state.next_consumer);
+    put_varint(out, state.delivered_stream);
+    put_varint(out, state.floor.consumer);
+    put_varint(out, state.floor.stream);
+    put_varint(out, aside.lasts_until);
+    let mut previous = 0;
+    let mut put = |out: &mut Vec<u8>, sequence: u64, kind: u8| {
+        put_varint(out, sequence - previous);
+        out.push(kind);
+        previous = sequence;
+    };
+    let put_entry = |out: &mut Vec<u8>, entry: &Entry| {
+        put_varint(out, entry.consumer_sequence);
+        put_varint(out, entry.time_ns.max(0) as u64);
+        put_varint(out, u64::from(entry.deliveries));
+    };
+    match changes {
+        None => {
+            let mut given_up = state.exceeded.iter().peekable();
+            for entry in state.pending.iter() {
+                while let Some((sequence, deliveries)) =
+                    given_up.next_if(|(sequence, _)| **sequence < entry.stream_sequence)
+                {
+                    put(out, *sequence, EXCEEDED);
+                    put_varint(out, u64::from(*deliveries));
+                }
+                put(out, entry.stream_sequence, kind_of(entry));
+                put_entry(out, entry);
+            }
+            for (sequence, deliveries) in given_up {
+                put(out, *sequence, EXCEEDED);
+                put_varint(out, u64::from(*deliveries));
+            }
+        }
+        Some(changes) => {
+            for sequence in changes {
+                if let Some(entry) = state.pending.get(sequence) {
+                    put(out, sequence, kind_of(entry));
+                    put_entry(out, entry);
+                } else if let Some(deliveries) = state.exceeded.get(&sequence) {
+                    put(out, sequence, EXCEEDED);
+                    put_varint(out, u64::from(*deliveries));
+                } else if sequence > state.floor.stream {
+                    // Below, the floor says so.
+                    put(out, sequence, GONE);
+                }
+            }
+        }
+    }
+    whole
+}
+
+fn kind_of(entry: &Entry) -> u8 {
+    if entry.queued {
+        QUEUED
+    } else {
+        PENDING
+    }
+}
+
+/// What the records of one consumer say, read one after the other.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    state: Option<AckState>,
+    aside: Aside,
+    number: u64,
+    /// A record is missing since the last whole one.
+    broken: bool,
+}
+
+impl Replayed {
+    /// The number of the last record.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Takes the next record; one that makes no sense counts as missing.
+    pub fn apply(&mut self, record: &[u8]) {
+        if self.read(record).is_none() {
+            self.broken = true;
+        }
+    }
+
+    fn read(&mut self, record: &[u8]) -> Option<()> {
+        let [version, whole, rest @ ..] = record else {
+            return None;
+        };
+        if *version != VERSION {
+            return None;
+        }
+        let mut reader = Reader::new(rest);
+        let number = varint(&mut reader)?;
+        let next_stream = varint(&mut reader)?;
+        let next_consumer = varint(&mut reader)?.max(1);
+        let delivered_stream = varint(&mut reader)?;
+        let floor = Reached {
+            consumer: varint(&mut reader)?,
+            stream: varint(&mut reader)?,
+        };
+        let lasts_until = varint(&mut reader)?;
+        if *whole == 1 {
+            self.state = Some(AckState::new(AckPolicy::Explicit, 1));
+            self.broken = false;
+        } else if number != self.number + 1 {
+            self.broken = true;
+        }
+        self.number = number;
+        if self.state.is_none() {
+            // The whole one is missing; how far this one is, is certain all the same.
+            self.broken = true;
+        }
+        let state = self
+            .state
+            .get_or_insert_with(|| AckState::new(AckPolicy::Explicit, 1));
+        state.next_stream = next_stream.max(1);
+        state.next_consumer = next_consumer;
+        state.delivered_stream = delivered_stream;
+        state.floor = floor;
+        self.aside = Aside { lasts_until };
+        let mut sequence = 0u64;
+        while !reader.is_empty() {
+            sequence = sequence.checked_add(varint(&mut reader)?)?;
+            match reader.bytes(1)?[0] {
+                GONE => state.restore_gone(sequence),
+                EXCEEDED => {
+                    let deliveries = varint(&mut reader)?;
+                    state.restore_exceeded(sequence, u32::try_from(deliveries).ok()?);
+                }
+                kind @ (PENDING | QUEUED) => {
+                    let consumer_sequence = varint(&mut reader)?;
+                    let time_ns = i64::try_from(varint(&mut reader)?).ok()?;
+                    let deliveries = u32::try_from(varint(&mut reader)?).ok()?;
+                    let mut entry = Entry::new(sequence, consumer_sequence, time_ns, deliveries);
+                    entry.queued = kind == QUEUED;
+                    state.restore(entry);
+                }
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// The state and the number of its last record; `None` if there was no whole one.
+    pub fn finish(self, policy: AckPolicy) -> Option<(AckState, Aside, u64)> {
+        let mut state = self.state?;
+        state.policy = policy;
+        state.restore_floor();
+        if self.broken {
+            // Whatever was delivered above the floor may be unacknowledged.
+            state.rewind();
+            return Some((state, Aside::default(), self.number));
+        }
+        Some((state, self.aside, self.number))
+    }
+}
+
+#[cfg(test)]
+#[path = "state_record_tests.rs"]
+mod tests;

@@ -1,0 +1,177 @@
+//! States that are written and read again, also with records missing.
+
+use super::*;
+use proptest::prelude::*;
+
+use crate::consumer::ack_state::Again;
+
+/// One thing that happens to a consumer.
+#[derive(Debug, Clone, Copy)]
+enum Happening {
+    Deliver { skipped: u64 },
+    Acknowledge { nth: usize },
+    AcknowledgeAll { nth: usize },
+    Requeue { nth: usize },
+    Again,
+    Touch { nth: usize },
+    Park,
+    Write { wholly: bool },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (0u64..3).prop_map(|skipped| Happening::Deliver { skipped }),
+        3 => (0usize..8).prop_map(|nth| Happening::Acknowledge { nth }),
+        1 => (0usize..8).prop_map(|nth| Happening::AcknowledgeAll { nth }),
+        2 => (0usize..8).prop_map(|nth| Happening::Requeue { nth }),
+        2 => Just(Happening::Again),
+        1 => (0usize..8).prop_map(|nth| Happening::Touch { nth }),
+        1 => Just(Happening::Park),
+        2 => any::<bool>().prop_map(|wholly| Happening::Write { wholly }),
+    ]
+}
+
+fn nth_pending(state: &AckState, nth: usize) -> Option<Entry> {
+    let delivered: Vec<Entry> = state
+        .pending
+        .iter()
+        .filter(|entry| entry.deliveries > 0)
+        .copied()
+        .collect();
+    (!delivered.is_empty()).then(|| delivered[nth % delivered.len()])
+}
+
+fn carry_out(state: &mut AckState, happening: Happening, now_ns: i64) {
+    match happening {
+        Happening::Deliver { skipped } => {
+            state.deliver(state.next_stream + skipped, now_ns);
+        }
+        Happening::Acknowledge { nth } => {
+            if let Some(entry) = nth_pending(state, nth) {
+                state.acknowledge(entry.stream_sequence);
+            }
+        }
+        Happening::AcknowledgeAll { nth } => {
+            if let Some(entry) = nth_pending(state, nth).filter(|_| !state.out_of_order) {
+                state.acknowledge_all(entry.stream_sequence, entry.consumer_sequence);
+            }
+        }
+        Happening::Requeue { nth } => {
+            if let Some(entry) = nth_pending(state, nth) {
+                state.requeue(entry.stream_sequence);
+            }
+        }
+        Happening::Again => {
+            if let Some(Again::Deliver { sequence }) = state.next_again(Some(3)) {
+                state.redeliver(sequence, now_ns);
+            }
+        }
+        Happening::Touch { nth } => {
+            if let Some(entry) = nth_pending(state, nth) {
+                state.touch(entry.stream_sequence, now_ns);
+            }
+        }
+        Happening::Park if state.out_of_order => state.park(state.next_stream),
+        Happening::Park | Happening::Write { .. } => {}
+    }
+}
+
+/// Everything that can be told of a state.
+fn told(state: &AckState) -> impl PartialEq + std::fmt::Debug {
+    (
+        state.next_stream,
+        state.next_consumer,
+        state.delivered_stream,
+        state.floor,
+        state
+            .pending
+            .iter()
+            .filter(|entry| entry.stream_sequence > state.floor.stream)
+            .copied()
+            .collect::<Vec<_>>(),
+        state
+            .exceeded
+            .iter()
+            .map(|(sequence, count)| (*sequence, *count))
+            .collect::<Vec<_>>(),
+        [
+            state.pending_count(),
+            state.parked_count(),
+            state.redelivered_count(),
+            state.queued_count(),
+        ],
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn what_is_read_is_what_was_written(
+        happenings in proptest::collection::vec(happening(), 1..120),
+        out_of_order in any::<bool>(),
+    ) {
+        let mut state = AckState::new(AckPolicy::Explicit, 1);
+        state.out_of_order = out_of_order;
+        let mut replayed = Replayed::default();
+        let mut number = 0;
+        for (now_ns, happening) in happenings.iter().chain([&Happening::Write { wholly: false }]).enumerate() {
+            carry_out(&mut state, *happening, now_ns as i64);
+            if let Happening::Write { wholly } = happening {
+                number += 1;
+                let mut record = Vec::new();
+                encode(&mut state, Aside { lasts_until: 7 }, number, *wholly, &mut record);
+                replayed.apply(&record);
+            }
+        }
+
+        let (read, aside, last) = replayed.finish(AckPolicy::Explicit).unwrap();
+
+        prop_assert_eq!(told(&read), told(&state));
+        prop_assert_eq!((aside.lasts_until, last), (7, number));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(record in proptest::collection::vec(any::<u8>(), 0..200), flip in any::<bool>()) {
+        let mut replayed = Replayed::default();
+        let mut whole = Vec::new();
+        encode(&mut AckState::new(AckPolicy::Explicit, 1), Aside::default(), 1, true, &mut whole);
+        replayed.apply(&whole);
+        let mut record = record;
+        if flip && record.len() > 1 {
+            record[0] = VERSION;
+            record[1] = 0;
+        }
+        replayed.apply(&record);
+        prop_assert!(replayed.finish(AckPolicy::Explicit).is_some());
+    }
+}
+
+#[test]
+fn after_a_missing_record_everything_above_the_floor_is_delivered_again() {
+    let mut state = AckState::new(AckPolicy::Explicit, 1);
+    let mut records = Vec::new();
+    for number in 1..=3 {
+        state.deliver(number, 0);
+        if number == 1 {
+            state.acknowledge(1);
+        }
+        let mut record = Vec::new();
+        encode(
+            &mut state,
+            Aside::default(),
+            number,
+            number == 1,
+            &mut record,
+        );
+        records.push(record);
+    }
+    let mut replayed = Replayed::default();
+    replayed.apply(&records[0]);
+    replayed.apply(&records[2]);
+
+    let (read, _, _) = replayed.finish(AckPolicy::Explicit).unwrap();
+
+    assert_eq!(read.next_stream, 2);
+    assert_eq!(read.pending_count(), 0);
+    assert_eq!(read.next_consumer, 4);
+}

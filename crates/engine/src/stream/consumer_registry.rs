@@ -1,0 +1,191 @@
+//! Consumers by the names of their streams: what Python decides about them reaches them here.
+//!
+//! Invariant: one change at a time, as with streams.
+
+use serde::Serialize;
+
+use super::registry::Streams;
+use crate::consumer::ack_state::Reached;
+use crate::consumer::core::{Core, Surroundings};
+use crate::consumer::outbound::Outbound;
+use crate::error::EngineError;
+
+/// How far something has come, and when that was.
+#[derive(Serialize)]
+struct ReachedReport {
+    consumer_sequence: u64,
+    stream_sequence: u64,
+    /// 0 is never.
+    active_ns: i64,
+}
+
+#[derive(Serialize)]
+struct PinReport<'a> {
+    id: &'a str,
+    since_ns: i64,
+}
+
+#[derive(Serialize)]
+struct StateReport<'a> {
+    delivered: ReachedReport,
+    floor: ReachedReport,
+    ack_pending: usize,
+    redelivered: usize,
+    waiting: usize,
+    pending: u64,
+    push_bound: bool,
+    pinned: Option<PinReport<'a>>,
+}
+
+impl Streams {
+    /// Definitions of consumers that are on disk and not opened yet.
+    pub fn stored_consumers(
+        &self,
+        account: &str,
+        stream: &str,
+    ) -> Result<Vec<Vec<u8>>, EngineError> {
+        self.stream(account, stream)?.consumers().load()
+    }
+
+    /// Opens one of them.
+    pub fn open_consumer(
+        &self,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+    ) -> Result<(), EngineError> {
+        let _one = self.changing.lock();
+        self.stream(account, stream)?.consumers().open(definition)
+    }
+
+    /// All consumers of a stream are opened: what they had settled before a crash is removed, where the stream keeps only what is needed.
+    pub fn consumers_opened(&self, account: &str, stream: &str) -> Result<(), EngineError> {
+        self.stream(account, stream)?.remove_all_unneeded();
+        Ok(())
+    }
+
+    /// Makes a consumer; returns how it stands before it delivers anything, as JSON.
+    pub fn create_consumer(
+        &self,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+    ) -> Result<Vec<u8>, EngineError> {
+        let _one = self.changing.lock();
+        let consumer = self
+            .stream(account, stream)?
+            .consumers()
+            .create(definition)?;
+        let report = consumer.with_core(report);
+        consumer.begin();
+        report.map_err(|error| EngineError::Options(error.to_string()))
+    }
+
+    pub fn update_consumer(
+        &self,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+    ) -> Result<(), EngineError> {
+        let _one = self.changing.lock();
+        let stream = self.stream(account, stream)?;
+        stream.consumers().update(definition)?;
+        stream.remove_all_unneeded();
+        Ok(())
+    }
+
+    pub fn delete_consumer(
+        &self,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> Result<(), EngineError> {
+        let _one = self.changing.lock();
+        self.stream(account, stream)?
+            .delete_consumer(name)
+            .map(drop)
+    }
+
+    /// How a consumer stands, as JSON.
+    pub fn consumer_state(
+        &self,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> Result<Vec<u8>, EngineError> {
+        let consumer = self.stream(account, stream)?.consumers().consumer(name)?;
+        consumer
+            .with_core(report)
+            .map_err(|error| EngineError::Options(error.to_string()))
+    }
+
+    /// Has a consumer begin anew at a sequence, behind its floor if that is 0; returns the sequence.
+    pub fn reset_consumer(
+        &self,
+        account: &str,
+        stream: &str,
+        name: &str,
+        sequence: u64,
+    ) -> Result<u64, EngineError> {
+        let stream = self.stream(account, stream)?;
+        let consumer = stream.consumers().consumer(name)?;
+        let sequence = consumer.with_core(|core, _, now_ns| core.reset(sequence, now_ns));
+        consumer.touch();
+        stream.remove_all_unneeded();
+        Ok(sequence)
+    }
+
+    /// Lets another client of a group be chosen.
+    pub fn unpin_consumer(
+        &self,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> Result<(), EngineError> {
+        let consumer = self.stream(account, stream)?.consumers().consumer(name)?;
+        let mut out = Outbound::default();
+        consumer.with_core(|core, around, _| core.unpin(around, "admin", &mut out));
+        consumer.send_out(&mut out);
+        consumer.ask();
+        Ok(())
+    }
+
+    /// The first message of a stream that is not older than a moment.
+    pub fn first_sequence_at(
+        &self,
+        account: &str,
+        stream: &str,
+        time_ns: i64,
+    ) -> Result<u64, EngineError> {
+        let stream = self.stream(account, stream)?;
+        let found = stream.store().sequence_at(time_ns);
+        found.map_err(|error| super::registry::store_error(&error))
+    }
+}
+
+fn report(core: &mut Core, around: &Surroundings<'_>, now_ns: i64) -> serde_json::Result<Vec<u8>> {
+    core.recount(around.store, now_ns, true);
+    let reached = |reached: Reached, active_ns| ReachedReport {
+        consumer_sequence: reached.consumer,
+        stream_sequence: reached.stream,
+        active_ns,
+    };
+    let push_bound = match &mut core.push {
+        Some(push) => push.look(around.account, &core.settings),
+        None => false,
+    };
+    core.waiting.drop_unheard(around.account);
+    serde_json::to_vec(&StateReport {
+        delivered: reached(core.acks.delivered(), core.delivered_ns),
+        floor: reached(core.acks.floor, core.acknowledged_ns),
+        ack_pending: core.acks.pending_count(),
+        redelivered: core.acks.redelivered_count(),
+        waiting: core.waiting.len(),
+        pending: core.count.value(),
+        push_bound,
+        pinned: core.pin.as_ref().map(|pin| PinReport {
+            id: &pin.id,
+            since_ns: pin.since_ns,
+        }),
+    })
+}

@@ -1,0 +1,203 @@
+"""`ConsumerCatalog`: the consumers of all streams, in memory and with the engine.
+
+As with streams, what is decided goes to the engine first, which makes it survive a power cut, and then into memory. A
+consumer whose definition cannot be served is offline: it stays on disk as it is, and its name stays taken.
+
+Invariant: a name of a stream is a consumer that the engine serves, or offline with a reason, or free. Only consumers
+that are there pause. One thread changes the catalog; others may read it.
+"""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from jetlake._engine import EngineError
+from jetlake.management.api_level import API_LEVEL, REQUIRED_LEVEL_KEY, is_level_too_high
+from jetlake.management.consumer_config import ConsumerConfig
+from jetlake.management.consumer_state import ConsumerState, read_consumer_state
+from jetlake.management.engine_failures import answered_as
+from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.protocols import ConsumerEngine
+from jetlake.management.stream_consumers import Consumer, StreamConsumers
+from jetlake.monitoring.go_text import time_text
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    name: str
+    config: msgspec.Raw
+    created: str
+
+
+class _Name(msgspec.Struct, frozen=True):
+    """What can be read of a definition that cannot be read."""
+
+    name: str = ""
+
+
+class _UnservedError(Exception):
+    """Is raised for a definition that this server cannot serve; the text says why."""
+
+
+class ConsumerCatalog:
+    """All consumers of a server. `clock` tells unix nanoseconds."""
+
+    def __init__(self, engine: ConsumerEngine, *, clock: Callable[[], int] = time.time_ns) -> None:
+        self._engine = engine
+        self._clock = clock
+        # By account and stream.
+        self._consumers: dict[tuple[str, str], StreamConsumers] = {}
+        self._offline: dict[tuple[str, str], dict[str, str]] = {}
+        # When pauses end, by account, stream and consumer; only those that have not.
+        self._pause_ends_ns: dict[tuple[str, str, str], int] = {}
+
+    def open(self, account: str, stream: str) -> list[str]:
+        """Open the consumers of a stream that was opened, and return what is to be said about them."""
+        lines = []
+        try:
+            for definition in self._engine.stored_consumers(account, stream):
+                lines += self._open(account, stream, definition)
+            if not self.offline_of(account, stream):
+                # Nobody is missing, so what nobody needs may go.
+                self._engine.consumers_opened(account, stream)
+        except EngineError as error:
+            lines.append(f"Stream '{account} > {stream}': its consumers cannot be read: {error.args[-1]}")
+        return lines
+
+    def of(self, account: str, stream: str) -> StreamConsumers:
+        """Return the consumers of a stream; there may be none."""
+        return self._consumers.get((account, stream)) or StreamConsumers()
+
+    def offline_of(self, account: str, stream: str) -> dict[str, str]:
+        """Return the names of the consumers of a stream that are not served, each with the reason."""
+        return self._offline.get((account, stream), {})
+
+    def find(self, account: str, stream: str, name: str) -> Consumer:
+        """Return a consumer, or raise `ApiError`."""
+        self.check_online(account, stream, name)
+        consumer = self.of(account, stream).get(name)
+        if consumer is None:
+            raise ApiError(ErrorCode.CONSUMER_NOT_FOUND)
+        return consumer
+
+    def check_online(self, account: str, stream: str, name: str) -> None:
+        """Raise `ApiError` for a consumer that is there and cannot be served."""
+        reason = self.offline_of(account, stream).get(name)
+        if reason is not None:
+            raise ApiError(ErrorCode.CONSUMER_OFFLINE_REASON, err=reason)
+
+    def create(self, account: str, stream: str, name: str, config: ConsumerConfig) -> tuple[Consumer, ConsumerState]:
+        """Make a consumer, and return it with its state before it has delivered anything.
+
+        When this returns it would survive a power cut.
+        """
+        consumer = Consumer(name=name, config=config, created=time_text(self._clock()))
+        with answered_as(ErrorCode.CONSUMER_CREATE):
+            state = self._engine.create_consumer(account, stream, consumer.definition)
+        self._put(account, stream, consumer)
+        return consumer, read_consumer_state(state)
+
+    def update(
+        self,
+        account: str,
+        stream: str,
+        name: str,
+        config: ConsumerConfig,
+        failure: ErrorCode = ErrorCode.CONSUMER_CREATE,
+    ) -> Consumer:
+        """Replace the configuration of a consumer; `failure` is answered when the engine cannot."""
+        consumer = msgspec.structs.replace(self.find(account, stream, name), config=config)
+        with answered_as(failure):
+            self._engine.update_consumer(account, stream, consumer.definition)
+        self._put(account, stream, consumer)
+        return consumer
+
+    def delete(self, account: str, stream: str, name: str) -> None:
+        """Delete a consumer."""
+        self.find(account, stream, name)
+        with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
+            self._engine.delete_consumer(account, stream, name)
+        self._consumers[account, stream].remove(name)
+        self._pause_ends_ns.pop((account, stream, name), None)
+
+    def forget(self, account: str, stream: str) -> None:
+        """Forget the consumers of a stream that was deleted, with which the engine has deleted them."""
+        for name in self._consumers.pop((account, stream), ()):
+            self._pause_ends_ns.pop((account, stream, name), None)
+        self._offline.pop((account, stream), None)
+
+    def state(self, account: str, stream: str, name: str) -> ConsumerState:
+        """Return the state of a consumer."""
+        with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
+            return read_consumer_state(self._engine.consumer_state(account, stream, name))
+
+    def reset(self, account: str, stream: str, name: str, sequence: int) -> int:
+        """Have a consumer begin again, at a sequence or, with 0, behind what is acknowledged. Return where."""
+        with answered_as(ErrorCode.CONSUMER_INVALID_RESET):
+            return self._engine.reset_consumer(account, stream, name, sequence)
+
+    def unpin(self, account: str, stream: str, name: str, group: str) -> None:
+        """Have a group of clients choose anew which one is served."""
+        with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
+            self._engine.unpin_consumer(account, stream, name, group)
+
+    def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:
+        """Return the sequence of the first message that was stored at this time or later."""
+        with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
+            return self._engine.first_sequence_at(account, stream, time_ns)
+
+    @property
+    def are_pausing(self) -> bool:
+        """Whether any consumer pauses. Any thread may ask."""
+        return bool(self._pause_ends_ns)
+
+    def next_pause_end_ns(self) -> int | None:
+        """Return when the next pause ends; None = nobody pauses."""
+        return min(self._pause_ends_ns.values(), default=None)
+
+    def take_ended_pauses(self) -> list[tuple[str, str, Consumer]]:
+        """Return the consumers whose pause has ended since this was asked last, with account and stream."""
+        now_ns = self._clock()
+        ended = [where for where, end_ns in self._pause_ends_ns.items() if end_ns <= now_ns]
+        for where in ended:
+            del self._pause_ends_ns[where]
+        return [(account, stream, self._consumers[account, stream][name]) for account, stream, name in ended]
+
+    def _open(self, account: str, stream: str, definition: bytes) -> list[str]:
+        try:
+            consumer = _read_definition(definition)
+            self._engine.open_consumer(account, stream, definition)
+        except (_UnservedError, EngineError) as error:
+            name, reason = _name_in(definition), str(error.args[-1])
+            self._offline.setdefault((account, stream), {})[name] = reason
+            where = f"{account} > {stream} > {name}"
+            return [f"Consumer '{where}' is offline, its files stay as they are: {reason}"]
+        self._put(account, stream, consumer)
+        return []
+
+    def _put(self, account: str, stream: str, consumer: Consumer) -> None:
+        self._consumers.setdefault((account, stream), StreamConsumers()).put(consumer)
+        until = consumer.config.pause_until
+        if until is not None and until.unix_ns > self._clock():
+            self._pause_ends_ns[account, stream, consumer.name] = until.unix_ns
+        else:
+            self._pause_ends_ns.pop((account, stream, consumer.name), None)
+
+
+def _read_definition(definition: bytes) -> Consumer:
+    try:
+        read = msgspec.json.decode(definition, type=_Definition)
+        config = ConsumerConfig.from_json(bytes(read.config))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ApiError) as error:
+        raise _UnservedError(f"its definition cannot be read: {error}") from error
+    if is_level_too_high(config.metadata):
+        level = (config.metadata or {})[REQUIRED_LEVEL_KEY]
+        raise _UnservedError(f"it needs API level {level}, this server has {API_LEVEL}")
+    return Consumer(name=read.name, config=config, created=read.created)
+
+
+def _name_in(definition: bytes) -> str:
+    try:
+        return msgspec.json.decode(definition, type=_Name).name
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
