@@ -191,6 +191,10 @@ class Engine:
         """Begin anew at a sequence, behind the acknowledged ones if that is 0, and return it."""
     def unpin_consumer(self, account: str, stream: str, name: str, group: str) -> None:
         """Let another client of a group be chosen."""
+    def stream_hindrance(self, account: str, stream: str) -> str:
+        """Return why nothing can be stored in a stream at the moment; empty if it can."""
+    def consumer_hindrances(self, account: str, stream: str, name: str) -> bytes:
+        """Return what might keep messages from moving, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
     def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:
         """Return the first sequence of a stream that is not older than a moment."""
     def start_snapshot(self, account: str, name: str, request: bytes) -> None:

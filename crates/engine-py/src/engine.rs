@@ -421,6 +421,27 @@ impl Engine {
             .map_err(to_python)
     }
 
+    fn stream_hindrance(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<String> {
+        py.detach(|| self.inner.streams()?.stream_hindrance(account, stream))
+            .map_err(to_python)
+    }
+
+    fn consumer_hindrances(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> PyResult<Cow<'static, [u8]>> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .consumer_hindrances(account, stream, name)
+        })
+        .map(Cow::Owned)
+        .map_err(to_python)
+    }
+
     fn first_sequence_at(
         &self,
         py: Python<'_>,

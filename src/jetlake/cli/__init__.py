@@ -6,4 +6,5 @@
 - `dead`     `jetlake dead`, messages that consumers have given up on
 - `stream`   `jetlake stream`, what can be done with streams
 - `version`  `jetlake version`
+- `why`      `jetlake why`, why messages move or do not
 """

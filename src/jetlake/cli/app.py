@@ -25,7 +25,7 @@ def create() -> "typer.Typer":
     """Return the application with all its commands."""
     import typer
 
-    from jetlake.cli import bench, check, dead, stream, version
+    from jetlake.cli import bench, check, dead, stream, version, why
 
     application = typer.Typer(
         name="jetlake",
@@ -40,5 +40,6 @@ def create() -> "typer.Typer":
     application.command("check")(check.check)
     application.add_typer(stream.application, name="stream")
     application.add_typer(dead.application, name="dead")
+    application.command("why")(why.why)
     application.command("version")(version.version)
     return application

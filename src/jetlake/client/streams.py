@@ -29,6 +29,12 @@ async def fork(
     return await ask(server, f"STREAM.FORK.{origin}", request)
 
 
+async def why(server: str | HasUrl, stream: str, consumer: str = "") -> dict[str, Any]:
+    """Return why messages of a stream, or of one of its consumers, move or do not."""
+    subject = f"CONSUMER.WHY.{stream}.{consumer}" if consumer else f"STREAM.WHY.{stream}"
+    return await ask(server, subject, {})
+
+
 async def ask(server: str | HasUrl, subject: str, body: dict[str, Any]) -> dict[str, Any]:
     """Send one request to the API of streams, and return the answer."""
     from nats.errors import Error, NoRespondersError

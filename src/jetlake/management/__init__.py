@@ -30,6 +30,7 @@ The streams and consumers themselves:
 - `stream_state`       what the engine tells about a stream
 - `consumer_state`     what the engine tells about a consumer
 - `usages`             what the accounts store, for monitoring
+- `why`                why messages move, or do not
 
 The rules:
 

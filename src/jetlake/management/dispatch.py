@@ -25,6 +25,7 @@ from jetlake.management.messages import MessageEndpoints, PlainRequest
 from jetlake.management.protocols import Request
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
+from jetlake.management.why import WhyEndpoints
 
 API_PREFIX = "$JS.API."
 
@@ -93,6 +94,7 @@ class Dispatcher:
         accounts: AccountEndpoints,
         archives: ArchiveEndpoints,
         forks: ForkEndpoint,
+        why: WhyEndpoints,
         settings: Callable[[], ManagementSettings],
         warn: Callable[[str], None],
     ) -> None:
@@ -100,7 +102,7 @@ class Dispatcher:
         self._streams = streams
         self._settings = settings
         self._warn = warn
-        self._endpoints = _endpoints(streams, accounts, MessageEndpoints(catalog), consumer, archives, forks)
+        self._endpoints = _endpoints(streams, accounts, MessageEndpoints(catalog), consumer, archives, forks, why)
 
     def answer(self, request: Request) -> Answer | None:
         """Return the answer; None = there is none."""
@@ -243,6 +245,7 @@ def _endpoints(
     consumer: ConsumerEndpoints,
     archives: ArchiveEndpoints,
     forks: ForkEndpoint,
+    why: WhyEndpoints,
 ) -> dict[tuple[str, ...], Endpoint]:
     """Return the endpoints by the words their subjects begin with."""
     create_kind = "consumer_create_response"
@@ -254,6 +257,8 @@ def _endpoints(
         "STREAM.LIST": Endpoint(kind="stream_list_response", handle=streams.list_all, names=0),
         "STREAM.INFO": Endpoint(kind="stream_info_response", handle=streams.info, names=1),
         "STREAM.FORK": Endpoint(kind="stream_fork_response", handle=forks.fork, names=1),
+        "STREAM.WHY": Endpoint(kind="stream_why_response", handle=why.of_stream, names=1),
+        "CONSUMER.WHY": Endpoint(kind="consumer_why_response", handle=why.of_consumer, names=2),
         "STREAM.DELETE": Endpoint(kind="stream_delete_response", handle=streams.delete, names=1),
         "STREAM.PURGE": Endpoint(kind="stream_purge_response", handle=streams.purge, names=1),
         "STREAM.MSG.GET": Endpoint(kind="stream_msg_get_response", handle=messages.get, names=1),

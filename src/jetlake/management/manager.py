@@ -25,6 +25,7 @@ from jetlake.management.forks import ForkEndpoint
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, ManagedEngine, Request
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
+from jetlake.management.why import WhyEndpoints
 
 REQUESTS_OF_ACCOUNT_MAX = 10_000
 """Requests of one account that wait: nats-server's own bound."""
@@ -75,8 +76,9 @@ class Manager:
             engine, catalog, self.accounts, self._advisories, self._settings_in_force, warn
         )
         forks = ForkEndpoint(catalog, self._advisories, self._settings_in_force)
+        why = WhyEndpoints(engine, catalog)
         self._dispatcher = Dispatcher(
-            catalog, streams, self._consumers, self.accounts, self._archives, forks, self._settings_in_force, warn
+            catalog, streams, self._consumers, self.accounts, self._archives, forks, why, self._settings_in_force, warn
         )
         self._thread: Thread | None = None
         self._changed = Condition()

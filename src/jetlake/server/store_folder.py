@@ -37,9 +37,11 @@ class StoreFolder:
         try:
             os.makedirs(path, exist_ok=True)
         except OSError as error:
-            raise StartError(
-                f'Can not create the store directory "{path}": {reason_of(error)}; choose another with -sd'
-            ) from error
+            if isinstance(error, NotADirectoryError | FileExistsError):
+                what = "storage directory is not a directory"
+            else:
+                what = f"could not create storage directory - {reason_of(error)}"
+            raise StartError(f'Can\'t start JetStream: {what}: "{path}"; choose another with -sd') from error
         memory, storage = self._options.max_memory_bytes, self._options.max_storage_bytes
         self.directory = path
         self.memory_bytes_max = banner.memory_bytes_max() if memory is None else memory

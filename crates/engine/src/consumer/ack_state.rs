@@ -99,6 +99,19 @@ impl AckState {
         self.parked
     }
 
+    /// Messages that were given up and not acknowledged since.
+    pub fn given_up_count(&self) -> usize {
+        self.exceeded.len()
+    }
+
+    /// When the first of them has waited too long.
+    pub fn earliest_deadline_ns(&self, wait_ns: impl Fn(u32) -> i64) -> Option<i64> {
+        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        delivered
+            .map(|entry| entry.time_ns.saturating_add(wait_ns(entry.deliveries)))
+            .min()
+    }
+
     /// When the last of them has waited too long.
     pub fn latest_deadline_ns(&self, wait_ns: impl Fn(u32) -> i64) -> Option<i64> {
         let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);

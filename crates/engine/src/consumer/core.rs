@@ -80,6 +80,8 @@ pub struct Core {
     pub random: Random,
     /// When something pending may have waited too long; never later than that.
     pub ack_due_ns: i64,
+    /// Since when as much is under way as may be; 0 if it is not.
+    pub full_since_ns: i64,
     pub delivered_ns: i64,
     pub acknowledged_ns: i64,
     /// Since when nobody was there, as far as was looked, and when to look again.
@@ -140,6 +142,7 @@ impl Core {
             keys,
             random: Random::seeded(seed),
             ack_due_ns: now_ns,
+            full_since_ns: 0,
             delivered_ns: 0,
             acknowledged_ns: 0,
             inactive_since_ns: now_ns,

@@ -100,11 +100,15 @@ impl Core {
                 most.saturating_sub(self.acks.pending_count())
             });
             if room == 0 && self.settings.ack_policy != AckPolicy::None {
+                if self.full_since_ns == 0 {
+                    self.full_since_ns = now_ns;
+                }
                 if self.settings.ack_policy == AckPolicy::FlowControl {
                     self.ask_receiver(around, out);
                 }
                 return Ok(Passed::Done);
             }
+            self.full_since_ns = 0;
             let ready = self
                 .keys
                 .as_mut()

@@ -63,6 +63,10 @@ pub fn write(
 ) -> io::Result<()> {
     for copy in 0..2 {
         write_copy(file_system, folder, name, copy, twin)?;
+        // Of the first two either may be missing after a crash; later one of them must always be whole.
+        if copy == 1 || twin.generation > 1 {
+            file_system.sync_folder(folder)?;
+        }
     }
     Ok(())
 }
@@ -94,8 +98,7 @@ fn write_copy(
     };
     file.write_all_at(&bytes, 0)?;
     file.sync()?;
-    file_system.rename(&beside, &target)?;
-    file_system.sync_folder(folder)
+    file_system.rename(&beside, &target)
 }
 
 /// Reads both copies and heals the worse one, if `heal` is set.
@@ -125,6 +128,7 @@ pub fn read(
         }
         // The very first writing was interrupted between the copies.
         [Copy::Good(one), Copy::Missing] if one.generation == 1 => (one, 1, true),
+        [Copy::Missing, Copy::Good(other)] if other.generation == 1 => (other, 0, true),
         [Copy::Good(one), _] => (one, 1, false),
         [_, Copy::Good(other)] => (other, 0, false),
         [Copy::Missing, Copy::Missing] => return Ok(Twins::Missing),
@@ -132,6 +136,7 @@ pub fn read(
     };
     if heal {
         write_copy(file_system, folder, name, bad_copy, &good)?;
+        file_system.sync_folder(folder)?;
     }
     Ok(if behind {
         Twins::Behind(good)

@@ -8,6 +8,7 @@ use super::registry::Streams;
 use crate::consumer::ack_state::Reached;
 use crate::consumer::core::{Core, Surroundings};
 use crate::consumer::outbound::Outbound;
+use crate::consumer::push::Flow;
 use crate::error::EngineError;
 
 /// How far something has come, and when that was.
@@ -37,7 +38,49 @@ struct StateReport<'a> {
     pinned: Option<PinReport<'a>>,
 }
 
+/// What might keep messages from moving.
+#[derive(Serialize)]
+struct Hindrances {
+    paused: bool,
+    ack_pending: usize,
+    /// Since when as much is under way as may be; 0 if it is not.
+    full_since_ns: i64,
+    pending: u64,
+    /// Messages in the stream that its filters match.
+    matching: u64,
+    waiting: usize,
+    push_bound: bool,
+    flow_stalled: bool,
+    rate_limited: bool,
+    /// To be delivered again, now.
+    queued: usize,
+    /// Held back because another of their key is under way.
+    parked: usize,
+    /// When the next one that is not acknowledged is delivered again; 0 if none is under way.
+    next_again_ns: i64,
+    given_up: usize,
+}
+
 impl Streams {
+    /// Why nothing can be stored in a stream at the moment; empty if it can.
+    pub fn stream_hindrance(&self, account: &str, stream: &str) -> Result<String, EngineError> {
+        let hindrance = self.stream(account, stream)?.store().hindrance();
+        Ok(hindrance.map_or(String::new(), |error| error.to_string()))
+    }
+
+    /// What might keep a consumer's messages from moving, as JSON.
+    pub fn consumer_hindrances(
+        &self,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> Result<Vec<u8>, EngineError> {
+        let consumer = self.stream(account, stream)?.consumers().consumer(name)?;
+        consumer
+            .with_core(hindrances)
+            .map_err(|error| EngineError::Options(error.to_string()))
+    }
+
     /// Definitions of consumers that are on disk and not opened yet.
     pub fn stored_consumers(
         &self,
@@ -161,6 +204,42 @@ impl Streams {
         let found = stream.store().sequence_at(time_ns);
         found.map_err(|error| super::registry::store_error(&error))
     }
+}
+
+fn hindrances(
+    core: &mut Core,
+    around: &Surroundings<'_>,
+    now_ns: i64,
+) -> serde_json::Result<Vec<u8>> {
+    core.recount(around.store, now_ns, true);
+    core.waiting.drop_unheard(around.account);
+    let (matching, _) = around.store.count_matching(&core.settings.filters, 0);
+    let push = core.push.as_mut().map(|push| {
+        (
+            push.look(around.account, &core.settings),
+            push.flow.as_ref().is_some_and(Flow::is_full),
+            push.rate_due_ns > now_ns,
+        )
+    });
+    let (push_bound, flow_stalled, rate_limited) = push.unwrap_or_default();
+    let next_again = core
+        .acks
+        .earliest_deadline_ns(|deliveries| core.ack_wait_ns(deliveries));
+    serde_json::to_vec(&Hindrances {
+        paused: core.is_paused(now_ns),
+        ack_pending: core.acks.pending_count(),
+        full_since_ns: core.full_since_ns,
+        pending: core.count.value(),
+        matching,
+        waiting: core.waiting.len(),
+        push_bound,
+        flow_stalled,
+        rate_limited,
+        queued: core.acks.queued_count(),
+        parked: core.acks.parked_count(),
+        next_again_ns: next_again.unwrap_or(0),
+        given_up: core.acks.given_up_count(),
+    })
 }
 
 fn report(core: &mut Core, around: &Surroundings<'_>, now_ns: i64) -> serde_json::Result<Vec<u8>> {

@@ -13,6 +13,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ahash::AHashSet;
+use parking_lot::Mutex;
+
 use crate::storage::file_system::FileSystem;
 use crate::storage::twin_file::{self, TwinFile, Twins};
 
@@ -33,6 +36,8 @@ const DEPTH_MAX: usize = 4;
 pub struct Folders {
     pub file_system: Arc<dyn FileSystem>,
     root: PathBuf,
+    /// Folders that were synced once, with all above them.
+    synced: Mutex<AHashSet<PathBuf>>,
 }
 
 /// A definition that was found.
@@ -54,6 +59,7 @@ impl Folders {
         Self {
             file_system,
             root: root.to_owned(),
+            synced: Mutex::default(),
         }
     }
 
@@ -145,13 +151,15 @@ impl Folders {
         })
     }
 
-    /// Makes the folders of a stream, durably; its definition is still missing.
+    /// Makes the folders of a stream, durably but for what is in its own, which is synced with the definition.
     pub fn prepare(&self, folder: &Path) -> io::Result<()> {
         self.file_system.create_folder(&Self::messages(folder))?;
-        let mut above = Some(folder);
+        let mut above = folder.parent();
+        let mut synced = self.synced.lock();
         while let Some(one) = above {
             self.file_system.sync_folder(one)?;
-            if one == self.root {
+            // Nothing has come into what lies above since that was synced.
+            if one == self.root || !synced.insert(one.to_owned()) {
                 break;
             }
             above = one.parent();

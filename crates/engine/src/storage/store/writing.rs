@@ -312,6 +312,15 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 impl Store {
+    /// Why nothing can be stored at the moment, if that is so.
+    pub fn hindrance(&self) -> Option<StoreError> {
+        match &*self.status.lock() {
+            Status::Writable => None,
+            Status::Full { .. } => Some(StoreError::Full),
+            Status::ReadOnly(cause) => Some(StoreError::ReadOnly(Arc::clone(cause))),
+        }
+    }
+
     pub(super) fn check_writable(&self) -> StoreResult<()> {
         match &mut *self.status.lock() {
             Status::Writable => Ok(()),
