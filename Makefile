@@ -52,6 +52,7 @@ test: engine ## all tests, Rust then Python
 bench: engine-release ## measure this server and nats-server in one run
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.consumers
 	$(BIN)/python -m benchmarks.store
 
 demo: engine-release ## show what the product can do; writes build/demo/index.html

@@ -7,6 +7,8 @@
 - `flood`: what clients that nobody knows cost, `strangers`; a run of its own, `python -m benchmarks.flood`.
 - `streams`: streams, durable here and not durable there; `stream_workloads`, `stream_servers` and `stream_measure` are
   to it what the first three are to `run`.
+- `consumers`: everything that reads a stream; `consumer_workloads` and `consumer_measure` are to it what those are to
+  `streams`.
 - `store`: the message store by itself.
 - `figures`: medians, spreads, ratios, and whether a goal is reached.
 - `report`, `plot`: the results as a table, as JSON, and as a page with pictures.

@@ -24,6 +24,13 @@ MEMORY_MB = "memory_mb"
 OPEN = "open_ms"
 STREAM_BYTES = "bytes_per_stream"
 
+KEPT = "kept"
+"""The rate with something beside or in the way, as a part of the rate without it, at the same server."""
+
+CPU_GROWTH = "cpu_growth"
+CREATE = "create_ms"
+FIRST = "first_ms"
+
 UNITS = {
     RATE: "messages/s",
     CPU: "µs of server CPU per message",
@@ -35,6 +42,10 @@ UNITS = {
     MEMORY_MB: "MB of memory after the load",
     OPEN: "ms from start to the first answer about the stream",
     STREAM_BYTES: "bytes of memory per idle stream",
+    KEPT: "part of the rate without",
+    CPU_GROWTH: "times the CPU per message without",
+    CREATE: "ms until a new consumer is answered",
+    FIRST: "ms from asking for a new consumer to its first message",
 }
 
 HIGHER_IS_BETTER = frozenset({RATE})

@@ -256,6 +256,20 @@ def test_bytes_of_the_server_are_reserved(start_jetstream: Callable[..., ServerP
         assert js.create_error("B", max_bytes=1) == NO_STORAGE
 
 
+@pytest.mark.parametrize(("storage", "taken"), [("file", 8), ("memory", 9)])
+def test_server_that_is_full_refuses_until_there_is_room(
+    start_jetstream: Callable[..., ServerProcess], storage: str, taken: int
+) -> None:
+    with JetStream(start_jetstream(jetstream="max_mem: 1000, max_file: 1000")) as js:
+        js.create("S", subjects=["subj"], storage=storage)
+        for _ in range(taken):
+            assert "seq" in js.publish("subj", b"x" * 104)
+
+        assert js.publish_error("subj", b"x" * 104) == (503, 10023, "insufficient resources")
+        js.api("STREAM.PURGE.S")
+        assert js.publish("subj", b"x" * 104)["seq"] == taken + 1
+
+
 def test_duplicate_window_of_the_server_is_a_limit(start_jetstream: Callable[..., ServerProcess]) -> None:
     with JetStream(start_jetstream(jetstream="limits { duplicate_window: 10s }")) as js:
         assert js.create("A")["config"]["duplicate_window"] == 10 * 10**9

@@ -14,6 +14,8 @@ import jetlake
 from jetlake.management.stream_context import AccountLimits
 from jetlake.server.configuration.load import load
 from jetlake.server.jetstream import accounts_with_jetstream, api_subjects, store_options
+from jetlake.server.python_log import PythonLog
+from jetlake.server.store_folder import StoreFolder
 from jetlake.server.options import JetStreamOptions, ServerOptions
 
 ACCOUNTS = """
@@ -138,8 +140,10 @@ def test_who_may_store_follows_from_the_options(tmp_path: Path):
     ],
 )
 def test_what_is_acknowledged_is_on_disk_unless_somebody_asked_for_an_interval(options, sync_always):
-    assert store_options(options).sync_always is sync_always
-    assert store_options(options).sync_interval_ms == options.sync_interval_s * 1_000
+    stored = store_options(options, StoreFolder(options, PythonLog(), temporary=True))
+
+    assert stored.sync_always is sync_always
+    assert stored.sync_interval_ms == options.sync_interval_s * 1_000
 
 
 def test_domain_is_a_second_way_to_what_it_means():

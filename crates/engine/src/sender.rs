@@ -36,6 +36,8 @@ pub struct Sender {
     followups: Vec<Followup>,
     /// The bodies as if they had been read from a socket: body, CR LF, and so on.
     buffer: Vec<u8>,
+    /// As of the last `flush`, or when somebody began to use it.
+    now_ms: u64,
 }
 
 impl Sender {
@@ -47,6 +49,7 @@ impl Sender {
             staging: Staging::new(usize::MAX),
             followups: Vec::new(),
             buffer: Vec::new(),
+            now_ms: 0,
         }
     }
 
@@ -82,7 +85,7 @@ impl Sender {
             account,
             echo: true,
             no_responders: false,
-            now_ms: self.shared.clock.now_ms(),
+            now_ms: self.now_ms,
         };
         let (router, staging) = (&mut self.router, &mut self.staging);
         let deliveries = match routes {
@@ -108,6 +111,7 @@ impl Sender {
     /// Hands everything over.
     pub fn flush(&mut self) {
         let now_ms = self.shared.clock.now_ms();
+        self.now_ms = now_ms;
         self.shared
             .events
             .push_requests(self.staging.take_requests());
@@ -140,6 +144,7 @@ impl Senders {
     pub fn with<T>(&self, work: impl FnOnce(&mut Sender) -> T) -> T {
         let idle = self.idle.lock().pop();
         let mut sender = idle.unwrap_or_else(|| Sender::new(Arc::clone(&self.shared)));
+        sender.now_ms = self.shared.clock.now_ms();
         let result = work(&mut sender);
         sender.flush();
         let mut idle = self.idle.lock();

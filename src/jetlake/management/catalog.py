@@ -40,6 +40,9 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     domain: str = ""
     # Those of consumers name domain and account.
     long_ack_subjects: bool = False
+    # What all streams together may take up; -1 = no limit.
+    memory_bytes_max: int = -1
+    storage_bytes_max: int = -1
     # 0 = the engine's own limits.
     buffered_messages_max: int = 0
     buffered_bytes_max: int = 0

@@ -58,7 +58,7 @@ class JetStream:
     def open(self) -> None:
         """Open every stream there is, before the engine starts. Raises `StartError`."""
         try:
-            lines = self.catalog.open(self._folder.directory, store_options(self._options().jetstream))
+            lines = self.catalog.open(self._folder.directory, store_options(self._options().jetstream, self._folder))
         except EngineError as error:
             raise StartError(f"The streams cannot be opened: {message_of(error)}") from error
         for line in lines:
@@ -125,7 +125,7 @@ def api_subjects(domain: str, *, is_system: bool) -> list[str]:
     return subjects
 
 
-def store_options(options: JetStreamOptions) -> StoreOptions:
+def store_options(options: JetStreamOptions, folder: StoreFolder) -> StoreOptions:
     """Return how the engine is to store.
 
     What is acknowledged is on disk, unless somebody has asked for an interval: the risk is never the default.
@@ -136,6 +136,8 @@ def store_options(options: JetStreamOptions) -> StoreOptions:
         sync_interval_ms=int(options.sync_interval_s * 1_000),
         domain=options.domain,
         long_ack_subjects=options.long_ack_subjects,
+        memory_bytes_max=folder.memory_bytes_max,
+        storage_bytes_max=folder.storage_bytes_max,
         buffered_messages_max=options.buffered_messages_max or 0,
         buffered_bytes_max=options.buffered_bytes_max or 0,
         batches_per_stream_max=options.batches_per_stream_max or 0,

@@ -469,6 +469,24 @@ impl AckState {
         }
     }
 
+    /// The stream ends earlier than it did, so what comes next has sequences that were delivered before: forgets those.
+    pub fn cut(&mut self, last_stream: u64) {
+        // One that has delivered nothing may begin beyond the end.
+        if self.next_consumer == 1 || self.next_stream <= last_stream + 1 {
+            return;
+        }
+        while let Some(beyond) = self.pending.first_behind(last_stream) {
+            let sequence = beyond.stream_sequence;
+            self.take(sequence);
+        }
+        self.exceeded.split_off(&(last_stream + 1));
+        self.next_stream = last_stream + 1;
+        self.delivered_stream = self.delivered_stream.min(last_stream);
+        self.floor.stream = self.floor.stream.min(last_stream);
+        self.changed_wholly = true;
+        self.is_changed = true;
+    }
+
     /// Begins anew at a sequence.
     pub fn reset(&mut self, sequence: u64) {
         let out_of_order = self.out_of_order;

@@ -51,6 +51,10 @@ enum Step {
         divisor: u64,
         rest: u64,
     },
+    /// Everything below a sequence leaves the stream, delivered or not.
+    Purge {
+        choice: u64,
+    },
     Reset {
         choice: u64,
     },
@@ -69,6 +73,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::AgainUnheard),
         2 => (0i64..150).prop_map(|passed_ns| Step::Expire { passed_ns }),
         1 => (3u64..9, 0u64..9).prop_map(|(divisor, rest)| Step::Remove { divisor, rest }),
+        1 => any::<u64>().prop_map(|choice| Step::Purge { choice }),
         1 => any::<u64>().prop_map(|choice| Step::Reset { choice }),
     ]
 }
@@ -257,6 +262,10 @@ impl Pair {
             Step::AgainUnheard => self.deliver_again(true)?,
             Step::Expire { passed_ns } => self.expire(passed_ns)?,
             Step::Remove { divisor, rest } => self.remove(divisor, rest),
+            Step::Purge { choice } => {
+                let first = self.any(choice).max(1);
+                self.purge(first);
+            }
             Step::Reset { choice } => {
                 let sequence = self.any(choice).max(1);
                 self.state.reset(sequence);
@@ -354,6 +363,25 @@ impl Pair {
             if !is_there(sequence) {
                 self.twin.acknowledge(sequence);
             }
+        }
+    }
+
+    /// Nothing below is waited for, and the floor is not below it.
+    fn purge(&mut self, first: u64) {
+        self.state.pass_over(first);
+        self.state.drop_missing(|sequence| sequence >= first);
+        self.state.settle_below(first);
+        self.twin.next_stream = self.twin.next_stream.max(first);
+        let pending = self.twin.pending.keys();
+        let known: Vec<u64> = pending.chain(self.twin.given_up.keys()).copied().collect();
+        for sequence in known.into_iter().filter(|sequence| *sequence < first) {
+            self.twin.acknowledge(sequence);
+        }
+        if self.twin.pending.is_empty() {
+            self.twin.delivered_stream = self.twin.delivered_stream.max(first - 1);
+            self.twin.floor = (self.twin.next_consumer - 1, self.twin.delivered_stream);
+        } else {
+            self.twin.floor.1 = self.twin.floor.1.max(first - 1);
         }
     }
 

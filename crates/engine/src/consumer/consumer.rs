@@ -197,14 +197,12 @@ impl Consumer {
         self.ask();
     }
 
-    /// Looks for pending messages that are gone, if any were removed since the last look.
-    pub fn sweep(&self, removed: u64) {
+    /// Looks for pending messages that are gone.
+    pub fn sweep(&self) {
         let mut out = Outbound::default();
         self.with_core(|core, around, _| {
-            if std::mem::replace(&mut core.swept, removed) != removed {
-                core.sweep(around, &mut out);
-                core.count.invalidate();
-            }
+            core.sweep(around, &mut out);
+            core.count.invalidate();
         });
         self.send_out(&mut out);
     }

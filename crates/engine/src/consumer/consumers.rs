@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ahash::AHashMap;
@@ -33,7 +33,6 @@ const LITTLE: usize = 64;
 pub struct JournalPlace {
     pub file_system: Arc<dyn FileSystem>,
     pub folder: PathBuf,
-    pub sync_commits: bool,
 }
 
 /// What the consumers of a stream need of it.
@@ -62,6 +61,10 @@ pub struct Consumers {
     /// The same as a list that is replaced as a whole, so that a commit takes no lock for long.
     all: RwLock<All>,
     count: AtomicUsize,
+    /// One of them holds messages back by their keys.
+    has_keys: AtomicBool,
+    /// What the store had removed when they were last looked through for what is gone.
+    swept: AtomicU64,
     journal: Mutex<Option<Arc<Journal>>>,
     /// What the journal had when it was opened, until somebody opens it.
     found: Mutex<BTreeMap<String, Found>>,
@@ -76,6 +79,8 @@ impl Consumers {
             by_name: RwLock::default(),
             all: RwLock::default(),
             count: AtomicUsize::new(0),
+            has_keys: AtomicBool::new(false),
+            swept: AtomicU64::new(0),
             journal: Mutex::default(),
             found: Mutex::default(),
         }
@@ -109,7 +114,6 @@ impl Consumers {
                 &place.folder,
                 &self.facts.threads,
                 Arc::clone(&self.facts.shared),
-                place.sync_commits,
             )
             .map_err(|error| store_error(&error))?;
             *self.found.lock() = found;
@@ -185,6 +189,9 @@ impl Consumers {
     }
 
     fn enter(&self, consumer: &Arc<Consumer>) {
+        if consumer.settings().key.is_some() {
+            self.has_keys.store(true, Ordering::Release);
+        }
         let mut by_name = self.by_name.write();
         by_name.insert(consumer.name.clone(), Arc::clone(consumer));
         self.replace_list(&by_name);
@@ -289,9 +296,15 @@ impl Consumers {
             return;
         }
         let removed = self.facts.store.marks().removed;
-        for consumer in self.all().iter() {
-            consumer.sweep(removed);
-            consumer.hand_over();
+        if self.swept.swap(removed, Ordering::AcqRel) != removed {
+            for consumer in self.all().iter() {
+                consumer.sweep();
+            }
+        }
+        if self.has_keys.load(Ordering::Acquire) {
+            for consumer in self.all().iter() {
+                consumer.hand_over();
+            }
         }
         if let Some(journal) = &*self.journal.lock() {
             journal.tick();

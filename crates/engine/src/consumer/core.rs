@@ -95,8 +95,6 @@ pub struct Core {
     /// The state that was written last, and how many bytes of changes came since.
     pub record_number: u64,
     pub is_closed: bool,
-    /// What the store had removed when this was looked through for what is gone.
-    pub swept: u64,
     pub(super) header: Vec<u8>,
     pub(super) reply: Vec<u8>,
 }
@@ -111,7 +109,8 @@ impl Core {
     ) -> StoreResult<Self> {
         let record_number = restored.as_ref().map_or(0, |(_, _, number)| *number);
         let (acks, lasts) = match restored {
-            Some((acks, aside, _)) => {
+            Some((mut acks, aside, _)) => {
+                acks.cut(around.store.marks().last_sequence);
                 let lasts = Self::lasts_left(&settings, around.store, &acks, aside);
                 (acks, lasts)
             }
@@ -152,7 +151,6 @@ impl Core {
             dead: Vec::new(),
             record_number,
             is_closed: false,
-            swept: 0,
             header: Vec::new(),
             reply: Vec::new(),
         })

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a message counts as delivered when it is in the `Outbound`, and everything in there is sent or taken back.
 
+use std::sync::Arc;
+
 use super::ack_state::Again;
 use super::ack_subject::AckSubject;
 use super::choosing::Target;
@@ -65,6 +67,11 @@ impl Core {
             return Ok(Passed::Done);
         }
         self.recount(around.store, now_ns, false);
+        let settings = Arc::clone(&self.settings);
+        let wanted = match self.push {
+            Some(_) => most,
+            None => self.waiting.wanted().min(most as u64) as usize,
+        };
         loop {
             if out.len() >= most || out.byte_count() >= PASS_BYTES_MAX {
                 return Ok(Passed::More);
@@ -124,12 +131,9 @@ impl Core {
                 self.deliver_known(around, sequence, Kind::New, target, now_ns, out)?;
                 continue;
             }
-            let wanted = match target {
-                Target::Push => most,
-                Target::Pull(_) => self.waiting.wanted().min(most as u64) as usize,
-            };
-            let ahead = wanted.min(room).min(most - out.len());
-            if !self.deliver_new(around, walk, target, ahead, now_ns, out)? {
+            let ahead = wanted.saturating_sub(out.len()).max(1).min(room);
+            let filters = &settings.filters;
+            if !self.deliver_new(around, filters, walk, target, ahead, now_ns, out)? {
                 return Ok(Passed::Done);
             }
         }
@@ -148,9 +152,14 @@ impl Core {
     }
 
     /// Delivers the next message of the stream; false if there is none, or not yet.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what one step of a pass works with"
+    )]
     fn deliver_new(
         &mut self,
         around: &Surroundings<'_>,
+        filters: &[Vec<u8>],
         walk: &mut Walk,
         target: Target,
         ahead: usize,
@@ -165,31 +174,28 @@ impl Core {
             return Ok(false);
         }
         let from = self.acks.next_stream;
-        let settings = std::sync::Arc::clone(&self.settings);
-        let step = around
-            .store
-            .step(walk, &settings.filters, from, ahead, |record| {
-                let stored = Stored {
-                    sequence: record.sequence,
-                    time_ns: record.time_ns,
-                    subject: record.subject,
-                    headers: record.headers,
-                    payload: record.payload,
-                };
-                if !self.is_time(&stored, now_ns) {
-                    return false;
+        let step = around.store.step(walk, filters, from, ahead, |record| {
+            let stored = Stored {
+                sequence: record.sequence,
+                time_ns: record.time_ns,
+                subject: record.subject,
+                headers: record.headers,
+                payload: record.payload,
+            };
+            if !self.is_time(&stored, now_ns) {
+                return false;
+            }
+            if self.is_parked(&stored) {
+                return true;
+            }
+            let sent = self.send(around, &stored, Kind::New, target, now_ns, out);
+            if !sent {
+                if let Some(keys) = &mut self.keys {
+                    keys.leave(stored.sequence);
                 }
-                if self.is_parked(&stored) {
-                    return true;
-                }
-                let sent = self.send(around, &stored, Kind::New, target, now_ns, out);
-                if !sent {
-                    if let Some(keys) = &mut self.keys {
-                        keys.leave(stored.sequence);
-                    }
-                }
-                sent
-            })?;
+            }
+            sent
+        })?;
         match step {
             Step::Message(true) => Ok(true),
             Step::Message(false) => {

@@ -1,7 +1,7 @@
 //! The consumers of one stream on disk: their definitions, and how far each has come.
 //!
 //! It is a store of its own beside the messages. A definition is kept twice; a state is a whole record and the changes since. What changes
-//! is written by one job: everything that changed while it wrote shares the next sync. Invariants: an acknowledgement that is confirmed is on disk; a
+//! is written by one job: everything that changed while it wrote shares the next sync, also where messages do not wait for one. Invariants: an acknowledgement that is confirmed is on disk; a
 //! definition that was acknowledged is, too.
 
 use std::collections::BTreeMap;
@@ -80,11 +80,9 @@ impl Journal {
         folder: &Path,
         threads: &StorageThreads,
         shared: Arc<Shared>,
-        sync_commits: bool,
     ) -> StoreResult<(Arc<Self>, BTreeMap<String, Found>)> {
         let options = StoreOptions {
             segment_bytes: SEGMENT_BYTES,
-            sync_commits,
             ..StoreOptions::default()
         };
         let store = Arc::new(Store::open(file_system, folder, options)?);

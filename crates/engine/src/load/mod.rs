@@ -2,15 +2,19 @@
 //!
 //! It speaks to any NATS server, so that both sides of a comparison see the same load. `plan` is what is asked for and what was measured,
 //! `client` one connection and `stream` its socket, `workload` how a load is run, `latency` how long messages took. What the connections do:
-//! `publish` and `request` for messages that nobody keeps; `store` and `direct_get` for streams, both over `exchange`, which keeps so many
-//! questions under way.
+//! `publish` and `request` for messages that nobody keeps; `store`, `direct_get` and `consumers_create` for streams, all over `exchange`, which keeps so many
+//! questions under way; `fetch` and `push` for consumers, whose messages `delivery` looks at.
 
 mod client;
+mod consumers_create;
+mod delivery;
 mod direct_get;
 mod exchange;
+mod fetch;
 mod latency;
 mod plan;
 mod publish;
+mod push;
 mod request;
 mod store;
 mod stream;

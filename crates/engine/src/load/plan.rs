@@ -27,12 +27,39 @@ pub enum Workload {
     Store,
     /// Each publisher asks for stored messages, so many at a time unanswered.
     DirectGet,
+    /// Each publisher asks a consumer for batches of messages, so many at a time not yet filled.
+    Fetch,
+    /// Each publisher has a push consumer of its own, which sends it the stream.
+    Push,
+    /// Each publisher makes durable consumers, so many at a time unanswered.
+    ConsumersCreate,
 }
 
 impl Workload {
     pub fn has_subscribers(self) -> bool {
         matches!(self, Self::PubSub | Self::Request)
     }
+
+    /// Whether the plan must name the stream; a message to `store` finds its stream by its subject.
+    fn has_stream(self) -> bool {
+        matches!(
+            self,
+            Self::DirectGet | Self::Fetch | Self::Push | Self::ConsumersCreate
+        )
+    }
+}
+
+/// How messages that a consumer sent are acknowledged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Acknowledge {
+    /// The consumer wants none.
+    #[default]
+    None,
+    /// Each with a write of its own.
+    Each,
+    /// What came with one read, all with one write.
+    Read,
 }
 
 /// Which messages of a stream are asked for.
@@ -72,7 +99,7 @@ pub struct Plan {
     /// Subscriptions on other subjects that are made first and never get a message.
     #[serde(default)]
     pub idle_subscriptions: usize,
-    /// `store` and `directget`: messages that a connection has unanswered at most.
+    /// Messages, or requests for batches or consumers, that a connection has unanswered at most.
     #[serde(default = "one")]
     pub in_flight: u64,
     /// `store` and `directget`: one is the subject itself, more are tokens below it, all used equally often and far from one another.
@@ -84,12 +111,19 @@ pub struct Plan {
     /// `store`: messages per atomic batch; one is no batch.
     #[serde(default = "one")]
     pub atomic_batch: u64,
-    /// `directget`: whose messages.
+    /// `directget`, `fetch`, `push`: whose messages; `consumerscreate`: whose consumers.
     #[serde(default)]
     pub stream: String,
     #[serde(default)]
     pub get: Get,
-    /// `directget`: the sequences are these many from this one on.
+    /// `fetch`: who is asked, messages per request, and what becomes of them.
+    #[serde(default)]
+    pub consumer: String,
+    #[serde(default = "one")]
+    pub batch: u64,
+    #[serde(default)]
+    pub acknowledge: Acknowledge,
+    /// `fetch` and `push`: the message that comes first. `directget`: the sequences are these many from this one on.
     #[serde(default = "one")]
     pub first_sequence: u64,
     #[serde(default = "one")]
@@ -128,6 +162,7 @@ impl Plan {
             )));
         }
         plan.check_exchange().map_err(refuse)?;
+        plan.check_consumer().map_err(refuse)?;
         Ok(plan)
     }
 
@@ -148,8 +183,22 @@ impl Plan {
                 self.messages, self.atomic_batch
             ));
         }
-        if self.workload == Workload::DirectGet && self.stream.is_empty() {
+        if self.workload.has_stream() && self.stream.is_empty() {
             return Err("the name of a stream is missing".to_owned());
+        }
+        Ok(())
+    }
+
+    /// What `fetch` needs besides.
+    fn check_consumer(&self) -> Result<(), String> {
+        if self.workload == Workload::Fetch && self.consumer.is_empty() {
+            return Err("the name of a consumer is missing".to_owned());
+        }
+        if self.batch == 0 || self.messages % self.batch != 0 {
+            return Err(format!(
+                "{} messages are no whole batches of {}",
+                self.messages, self.batch
+            ));
         }
         Ok(())
     }

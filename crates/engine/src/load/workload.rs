@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::client::Client;
 use super::latency::Samples;
 use super::plan::{Figures, Plan, Workload};
-use super::{direct_get, publish, request, store};
+use super::{consumers_create, direct_get, fetch, publish, push, request, store};
 use crate::error::EngineError;
 
 /// Bytes handed to one write at full speed.
@@ -65,6 +65,11 @@ pub fn run(plan: &Plan) -> Result<Figures, EngineError> {
         let work: Work = match plan.workload {
             Workload::Store => store::prepare(&plan, &mut client, number as u64)?,
             Workload::DirectGet => direct_get::prepare(&plan, &mut client, number as u64)?,
+            Workload::Fetch => fetch::prepare(&plan, &mut client, number as u64)?,
+            Workload::Push => push::prepare(&plan, &mut client, number as u64)?,
+            Workload::ConsumersCreate => {
+                consumers_create::prepare(&plan, &mut client, number as u64)?
+            }
             Workload::Request => {
                 Box::new(move |plan, client| request::request(plan, client, number))
             }
@@ -82,7 +87,12 @@ pub fn run(plan: &Plan) -> Result<Figures, EngineError> {
     let (delivered, end) = match plan.workload {
         Workload::Publish => (0, sent.ended_at),
         Workload::PubSub => (published * subscribers as u64, received.ended_at),
-        Workload::Request | Workload::Store | Workload::DirectGet => (published, sent.ended_at),
+        Workload::Request
+        | Workload::Store
+        | Workload::DirectGet
+        | Workload::Fetch
+        | Workload::Push
+        | Workload::ConsumersCreate => (published, sent.ended_at),
     };
     let seconds = end.duration_since(sent.begun_at).as_secs_f64();
     let publishing = sent.ended_at.duration_since(sent.begun_at).as_secs_f64();

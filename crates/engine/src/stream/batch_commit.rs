@@ -260,6 +260,10 @@ impl View for BatchView<'_> {
         self.staged.last_message_id()
     }
 
+    fn is_server_full(&self) -> bool {
+        self.staged.is_server_full()
+    }
+
     fn account_has_room(&self, bytes: u64) -> bool {
         self.staged.account_has_room(bytes + self.before.bytes)
     }

@@ -43,6 +43,8 @@ pub trait View {
     fn last_message_id(&self) -> &[u8];
     /// Whether a message of this subject stays: where nobody wants it, only its sequence is used.
     fn is_kept(&self, subject: &[u8]) -> bool;
+    /// Whether all streams of the server together take up more than they may.
+    fn is_server_full(&self) -> bool;
     /// Whether the account may store so many bytes more.
     fn account_has_room(&self, bytes: u64) -> bool;
     /// Whether the last message of a subject is a schedule; nothing if there is no message.
@@ -147,6 +149,9 @@ pub fn check(
     };
     if counter.is_some() {
         check_size(settings, publication.headers.len(), payload_bytes)?;
+    }
+    if view.is_server_full() {
+        return Err(refusal(503, 10023, "insufficient resources"));
     }
     if !view.account_has_room(size) {
         let text = "resource limits exceeded for account";

@@ -56,6 +56,10 @@ impl View for Fake {
         self.last_id.as_bytes()
     }
 
+    fn is_server_full(&self) -> bool {
+        false
+    }
+
     fn account_has_room(&self, _bytes: u64) -> bool {
         true
     }

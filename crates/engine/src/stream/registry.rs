@@ -13,7 +13,7 @@ use ahash::AHashMap;
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 
-use super::account_usage::AccountUsage;
+use super::account_usage::{AccountUsage, ServerUsage};
 use super::archives::Archives;
 use super::atomic_batches::AtomicBatches;
 use super::definition::{self, ServerFacts};
@@ -63,6 +63,7 @@ pub struct Streams {
     pub(super) changing: Mutex<Random>,
     pub(super) archives: Archives,
     stopped: AtomicBool,
+    server_usage: Arc<ServerUsage>,
     usages: Mutex<AHashMap<String, Arc<AccountUsage>>>,
     /// Batches that are open, of all streams.
     open_batches: Arc<AtomicUsize>,
@@ -83,6 +84,10 @@ impl Streams {
             what: "random bytes",
             cause: error.into(),
         })?;
+        let server_usage = Arc::new(ServerUsage::limited(
+            options.memory_bytes_max,
+            options.storage_bytes_max,
+        ));
         let streams = Arc::new(Self {
             senders: Arc::new(Senders::new(Arc::clone(&shared))),
             timers: Timers::start(Arc::clone(&shared))?,
@@ -95,6 +100,7 @@ impl Streams {
             changing: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
             archives: Archives::default(),
             stopped: AtomicBool::new(false),
+            server_usage,
             usages: Mutex::default(),
             open_batches: Arc::default(),
             open_fast_batches: Arc::default(),
@@ -304,7 +310,10 @@ impl Streams {
     /// What the streams of an account take up.
     pub fn usage(&self, account: &str) -> Arc<AccountUsage> {
         let mut usages = self.usages.lock();
-        Arc::clone(usages.entry(account.to_owned()).or_default())
+        let usage = usages
+            .entry(account.to_owned())
+            .or_insert_with(|| Arc::new(AccountUsage::new(Arc::clone(&self.server_usage))));
+        Arc::clone(usage)
     }
 
     pub fn find(&self, account: &str, name: &str) -> Option<Arc<Stream>> {
@@ -517,7 +526,6 @@ impl Streams {
         let journal = (settings.storage == Storage::File).then(|| JournalPlace {
             file_system: Arc::clone(&self.folders.file_system),
             folder: Folders::consumers(&self.folders.of_stream(account, &settings.name)),
-            sync_commits,
         });
         let surroundings = Surroundings {
             shared: Arc::clone(&self.shared),

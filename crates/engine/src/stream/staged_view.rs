@@ -38,6 +38,14 @@ impl StagedView<'_> {
     }
 }
 
+impl StagedView<'_> {
+    /// What waits to be committed.
+    fn waiting_bytes(&self) -> u64 {
+        let last = self.store.counts().last_sequence;
+        self.ingest.pending.counts_behind(last).1
+    }
+}
+
 impl View for StagedView<'_> {
     fn is_kept(&self, subject: &[u8]) -> bool {
         self.ingest.is_kept(subject)
@@ -97,12 +105,12 @@ impl View for StagedView<'_> {
         &self.ingest.last_message_id
     }
 
+    fn is_server_full(&self) -> bool {
+        self.ingest.usage.is_server_full(self.waiting_bytes())
+    }
+
     fn account_has_room(&self, bytes: u64) -> bool {
-        let (_, waiting) = self
-            .ingest
-            .pending
-            .counts_behind(self.store.counts().last_sequence);
-        self.ingest.usage.has_room(bytes + waiting)
+        self.ingest.usage.has_room(bytes + self.waiting_bytes())
     }
 
     fn has_schedule(&self, subject: &[u8]) -> Option<bool> {

@@ -16,6 +16,9 @@ pub struct StreamOptions {
     pub domain: String,
     /// Subjects of acknowledgements name domain and account.
     pub long_ack_subjects: bool,
+    /// What all streams together may take up; -1 is no limit.
+    pub memory_bytes_max: i64,
+    pub storage_bytes_max: i64,
     /// 0 is the default.
     pub buffered_messages_max: usize,
     pub buffered_bytes_max: u64,
@@ -33,6 +36,8 @@ impl Default for StreamOptions {
             sync_interval_ms: 120_000,
             domain: String::new(),
             long_ack_subjects: false,
+            memory_bytes_max: -1,
+            storage_bytes_max: -1,
             buffered_messages_max: 0,
             buffered_bytes_max: 0,
             batches_per_stream_max: 0,
