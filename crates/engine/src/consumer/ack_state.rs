@@ -483,8 +483,10 @@ impl AckState {
         self.next_stream = last_stream + 1;
         self.delivered_stream = self.delivered_stream.min(last_stream);
         self.floor.stream = self.floor.stream.min(last_stream);
+        self.queue.retain(|sequence| *sequence <= last_stream);
         self.changed_wholly = true;
         self.is_changed = true;
+        self.settle_if_nothing_pends();
     }
 
     /// Begins anew at a sequence.

@@ -115,10 +115,9 @@ impl Streams {
         definition: &[u8],
     ) -> Result<Vec<u8>, EngineError> {
         let _one = self.changing.lock();
-        let consumer = self
-            .stream(account, stream)?
-            .consumers()
-            .create(definition)?;
+        let stream = self.stream(account, stream)?;
+        stream.finish_removals();
+        let consumer = stream.consumers().create(definition)?;
         let report = consumer.with_core(report);
         consumer.begin();
         report.map_err(|error| EngineError::Options(error.to_string()))
@@ -156,7 +155,9 @@ impl Streams {
         stream: &str,
         name: &str,
     ) -> Result<Vec<u8>, EngineError> {
-        let consumer = self.stream(account, stream)?.consumers().consumer(name)?;
+        let stream = self.stream(account, stream)?;
+        stream.finish_removals();
+        let consumer = stream.consumers().consumer(name)?;
         consumer
             .with_core(report)
             .map_err(|error| EngineError::Options(error.to_string()))

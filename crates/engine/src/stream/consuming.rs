@@ -68,6 +68,15 @@ impl Stream {
         !is_needed && self.store().remove(sequence, false).unwrap_or(false)
     }
 
+    /// What consumers have settled is out of the numbers when this returns. Waits for the disk if there is something.
+    pub(super) fn finish_removals(&self) {
+        if self.settings().retention == Retention::Limits || self.consumers.is_empty() {
+            return;
+        }
+        // A failure is in the store's status.
+        let _ = self.commit_own();
+    }
+
     /// Removes everything that nobody needs: after consumers have gone, or the rule has changed, or a crash has come between the two.
     pub fn remove_all_unneeded(&self) {
         let retention = self.settings().retention;

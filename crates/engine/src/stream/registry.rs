@@ -331,6 +331,7 @@ impl Streams {
     /// What is stored, in numbers, as JSON; the query is JSON, too.
     pub fn state(&self, account: &str, name: &str, query: &[u8]) -> Result<Vec<u8>, EngineError> {
         let stream = self.stream(account, name)?;
+        stream.finish_removals();
         state_report::write(&stream, query).map_err(|error| EngineError::Options(error.to_string()))
     }
 
