@@ -47,7 +47,7 @@ check: engine ## what CI refuses: format, lint, types, stubs, style
 
 test: engine ## all tests, Rust then Python
 	cargo test -q
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 bench: engine-release ## measure this server and nats-server in one run
 	$(BIN)/python -m benchmarks.run

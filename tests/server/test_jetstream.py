@@ -14,9 +14,9 @@ import jetlake
 from jetlake.management.stream_context import AccountLimits
 from jetlake.server.configuration.load import load
 from jetlake.server.jetstream import accounts_with_jetstream, api_subjects, store_options
+from jetlake.server.options import JetStreamOptions, ServerOptions
 from jetlake.server.python_log import PythonLog
 from jetlake.server.store_folder import StoreFolder
-from jetlake.server.options import JetStreamOptions, ServerOptions
 
 ACCOUNTS = """
 jetstream {{ store_dir: "{folder}" }}

@@ -55,6 +55,10 @@ enum Step {
     Purge {
         choice: u64,
     },
+    /// The stream ends earlier than it did, as after a crash.
+    Cut {
+        choice: u64,
+    },
     Reset {
         choice: u64,
     },
@@ -74,6 +78,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0i64..150).prop_map(|passed_ns| Step::Expire { passed_ns }),
         1 => (3u64..9, 0u64..9).prop_map(|(divisor, rest)| Step::Remove { divisor, rest }),
         1 => any::<u64>().prop_map(|choice| Step::Purge { choice }),
+        1 => any::<u64>().prop_map(|choice| Step::Cut { choice }),
         1 => any::<u64>().prop_map(|choice| Step::Reset { choice }),
     ]
 }
@@ -266,6 +271,10 @@ impl Pair {
                 let first = self.any(choice).max(1);
                 self.purge(first);
             }
+            Step::Cut { choice } => {
+                let last = self.any(choice);
+                self.cut(last)?;
+            }
             Step::Reset { choice } => {
                 let sequence = self.any(choice).max(1);
                 self.state.reset(sequence);
@@ -383,6 +392,27 @@ impl Pair {
         } else {
             self.twin.floor.1 = self.twin.floor.1.max(first - 1);
         }
+    }
+
+    /// What lay beyond the end is as if it had never been, but for the count of deliveries. How much of that the floor covers is left open.
+    fn cut(&mut self, last: u64) -> Result<(), TestCaseError> {
+        let before = self.state.floor;
+        self.state.cut(last);
+        let twin = &mut self.twin;
+        if twin.next_consumer == 1 || twin.next_stream <= last + 1 {
+            prop_assert_eq!(self.state.floor, before);
+            return Ok(());
+        }
+        twin.pending.retain(|sequence, _| *sequence <= last);
+        twin.given_up.retain(|sequence, _| *sequence <= last);
+        twin.queue.retain(|sequence| *sequence <= last);
+        twin.next_stream = last + 1;
+        twin.delivered_stream = twin.delivered_stream.min(last);
+        let floor = self.state.floor;
+        prop_assert!(floor.stream <= last && floor.consumer < twin.next_consumer);
+        twin.floor = (floor.consumer, floor.stream);
+        self.history.retain(|(sequence, _)| *sequence <= last);
+        Ok(())
     }
 
     fn compare(&self) -> Result<(), TestCaseError> {

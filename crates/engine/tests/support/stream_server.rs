@@ -108,6 +108,10 @@ impl StreamServer {
         Some(message.payload().to_vec())
     }
 
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     pub fn connect(&self) -> Wire {
         let number = self.clients.fetch_add(1, Ordering::Relaxed);
         Wire::connect(self.engine.address(), number)
