@@ -38,5 +38,5 @@ def test_folder_that_cannot_be_made_ends_the_start(tmp_path):
         JetStreamOptions(enabled=True, store_directory=str(tmp_path / "file")), PythonLog(), temporary=False
     )
 
-    with pytest.raises(StartError, match="Can.t start JetStream"):
+    with pytest.raises(StartError, match="storage directory is not a directory"):
         folder.open()
