@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,11 +23,13 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
+from nats.js.api import AckPolicy, ConsumerConfig
 from rich.console import Console
 from rich.table import Table
 
 import jetlake
 from jetlake.client import load, streams
+from jetlake.client.dead_letters import DeadLetters
 
 DEFAULT_FOLDER = Path("build/demo")
 
@@ -138,6 +141,52 @@ async def streams_that_stay(_: jetlake.Server) -> Scene:
     return scene
 
 
+async def workers(_: jetlake.Server) -> Scene:
+    scene = Scene(
+        "Workers that share a queue",
+        "Three plain clients pull from one consumer: of each customer one message at a time, in order. "
+        "What cannot be done goes to a stream of dead letters, with the reason.",
+        ["worker", "jobs done", "given up"],
+    )
+    done: Counter[str] = Counter()
+    given_up: Counter[str] = Counter()
+    async with jetlake.Server(jetstream=True) as server:
+        connection = await jetlake.connect(server)
+        js = connection.jetstream()
+        await js.add_stream(name="DEAD", subjects=["dead.>"])
+        await js.add_stream(name="JOBS", subjects=["jobs.>"], metadata={"jetlake.dead_letters": "DEAD"})
+        config = ConsumerConfig(
+            durable_name="workers", ack_policy=AckPolicy.EXPLICIT, metadata={"jetlake.key": "subject.2"}
+        )
+        await js.add_consumer("JOBS", config)
+        for number in range(90):
+            await js.publish(f"jobs.customer-{number % 9}", b"%d" % number)
+
+        async def work(name: str) -> None:
+            client = await jetlake.connect(server)
+            subscription = await client.jetstream().pull_subscribe_bind("workers", "JOBS")
+            while done.total() + given_up.total() < 90:
+                with suppress(TimeoutError):
+                    for message in await subscription.fetch(3, timeout=0.2):
+                        if int(message.data) % 30 == 29:
+                            await client.request(message.reply, b"+TERM no such article", timeout=10)
+                            given_up[name] += 1
+                        else:
+                            await message.ack_sync()
+                            done[name] += 1
+            await client.close()
+
+        names = ("ada", "grace", "barbara")
+        await asyncio.gather(*(work(name) for name in names))
+        scene.rows += [[name, f"{done[name]}", f"{given_up[name]}"] for name in names]
+        async with DeadLetters(server, "DEAD") as dead:
+            # An acknowledgement that is answered is on disk, and so is the letter.
+            letters = await dead.all()
+        scene.rows.append([f"dead letters: {letters[0].reason}", "", f"{len(letters)}"])
+        await connection.close()
+    return scene
+
+
 async def passwords(_: jetlake.Server) -> Scene:
     scene = Scene(
         "Who may come in",
@@ -181,6 +230,7 @@ SCENES: list[Callable[[jetlake.Server], Awaitable[Scene]]] = [
     queue_group,
     request_and_reply,
     streams_that_stay,
+    workers,
     passwords,
     speed,
 ]

@@ -191,6 +191,8 @@ class Engine:
         """Begin anew at a sequence, behind the acknowledged ones if that is 0, and return it."""
     def unpin_consumer(self, account: str, stream: str, name: str, group: str) -> None:
         """Let another client of a group be chosen."""
+    def stream_figures(self) -> bytes:
+        """Return the figures of all streams and consumers, a JSON object, listed in crates/engine/src/stream/figures.rs."""
     def stream_hindrance(self, account: str, stream: str) -> str:
         """Return why nothing can be stored in a stream at the moment; empty if it can."""
     def consumer_hindrances(self, account: str, stream: str, name: str) -> bytes:

@@ -116,11 +116,22 @@ class RecordedEngine:
         closed_connections: list[dict[str, Any]] | None = None,
         subscription_list: list[dict[str, Any]] | None = None,
         accounts: list[dict[str, Any]] | None = None,
+        stream_figures: dict[str, Any] | None = None,
         **statistics: Any,
     ) -> None:
         self._connections = connections or []
         self._closed_connections = closed_connections or []
         self._subscription_list = subscription_list or []
+        self._stream_figures = {
+            "streams": [],
+            "consumers": [],
+            "streams_left_out": 0,
+            "consumers_left_out": 0,
+            "sync_bounds_micros": [100, 1000],
+            "sync_counts": [0, 0, 0],
+            "sync_total_ns": 0,
+            **(stream_figures or {}),
+        }
         self._statistics = {
             "started_unix_ns": STARTED_NS,
             "worker_threads": 2,
@@ -137,6 +148,9 @@ class RecordedEngine:
 
     def closed_connections(self) -> bytes:
         return json.dumps(self._closed_connections).encode()
+
+    def stream_figures(self) -> bytes:
+        return json.dumps(self._stream_figures).encode()
 
     def subscriptions(self, query: bytes) -> bytes:
         self.queries.append(json.loads(query))

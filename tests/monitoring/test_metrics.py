@@ -3,7 +3,7 @@
 import re
 
 from jetlake.monitoring import metrics
-from tests.monitoring.recorded import JETSTREAM, account, recorded, traffic
+from tests.monitoring.recorded import JETSTREAM, STARTED_NS, account, recorded, traffic
 
 LABELS = r'(?:\w+="(?:[^"\\]|\\.)*",?)*'
 SAMPLE = re.compile(rf"^(?P<name>[a-z_]+)(?:\{{(?P<labels>{LABELS})\}})? (?P<value>[-+0-9.e]+|\+Inf)$")
@@ -19,7 +19,8 @@ def read(text):
         elif not line.startswith("# HELP "):
             sample = SAMPLE.match(line)
             assert sample, line
-            assert sample["name"] in kinds, f"{line} comes before its type"
+            family = re.sub(r"_(bucket|sum|count)$", "", sample["name"])
+            assert kinds.get(sample["name"]) or kinds.get(family) == "histogram", f"{line} comes before its type"
             values[sample["name"], sample["labels"] or ""] = float(sample["value"])
     assert text.endswith("\n")
     return values, kinds
@@ -65,6 +66,40 @@ def test_jetstream_has_figures_only_while_it_is_on():
     assert not [name for name, _ in off if "jetstream" in name]
     assert on["jetlake_jetstream_storage_bytes_max", ""] == 2_000
     assert on["jetlake_jetstream_streams", ""] == 0
+
+
+def test_streams_and_consumers_are_named_with_their_lag_and_the_age_of_what_is_not_acknowledged():
+    stream = {"account": "$G", "stream": "S", "messages": 7, "bytes": 700, "last_sequence": 9, "consumers": 1}
+    consumer = {
+        "account": "$G",
+        "stream": "S",
+        "consumer": "C",
+        "pending": 3,
+        "ack_pending": 2,
+        "redelivered": 1,
+        "waiting": 4,
+        "oldest_unacknowledged_ns": STARTED_NS,
+    }
+    figures = {
+        "streams": [stream],
+        "consumers": [consumer],
+        "consumers_left_out": 5,
+        "sync_counts": [4, 2, 1],
+        "sync_total_ns": 2_500_000,
+    }
+
+    samples, kinds = read(metrics.page(recorded(facts={"jetstream": JETSTREAM}, stream_figures=figures)))
+
+    of_stream, of_consumer = 'account="$G",stream="S"', 'account="$G",stream="S",consumer="C"'
+    assert samples["jetlake_stream_bytes", of_stream] == 700
+    assert samples["jetlake_stream_taken_messages_total", of_stream] == 9
+    assert samples["jetlake_consumer_lag_messages", of_consumer] == 3
+    assert samples["jetlake_consumer_oldest_unacknowledged_seconds", of_consumer] == 3600 + 2 * 60 + 3
+    assert samples["jetlake_consumers_left_out", ""] == 5
+    assert kinds["jetlake_sync_seconds"] == "histogram"
+    assert samples["jetlake_sync_seconds_bucket", 'le="0.001"'] == 6
+    assert samples["jetlake_sync_seconds_count", ""] == 7
+    assert samples["jetlake_sync_seconds_sum", ""] == 0.0025
 
 
 def test_a_server_that_is_leaving_is_not_healthy():

@@ -421,6 +421,17 @@ impl Engine {
             .map_err(to_python)
     }
 
+    fn stream_figures(&self, py: Python<'_>) -> PyResult<Cow<'static, [u8]>> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .figures()
+                .map_err(|error| EngineError::Options(error.to_string()))
+        })
+        .map(Cow::Owned)
+        .map_err(to_python)
+    }
+
     fn stream_hindrance(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<String> {
         py.detach(|| self.inner.streams()?.stream_hindrance(account, stream))
             .map_err(to_python)

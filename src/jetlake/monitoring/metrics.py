@@ -1,18 +1,19 @@
 """`/metrics`: the figures of `/varz`, `/accstatz` and `/jsz` for Prometheus, under names of our own.
 
-Each collector returns the families of one subject. What comes later (sizes and lag of streams, the age of the oldest
-unacknowledged message, the latency of syncs as a `prometheus.histogram`) is one more collector in `COLLECTORS`.
+Each collector returns the families of one subject.
 
-Invariant: the only labels are accounts and pages, whose number the configuration bounds; clients cannot add any.
+Invariant: the labels are accounts and pages, whose number the configuration bounds, and streams and consumers, of which
+the engine names no more than a bound of its own; how many are left out is a figure, too.
 """
 
+import math
 from collections.abc import Callable, Iterator
 
 from jetlake._engine import __version__
 from jetlake.monitoring import healthz, jsz, prometheus
 from jetlake.monitoring.go_text import NANOSECONDS_PER_SECOND
 from jetlake.monitoring.prometheus import Family, Sample, single
-from jetlake.monitoring.readings import AccountStatistics, Source, Statistics
+from jetlake.monitoring.readings import AccountStatistics, OneConsumer, OneStream, Source, Statistics
 from jetlake.monitoring.usage import resident_bytes
 
 Collector = Callable[[Source, Statistics], Iterator[Family]]
@@ -108,10 +109,60 @@ def jetstream_families(source: Source, _statistics: Statistics) -> Iterator[Fami
     yield single("jetlake_jetstream_streams", "gauge", "Streams.", count)
 
 
+def stream_families(source: Source, _statistics: Statistics) -> Iterator[Family]:
+    """Yield the sizes of streams, the lag of consumers, and how long the disk takes; nothing while JetStream is off."""
+    if source.facts.jetstream is None:
+        return
+    figures = source.stream_figures()
+
+    def of_streams(name: str, kind: prometheus.Kind, text: str, value_of: Callable[[OneStream], int]) -> Family:
+        samples = [Sample(value_of(each), {"account": each.account, "stream": each.stream}) for each in figures.streams]
+        return Family(f"jetlake_stream_{name}", kind, text, samples)
+
+    def of_consumers(name: str, text: str, value_of: Callable[[OneConsumer], float]) -> Family:
+        samples = [
+            Sample(value_of(each), {"account": each.account, "stream": each.stream, "consumer": each.consumer})
+            for each in figures.consumers
+        ]
+        return Family(f"jetlake_consumer_{name}", "gauge", text, samples)
+
+    now_ns = source.now_unix_ns()
+
+    def age_s(each: OneConsumer) -> float:
+        since_ns = each.oldest_unacknowledged_ns
+        return max(0, now_ns - since_ns) / NANOSECONDS_PER_SECOND if since_ns else 0.0
+
+    yield of_streams("messages", "gauge", "Messages in the stream.", lambda each: each.messages)
+    yield of_streams("bytes", "gauge", "Bytes of the stream.", lambda each: each.bytes)
+    text = "Messages the stream has ever taken: its last sequence."
+    yield of_streams("taken_messages_total", "counter", text, lambda each: each.last_sequence)
+    yield of_streams("consumers", "gauge", "Consumers of the stream.", lambda each: each.consumers)
+    yield of_consumers("lag_messages", "Messages the consumer has still to deliver.", lambda each: each.pending)
+    text = "Messages that are delivered and not acknowledged."
+    yield of_consumers("unacknowledged_messages", text, lambda each: each.ack_pending)
+    text = "How long ago the oldest message that is delivered and not acknowledged was stored; 0 if there is none."
+    yield of_consumers("oldest_unacknowledged_seconds", text, age_s)
+    text = "Messages that were delivered more than once and are not acknowledged."
+    yield of_consumers("redelivered_messages", text, lambda each: each.redelivered)
+    yield of_consumers("waiting_requests", "Pull requests that wait for messages.", lambda each: each.waiting)
+    text = "Streams that are not named above, because there are so many."
+    yield single("jetlake_streams_left_out", "gauge", text, figures.streams_left_out)
+    text = "Consumers that are not named above, because there are so many."
+    yield single("jetlake_consumers_left_out", "gauge", text, figures.consumers_left_out)
+    bounds = [micros / 1_000_000 for micros in figures.sync_bounds_micros]
+    yield prometheus.histogram(
+        "jetlake_sync_seconds",
+        "How long commits have waited for the disk.",
+        zip([*bounds, math.inf], figures.sync_counts, strict=True),
+        figures.sync_total_ns / NANOSECONDS_PER_SECOND,
+    )
+
+
 COLLECTORS: tuple[Collector, ...] = (
     server_families,
     process_families,
     client_families,
     account_families,
     jetstream_families,
+    stream_families,
 )

@@ -126,6 +126,47 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     last_subscriptions: list[Subscription] = []
 
 
+class OneStream(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one stream."""
+
+    account: str
+    stream: str
+    messages: int
+    bytes: int
+    last_sequence: int
+    consumers: int
+
+
+class OneConsumer(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one consumer."""
+
+    account: str
+    stream: str
+    consumer: str
+    pending: int
+    ack_pending: int
+    redelivered: int
+    waiting: int
+    # When the oldest message that is delivered and not acknowledged was stored, in unix nanoseconds; 0 = there is none.
+    oldest_unacknowledged_ns: int
+
+
+class StreamFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of all streams and consumers, as many as the engine names."""
+
+    streams: list[OneStream]
+    consumers: list[OneConsumer]
+    streams_left_out: int
+    consumers_left_out: int
+    sync_bounds_micros: list[int]
+    # One more than there are bounds.
+    sync_counts: list[int]
+    sync_total_ns: int
+
+
+_STREAM_FIGURES = msgspec.json.Decoder(StreamFigures)
+
+
 class EngineReadings(Protocol):
     """What of the engine is read; `jetlake._engine.Engine` has it."""
 
@@ -133,6 +174,7 @@ class EngineReadings(Protocol):
     def connections(self) -> bytes: ...
     def closed_connections(self) -> bytes: ...
     def subscriptions(self, query: bytes) -> bytes: ...
+    def stream_figures(self) -> bytes: ...
 
 
 class Source:
@@ -162,6 +204,10 @@ class Source:
 
     def now_unix_ns(self) -> int:
         return self._clock()
+
+    def stream_figures(self) -> StreamFigures:
+        """Return the figures of all streams and consumers; only with JetStream."""
+        return _STREAM_FIGURES.decode(self._engine.stream_figures())
 
     def statistics(self) -> Statistics:
         """Return the figures, with zeros for accounts that nobody has used yet."""

@@ -99,6 +99,12 @@ impl AckState {
         self.parked
     }
 
+    /// The first message that was delivered and is not acknowledged.
+    pub fn first_pending(&self) -> Option<u64> {
+        let mut delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        delivered.next().map(|entry| entry.stream_sequence)
+    }
+
     /// Messages that were given up and not acknowledged since.
     pub fn given_up_count(&self) -> usize {
         self.exceeded.len()

@@ -4,7 +4,7 @@
 //! - `ingest` takes a publish in: checked against a `staged_view`, `admitted`, staged, and noted as `pending` until it is committed and answered.
 //!   `atomic_batches` and `batch_commit`, `fast_batches` and `fast_publish` are the two kinds of batches; `scheduling` publishes what `schedules` says is due;
 //!   `delete_marker` stands for what has expired; `republish` sends on what was stored.
-//! - `reads` answers `direct_get` and, through `api`, `message_get`; `state_report` says what there is, and `account_usage` how much of it there may be.
+//! - `reads` answers `direct_get` and, through `api`, `message_get`; `state_report` says what there is, `figures` the same of all for monitoring, and `account_usage` how much of it there may be.
 //! - `publish_headers` are the headers of a publish that mean something to a stream; `time_to_live` is one of them.
 //! - `publish_checks` decides whether a message may be stored, by the stream's `settings`; `duplicates` remembers message ids for a while.
 //! - `acknowledgement` is the answer to a publish, as bytes.
@@ -36,6 +36,7 @@ pub mod direct_get;
 pub mod duplicates;
 pub mod fast_batches;
 pub mod fast_publish;
+pub mod figures;
 pub mod folders;
 pub mod followers;
 pub mod get_request;

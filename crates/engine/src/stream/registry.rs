@@ -353,7 +353,7 @@ impl Streams {
             .map_err(|error| store_error(&error))
     }
 
-    fn all(&self) -> Vec<Arc<Stream>> {
+    pub(super) fn all(&self) -> Vec<Arc<Stream>> {
         let streams = self.streams.read();
         streams
             .values()

@@ -350,6 +350,7 @@ impl Stream {
 
     fn commit_removals(&self) -> StoreResult<()> {
         let committed = self.store.commit();
+        self.usage.say(self.store.counts().bytes);
         // What is counted from now on begins with what is there.
         self.ingest.lock().forget_counters();
         self.keeper.ask();

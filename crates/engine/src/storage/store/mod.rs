@@ -41,6 +41,7 @@ use super::message::{
     StoreState,
 };
 use super::removal::Removal;
+use super::sync_times::SyncTimes;
 use staging::Staging;
 use writing::Writer;
 
@@ -119,6 +120,7 @@ pub struct Store {
     erasing: AtomicUsize,
     findings: Mutex<Vec<Finding>>,
     progress: Mutex<Progress>,
+    sync_times: SyncTimes,
 }
 
 impl Store {
@@ -255,6 +257,11 @@ impl Store {
 
     pub fn counting(&self) -> Counting {
         self.options.counting
+    }
+
+    /// How long commits have waited for the disk.
+    pub fn sync_times(&self) -> &SyncTimes {
+        &self.sync_times
     }
 
     /// What is committed, in numbers.

@@ -31,6 +31,7 @@ use crate::storage::scan::Tail;
 use crate::storage::sealing::{self, Contents};
 use crate::storage::segment_file::{self, SegmentFile};
 use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
+use crate::storage::sync_times::SyncTimes;
 
 /// Torn bytes put aside at most.
 const ASIDE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -104,6 +105,7 @@ impl Store {
             upkeep: Mutex::new(()),
             erasing: AtomicUsize::new(0),
             findings: Mutex::new(findings),
+            sync_times: SyncTimes::default(),
             progress: Mutex::new(Progress {
                 committed,
                 refused: Vec::new(),

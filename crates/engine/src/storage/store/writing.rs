@@ -102,7 +102,9 @@ impl Writer {
             self.unsynced.push(Arc::clone(&self.active.file));
         }
         if store.options.sync_commits {
+            let begun = Instant::now();
             self.sync()?;
+            store.sync_times.add(begun.elapsed());
         } else {
             self.unsynced.dedup_by(|one, other| Arc::ptr_eq(one, other));
         }
