@@ -27,6 +27,7 @@ from tests.compatibility.jetstream import (
     Body,
     JetStream,
     Json,
+    Message,
     error_of,
     normal,
 )
@@ -56,12 +57,20 @@ def create(js: JetStream, stream: str, count: int = 8, **config: Any) -> None:
     create_durable(js, stream, "C", **config)
 
 
+def fetch(js: JetStream, watch: Watch, stream: str, count: int) -> list[Message]:
+    """Pull messages, and wait until that is recorded: nats-server does so a little later, also over a reset."""
+    messages = watch.fetch(stream, "C", count)
+    last = delivery_of(messages[-1]).consumer_sequence if messages else 0
+    wait_for_consumer(js, stream, "C", lambda info: info["delivered"]["consumer_seq"] >= last)
+    return messages
+
+
 # The answer
 
 
 def test_answer_is_the_info_after_the_reset(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream)
-    watch.fetch(stream, "C", 5)
+    fetch(js, watch, stream, 5)
     info = consumer_info(js, stream, "C")
 
     answer = reset(js, stream, 3)
@@ -82,7 +91,7 @@ def test_answer_is_the_info_after_the_reset(js: JetStream, watch: Watch, stream:
 
 def test_info_shows_the_reset(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream)
-    for message in watch.fetch(stream, "C", 5):
+    for message in fetch(js, watch, stream, 5):
         watch.acknowledge(message)
 
     reset(js, stream, 3)
@@ -98,7 +107,7 @@ def test_info_shows_the_reset(js: JetStream, watch: Watch, stream: str) -> None:
 )
 def test_request_that_is_not_understood_changes_nothing(js: JetStream, watch: Watch, stream: str, body: Body) -> None:
     create(js, stream)
-    watch.fetch(stream, "C", 2)
+    fetch(js, watch, stream, 2)
 
     answer = try_reset(js, stream, body)
 
@@ -112,7 +121,7 @@ def test_request_without_a_sequence_goes_back_to_the_ack_floor(
     js: JetStream, watch: Watch, stream: str, body: Body
 ) -> None:
     create(js, stream)
-    for index, message in enumerate(watch.fetch(stream, "C", 5)):
+    for index, message in enumerate(fetch(js, watch, stream, 5)):
         if index in (0, 1, 3):
             watch.acknowledge(message)
 
@@ -121,7 +130,7 @@ def test_request_without_a_sequence_goes_back_to_the_ack_floor(
     assert answer["reset_seq"] == 3
     assert numbers_of(answer) == (0, 2, 0, 2, 0, 6)
     # What was acknowledged above the floor comes again.
-    assert sequences_of(watch.fetch(stream, "C", 6)) == [3, 4, 5, 6, 7, 8]
+    assert sequences_of(fetch(js, watch, stream, 6)) == [3, 4, 5, 6, 7, 8]
 
 
 def test_required_level_of_the_interface_is_looked_at(js: JetStream, stream: str) -> None:
@@ -154,7 +163,7 @@ def test_consumer_that_is_not_there_gives_no_answer(js: JetStream, stream: str) 
 
 def test_request_without_a_reply_subject_is_ignored(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream)
-    watch.fetch(stream, "C", 2)
+    fetch(js, watch, stream, 2)
 
     js.send(f"{API}CONSUMER.RESET.{stream}.C", b'{"seq":1}')
 
@@ -182,14 +191,14 @@ def test_reset_is_neither_told_nor_counted(js: JetStream, stream: str) -> None:
 @pytest.mark.parametrize("sequence", [1, 4, 8, 9])
 def test_consumer_of_all_messages_may_go_anywhere(js: JetStream, watch: Watch, stream: str, sequence: int) -> None:
     create(js, stream)
-    watch.fetch(stream, "C", 6)
+    fetch(js, watch, stream, 6)
 
     answer = reset(js, stream, sequence)
 
     assert answer["reset_seq"] == sequence
     before, left = sequence - 1, 9 - sequence
     assert numbers_of(answer) == (0, before, 0, before, 0, left)
-    assert sequences_of(watch.fetch(stream, "C", left)) == list(range(sequence, 9))
+    assert sequences_of(fetch(js, watch, stream, left)) == list(range(sequence, 9))
 
 
 def test_consumer_may_go_beyond_the_end(js: JetStream, watch: Watch, stream: str) -> None:
@@ -236,10 +245,10 @@ def test_consumer_with_a_start_sequence_may_go_behind_it(
     js: JetStream, watch: Watch, stream: str, sequence: int
 ) -> None:
     create(js, stream, deliver_policy="by_start_sequence", opt_start_seq=5)
-    watch.fetch(stream, "C", 3)
+    fetch(js, watch, stream, 3)
 
     assert reset(js, stream, sequence)["reset_seq"] == sequence
-    assert sequences_of(watch.fetch(stream, "C", 1)) == [sequence]
+    assert sequences_of(fetch(js, watch, stream, 1)) == [sequence]
 
 
 def test_consumer_with_a_start_time_may_go_behind_it(js: JetStream, watch: Watch, stream: str) -> None:
@@ -250,7 +259,7 @@ def test_consumer_with_a_start_time_may_go_behind_it(js: JetStream, watch: Watch
     assert error_of(try_reset(js, stream, {"seq": 4})) == BELOW_TIME
     for sequence in (5, 7):
         assert reset(js, stream, sequence)["reset_seq"] == sequence
-        assert sequences_of(watch.fetch(stream, "C", 1)) == [sequence]
+        assert sequences_of(fetch(js, watch, stream, 1)) == [sequence]
 
 
 @pytest.mark.parametrize(("policy", "first"), [("new", 9), ("last", 8)])
@@ -259,10 +268,10 @@ def test_every_consumer_may_go_back_to_its_ack_floor(
 ) -> None:
     create(js, stream, deliver_policy=policy)
     publish_many(js, stream, "ab")
-    assert sequences_of(watch.fetch(stream, "C", 2)) == [first, first + 1]
+    assert sequences_of(fetch(js, watch, stream, 2)) == [first, first + 1]
 
     assert reset(js, stream)["reset_seq"] == first
-    assert sequences_of(watch.fetch(stream, "C", 2)) == [first, first + 1]
+    assert sequences_of(fetch(js, watch, stream, 2)) == [first, first + 1]
 
 
 # What a reset does
@@ -270,21 +279,21 @@ def test_every_consumer_may_go_back_to_its_ack_floor(
 
 def test_messages_come_again_as_if_for_the_first_time(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream, 4, max_deliver=2)
-    watch.acknowledge(watch.fetch(stream, "C", 1)[0], b"-NAK")
-    watch.fetch(stream, "C", 1)
+    watch.acknowledge(fetch(js, watch, stream, 1)[0], b"-NAK")
+    fetch(js, watch, stream, 1)
     assert consumer_info(js, stream, "C")["num_redelivered"] == 1
 
     answer = reset(js, stream)
 
     assert answer["num_redelivered"] == 0
-    assert delivery_of(watch.fetch(stream, "C", 1)[0]) == Delivery(stream, "C", 1, 1, 1, 3)
+    assert delivery_of(fetch(js, watch, stream, 1)[0]) == Delivery(stream, "C", 1, 1, 1, 3)
 
 
 def test_what_was_unacknowledged_is_not_delivered_again_behind_the_reset(
     js: JetStream, watch: Watch, stream: str
 ) -> None:
     create(js, stream, ack_wait=100 * MILLISECOND_NS)
-    watch.fetch(stream, "C", 2)
+    fetch(js, watch, stream, 2)
 
     reset(js, stream, 7)
     inbox = watch.pull(stream, "C", {"batch": 10})
@@ -297,7 +306,7 @@ def test_what_was_unacknowledged_is_not_delivered_again_behind_the_reset(
 
 def test_waiting_requests_are_served_after_a_reset(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream)
-    watch.fetch(stream, "C", 8)
+    fetch(js, watch, stream, 8)
     inbox = watch.pull(stream, "C", {"batch": 2})
     wait_for_consumer(js, stream, "C", lambda info: info["num_waiting"] == 1)
 
@@ -308,7 +317,7 @@ def test_waiting_requests_are_served_after_a_reset(js: JetStream, watch: Watch, 
 
 def test_stall_by_unacknowledged_messages_ends(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream, max_ack_pending=2)
-    watch.fetch(stream, "C", 2)
+    fetch(js, watch, stream, 2)
     inbox = watch.pull(stream, "C", {"batch": 2})
     assert inbox.settled() == []
 
@@ -332,12 +341,12 @@ def test_push_consumer_delivers_from_the_reset_on(js: JetStream, watch: Watch, s
 
 def test_filter_stays(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream, filter_subject=f"{stream}.b")
-    watch.fetch(stream, "C", 3)
+    fetch(js, watch, stream, 3)
 
     answer = reset(js, stream, 3)
 
     assert numbers_of(answer) == (0, 2, 0, 2, 0, 3)
-    assert delivery_of(watch.fetch(stream, "C", 1)[0]) == Delivery(stream, "C", 1, 4, 1, 2)
+    assert delivery_of(fetch(js, watch, stream, 1)[0]) == Delivery(stream, "C", 1, 4, 1, 2)
 
 
 @pytest.mark.parametrize(("ack_policy", "floor"), [("none", 3), ("all", 2)])
@@ -345,7 +354,7 @@ def test_reset_goes_by_the_floor_of_every_ack_policy(
     js: JetStream, watch: Watch, stream: str, ack_policy: str, floor: int
 ) -> None:
     create(js, stream, ack_policy=ack_policy)
-    messages = watch.fetch(stream, "C", 3)
+    messages = fetch(js, watch, stream, 3)
     if ack_policy == "all":
         watch.acknowledge(messages[1])
 
@@ -353,14 +362,14 @@ def test_reset_goes_by_the_floor_of_every_ack_policy(
 
     assert answer["reset_seq"] == floor + 1
     assert numbers_of(answer) == (0, floor, 0, floor, 0, 8 - floor)
-    assert sequences_of(watch.fetch(stream, "C", 1)) == [floor + 1]
+    assert sequences_of(fetch(js, watch, stream, 1)) == [floor + 1]
 
 
 def test_acknowledgement_from_before_the_reset_counts(js: JetStream, watch: Watch, stream: str) -> None:
     create(js, stream)
-    old = watch.fetch(stream, "C", 2)
+    old = fetch(js, watch, stream, 2)
     reset(js, stream)
-    watch.fetch(stream, "C", 2)
+    fetch(js, watch, stream, 2)
 
     watch.acknowledge(old[0])
 
@@ -379,32 +388,32 @@ def test_reset_below_the_first_message_starts_with_the_first(js: JetStream, watc
     js.api(f"STREAM.PURGE.{stream}", {"seq": 6})
 
     assert numbers_of(reset(js, stream, 2)) == (0, 1, 0, 1, 0, 3)
-    assert delivery_of(watch.fetch(stream, "C", 1)[0]) == Delivery(stream, "C", 1, 6, 1, 2)
+    assert delivery_of(fetch(js, watch, stream, 1)[0]) == Delivery(stream, "C", 1, 6, 1, 2)
 
 
 def test_reset_of_a_work_queue_brings_back_what_is_left(js: JetStream, watch: Watch, stream: str) -> None:
     js.create(stream, retention="workqueue")
     publish_many(js, stream, "abcd")
     create_durable(js, stream, "C")
-    watch.acknowledge(watch.fetch(stream, "C", 3)[1])
+    watch.acknowledge(fetch(js, watch, stream, 3)[1])
 
     reset(js, stream, 1)
 
     assert js.sequences(stream) == [1, 3, 4]
-    assert sequences_of(watch.fetch(stream, "C", 3)) == [1, 3, 4]
+    assert sequences_of(fetch(js, watch, stream, 3)) == [1, 3, 4]
 
 
 def test_reset_forward_lets_go_of_messages_of_an_interest_stream(js: JetStream, watch: Watch, stream: str) -> None:
     js.create(stream, retention="interest")
     create_durable(js, stream, "C")
     publish_many(js, stream, "abcd")
-    watch.fetch(stream, "C", 2)
+    fetch(js, watch, stream, 2)
 
     reset(js, stream, 3)
 
     js.wait_for_state(stream, lambda state: state["first_seq"] == 3)
     assert js.sequences(stream) == [3, 4]
-    assert sequences_of(watch.fetch(stream, "C", 1)) == [3]
+    assert sequences_of(fetch(js, watch, stream, 1)) == [3]
 
 
 def test_deleted_consumer_cannot_be_reset(js: JetStream, stream: str) -> None:
