@@ -9,6 +9,7 @@
   to it what the first three are to `run`.
 - `consumers`: everything that reads a stream; `consumer_workloads` and `consumer_measure` are to it what those are to
   `streams`.
+- `turns`: both servers take turns on one workload of these two.
 - `store`: the message store by itself.
 - `figures`: medians, spreads, ratios, and whether a goal is reached.
 - `report`, `plot`: the results as a table, as JSON, and as a page with pictures.

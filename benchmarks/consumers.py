@@ -9,15 +9,16 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from benchmarks import report
 from benchmarks.consumer_measure import ConsumerBench
-from benchmarks.consumer_workloads import CONSUMER_WORKLOADS, MESSAGES, QUICK_MESSAGES, ConsumerWorkload, named
-from benchmarks.figures import Result
+from benchmarks.consumer_workloads import CONSUMER_WORKLOADS, MESSAGES, QUICK_MESSAGES, named
 from benchmarks.run import QUICK_REPEATS, REPEATS, SECONDS, version_of
 from benchmarks.servers import REFERENCE, BenchmarkError, commands, raise_open_file_limit
 from benchmarks.streams import FOLDER, QUICK_SECONDS
+from benchmarks.turns import take_turns
 from jetlake.client.load import build_profile, engine_version
 
 
@@ -48,7 +49,7 @@ def main() -> int:
     results = []
     with ConsumerBench(starters, options.folder, seconds=seconds, messages=messages) as bench:
         for workload in chosen:
-            result = measure(workload, bench, list(starters), repeats)
+            result = take_turns(workload, list(starters), repeats, partial(bench.measure, workload))
             if result is None:
                 continue
             results.append(result)
@@ -57,20 +58,6 @@ def main() -> int:
                 options.json.write_text(report.to_json(setting, results), encoding="utf-8")
     report.show(setting, results)
     return 0 if len(results) == len(chosen) else 1
-
-
-def measure(workload: ConsumerWorkload, bench: ConsumerBench, servers: list[str], repeats: int) -> Result | None:
-    """Let the servers take turns; nothing, and a line on stderr, when one of them cannot do it."""
-    print(f"{workload.title} ...", file=sys.stderr, flush=True)
-    result = Result(workload)
-    try:
-        for _ in range(repeats):
-            for name in servers:
-                result.add(name, bench.measure(workload, name))
-    except BenchmarkError as error:
-        print(f"benchmarks: {workload.name}: {error}", file=sys.stderr)
-        return None
-    return result
 
 
 def read_options() -> argparse.Namespace:

@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.figures import Result
 from benchmarks.run import QUICK_REPEATS, REPEATS, SECONDS, version_of
 from benchmarks.servers import REFERENCE, BenchmarkError, commands, raise_open_file_limit
 from benchmarks.stream_measure import StreamBench
@@ -22,9 +21,9 @@ from benchmarks.stream_workloads import (
     OPEN_MESSAGES,
     QUICK_OPEN_MESSAGES,
     STREAM_WORKLOADS,
-    StreamWorkload,
     named,
 )
+from benchmarks.turns import take_turns
 from jetlake.client.load import build_profile, engine_version
 
 FOLDER = Path(__file__).parent.parent / "build" / "benchmarks"
@@ -70,7 +69,7 @@ def main() -> int:
             open_messages=QUICK_OPEN_MESSAGES if options.quick else OPEN_MESSAGES,
             natscli=natscli,
         )
-        result = measure(workload, bench, list(starters), repeats)
+        result = take_turns(workload, list(starters), repeats, bench.measure, bench)
         if result is None:
             continue
         results.append(result)
@@ -79,21 +78,6 @@ def main() -> int:
             options.json.write_text(report.to_json(setting, results), encoding="utf-8")
     report.show(setting, results)
     return 0 if len(results) == len(chosen) else 1
-
-
-def measure(workload: StreamWorkload, bench: StreamBench, servers: list[str], repeats: int) -> Result | None:
-    """Let the servers take turns; nothing, and a line on stderr, when one of them cannot do it."""
-    print(f"{workload.title} ...", file=sys.stderr, flush=True)
-    result = Result(workload)
-    try:
-        with bench:
-            for _ in range(repeats):
-                for name in servers:
-                    result.add(name, bench.measure(name))
-    except BenchmarkError as error:
-        print(f"benchmarks: {workload.name}: {error}", file=sys.stderr)
-        return None
-    return result
 
 
 def read_options() -> argparse.Namespace:

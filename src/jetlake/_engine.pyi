@@ -189,7 +189,7 @@ class Engine:
         """Return how a consumer stands, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
     def reset_consumer(self, account: str, stream: str, name: str, sequence: int) -> int:
         """Begin anew at a sequence, behind the acknowledged ones if that is 0, and return it."""
-    def unpin_consumer(self, account: str, stream: str, name: str, group: str) -> None:
+    def unpin_consumer(self, account: str, stream: str, name: str) -> None:
         """Let another client of a group be chosen."""
     def stream_figures(self) -> bytes:
         """Return the figures of all streams and consumers, a JSON object, listed in crates/engine/src/stream/figures.rs."""

@@ -262,7 +262,7 @@ class EngineTwin:
     def reset_consumer(self, account: str, stream: str, name: str, sequence: int) -> int:
         return self.find_consumer(account, stream, name).reset(sequence)
 
-    def unpin_consumer(self, account: str, stream: str, name: str, group: str) -> None:  # noqa: ARG002
+    def unpin_consumer(self, account: str, stream: str, name: str) -> None:
         self.find_consumer(account, stream, name).pinned = None
 
     def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:

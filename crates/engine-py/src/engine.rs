@@ -413,10 +413,7 @@ impl Engine {
         account: &str,
         stream: &str,
         name: &str,
-        group: &str,
     ) -> PyResult<()> {
-        // Only the first group of a consumer is ever used.
-        let _ = group;
         py.detach(|| self.inner.streams()?.unpin_consumer(account, stream, name))
             .map_err(to_python)
     }

@@ -58,7 +58,8 @@ impl Clock {
     }
 }
 
-fn system_ns() -> i64 {
+/// The system's time of day, for what no clock that is set by hand changes: nanoseconds since 1970.
+pub fn system_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

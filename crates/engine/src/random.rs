@@ -4,7 +4,15 @@ pub struct Random {
     state: u64,
 }
 
+/// What made-up names are made of.
+const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
 impl Random {
+    /// One of the letters and digits that a made-up name may have.
+    pub fn letter(&mut self) -> u8 {
+        LETTERS[self.below(LETTERS.len())]
+    }
+
     pub fn seeded(seed: u64) -> Self {
         // Zero would stay zero for ever.
         Self { state: seed | 1 }

@@ -136,10 +136,10 @@ class ConsumerCatalog:
         with answered_as(ErrorCode.CONSUMER_INVALID_RESET):
             return self._engine.reset_consumer(account, stream, name, sequence)
 
-    def unpin(self, account: str, stream: str, name: str, group: str) -> None:
-        """Have a group of clients choose anew which one is served."""
+    def unpin(self, account: str, stream: str, name: str) -> None:
+        """Have its clients choose anew which one is served: there is one for all groups."""
         with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
-            self._engine.unpin_consumer(account, stream, name, group)
+            self._engine.unpin_consumer(account, stream, name)
 
     def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:
         """Return the sequence of the first message that was stored at this time or later."""

@@ -157,7 +157,7 @@ class ConsumerEndpoints:
         consumer = self._find(call)
         if request.group not in (consumer.config.priority_groups or ()):
             raise ApiError(ErrorCode.CONSUMER_INVALID_PRIORITY_GROUP)
-        self._catalog.consumers.unpin(call.account, call.stream, consumer.name, request.group)
+        self._catalog.consumers.unpin(call.account, call.stream, consumer.name)
         return {}
 
     def reset(self, call: Call) -> dict[str, Any] | Granted:

@@ -15,8 +15,6 @@ use crate::random::Random;
 const ACK: &[u8] = b"$JS.ACK.";
 const FLOW_CONTROL: &[u8] = b"$JS.FC.";
 
-const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
 /// What tells one flow control request from the last one.
 const FLOW_CONTROL_LETTERS: usize = 4;
 
@@ -38,15 +36,6 @@ pub struct AckSubject {
     pub time_ns: i64,
     /// How many messages come after this one.
     pub pending: u64,
-}
-
-/// Whose acknowledgement it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AckName<'a> {
-    /// Domain and account, in the long shape.
-    pub origin: Option<(&'a [u8], &'a [u8])>,
-    pub stream: &'a [u8],
-    pub consumer: &'a [u8],
 }
 
 /// What all subjects of one consumer begin with.
@@ -88,40 +77,19 @@ impl AckPrefix {
         out.extend_from_slice(digits.format(numbers.pending).as_bytes());
     }
 
-    /// How many bytes `encode` appends; the limits of a pull request and of flow control count them.
-    #[inline]
-    pub fn length(&self, numbers: &AckSubject) -> usize {
-        const DOTS: usize = 4;
-        let sign = usize::from(numbers.time_ns < 0);
-        self.acknowledgement.len()
-            + digit_count(numbers.delivered_count)
-            + digit_count(numbers.stream_sequence)
-            + digit_count(numbers.consumer_sequence)
-            + sign
-            + digit_count(numbers.time_ns.unsigned_abs())
-            + digit_count(numbers.pending)
-            + DOTS
-    }
-
     /// Appends the subject of a new flow control request.
     pub fn encode_flow_control(&self, random: &mut Random, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.flow_control);
         for _ in 0..FLOW_CONTROL_LETTERS {
-            out.push(LETTERS[random.below(LETTERS.len())]);
+            out.push(random.letter());
         }
     }
-}
-
-#[inline]
-fn digit_count(number: u64) -> usize {
-    number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
 /// Reads the numbers of either shape. One that is no decimal number, or too large, is the largest there is, and a time then is -1.
 #[inline]
 pub fn read(subject: &[u8]) -> Option<AckSubject> {
-    let (_, numbers) = split(subject)?;
-    let [delivered, stream, consumer, time, pending] = numbers;
+    let [delivered, stream, consumer, time, pending] = split(subject)?;
     Some(AckSubject {
         delivered_count: number(delivered).unwrap_or(NO_NUMBER),
         stream_sequence: number(stream).unwrap_or(NO_NUMBER),
@@ -133,38 +101,9 @@ pub fn read(subject: &[u8]) -> Option<AckSubject> {
     })
 }
 
-/// Whose acknowledgement this subject is.
+/// The five numbers of a subject as texts.
 #[inline]
-pub fn name(subject: &[u8]) -> Option<AckName<'_>> {
-    split(subject).map(|(name, _)| name)
-}
-
-/// Whose flow control request this subject answers.
-pub fn flow_control_name(subject: &[u8]) -> Option<AckName<'_>> {
-    let mut tokens = subject
-        .strip_prefix(FLOW_CONTROL)?
-        .split(|byte| *byte == b'.');
-    let mut next = || tokens.next();
-    let (first, second, third) = (next()?, next()?, next()?);
-    let Some(fourth) = next() else {
-        return Some(AckName {
-            origin: None,
-            stream: first,
-            consumer: second,
-        });
-    };
-    next()?;
-    let long = AckName {
-        origin: Some((first, second)),
-        stream: third,
-        consumer: fourth,
-    };
-    next().is_none().then_some(long)
-}
-
-/// The names of a subject, and its five numbers as texts.
-#[inline]
-fn split(subject: &[u8]) -> Option<(AckName<'_>, [&[u8]; 5])> {
+fn split(subject: &[u8]) -> Option<[&[u8]; 5]> {
     let rest = subject.strip_prefix(ACK)?;
     let mut tokens: [&[u8]; LONG_TOKENS] = [b""; LONG_TOKENS];
     let mut count = 0;
@@ -179,21 +118,8 @@ fn split(subject: &[u8]) -> Option<(AckName<'_>, [&[u8]; 5])> {
         start = end + 1;
     }
     match (count, tokens) {
-        (SHORT_TOKENS, [stream, consumer, a, b, c, d, e, ..]) => {
-            let name = AckName {
-                origin: None,
-                stream,
-                consumer,
-            };
-            Some((name, [a, b, c, d, e]))
-        }
-        (LONG_TOKENS, [domain, account, stream, consumer, a, b, c, d, e]) => {
-            let name = AckName {
-                origin: Some((domain, account)),
-                stream,
-                consumer,
-            };
-            Some((name, [a, b, c, d, e]))
+        (SHORT_TOKENS, [_, _, a, b, c, d, e, ..]) | (LONG_TOKENS, [_, _, _, _, a, b, c, d, e]) => {
+            Some([a, b, c, d, e])
         }
         _ => None,
     }
@@ -238,7 +164,6 @@ mod tests {
     fn encoded(prefix: &AckPrefix, numbers: &AckSubject) -> String {
         let mut out = Vec::new();
         prefix.encode(numbers, &mut out);
-        assert_eq!(out.len(), prefix.length(numbers));
         String::from_utf8(out).unwrap()
     }
 
@@ -299,32 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_names_its_consumer() {
-        let short = AckName {
-            origin: None,
-            stream: b"S",
-            consumer: b"C",
-        };
-        let long = AckName {
-            origin: Some((b"hub", b"h")),
-            ..short
-        };
-
-        assert_eq!(name(b"$JS.ACK.S.C.1.2.3.4.5"), Some(short));
-        assert_eq!(name(b"$JS.ACK.hub.h.S.C.1.2.3.4.5.6"), Some(long));
-        assert_eq!(flow_control_name(b"$JS.FC.S.C.wHIB"), Some(short));
-        assert_eq!(flow_control_name(b"$JS.FC.hub.h.S.C.wHIB"), Some(long));
-        for subject in [
-            "$JS.FC.S.C",
-            "$JS.FC.S.C.a.b",
-            "$JS.FC.a.b.S.C.d.e",
-            "$JS.FC",
-        ] {
-            assert_eq!(flow_control_name(subject.as_bytes()), None, "{subject}");
-        }
-    }
-
-    #[test]
     fn flow_control_requests_differ() {
         let prefix = AckPrefix::new("S", "C", Some(("hub", "h")));
         let mut random = Random::seeded(1);
@@ -354,7 +253,6 @@ mod tests {
         #[test]
         fn any_subject_is_read(subject in "(\\$JS\\.(ACK|FC)\\.)?[.0-9a-z$-]{0,60}") {
             let _ = read(subject.as_bytes());
-            let _ = flow_control_name(subject.as_bytes());
         }
     }
 }

@@ -14,6 +14,10 @@ use crate::stream::stored_headers;
 const LAST_CONSUMER: &[u8] = b"Nats-Last-Consumer";
 const LAST_STREAM: &[u8] = b"Nats-Last-Stream";
 
+/// Acknowledgements of one consumer that wait for the disk to be confirmed, at most; those beyond are recorded and not answered, as their senders find by
+/// their time-out.
+const CONFIRMATIONS_MAX: usize = 100_000;
+
 /// A message that is to come again after a delay does not come earlier, however short that is.
 const AGAIN_NS_MIN: i64 = 10_000_000;
 
@@ -53,7 +57,8 @@ impl Core {
             AckBody::Terminate { reason } => self.terminate(around, numbers, reason, now_ns, out),
             AckBody::Unknown => {}
         }
-        if !reply.is_empty() && request.is_none() {
+        let has_room = self.confirmations.len() < CONFIRMATIONS_MAX;
+        if !reply.is_empty() && request.is_none() && has_room {
             self.confirmations.push(reply.into());
         }
         request

@@ -2,11 +2,10 @@
 //!
 //! The fields and their order are nats-server's. Nothing is written unless somebody listens to the subject, so its cost is not that of a message.
 
+use crate::clock::system_ns;
 use crate::random::Random;
 use crate::stream::moment;
-use crate::stream::wall_clock::now_ns;
 
-const ID_LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const ID_LENGTH: usize = 22;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +97,7 @@ pub fn write(
     out.extend_from_slice(b"\",\"id\":\"");
     out.extend(random_letters(random, ID_LENGTH));
     out.extend_from_slice(b"\",\"timestamp\":\"");
-    moment::write(out, now_ns());
+    moment::write(out, system_ns());
     out.push(b'"');
     if event.is_of_group() && !account.is_empty() {
         put_text(out, "account", account.as_bytes());
@@ -122,7 +121,7 @@ pub fn random_text(random: &mut Random, length: usize) -> String {
 }
 
 fn random_letters(random: &mut Random, length: usize) -> impl Iterator<Item = u8> + '_ {
-    (0..length).map(|_| ID_LETTERS[random.below(ID_LETTERS.len())])
+    (0..length).map(|_| random.letter())
 }
 
 fn put_event(out: &mut Vec<u8>, event: &Event<'_>) {

@@ -92,8 +92,6 @@ pub struct Core {
     /// Settled messages, from the first to the last, for streams that keep only what is needed.
     pub released: Vec<(u64, u64)>,
     pub dead: Vec<DeadLetter>,
-    /// The state that was written last, and how many bytes of changes came since.
-    pub record_number: u64,
     pub is_closed: bool,
     pub(super) header: Vec<u8>,
     pub(super) reply: Vec<u8>,
@@ -107,7 +105,6 @@ impl Core {
         seed: u64,
         now_ns: i64,
     ) -> StoreResult<Self> {
-        let record_number = restored.as_ref().map_or(0, |(_, _, number)| *number);
         let (acks, lasts) = match restored {
             Some((mut acks, aside, _)) => {
                 acks.cut(around.store.marks().last_sequence);
@@ -149,7 +146,6 @@ impl Core {
             confirmations: Vec::new(),
             released: Vec::new(),
             dead: Vec::new(),
-            record_number,
             is_closed: false,
             header: Vec::new(),
             reply: Vec::new(),
@@ -480,22 +476,21 @@ impl Core {
     /// When the clock has something for it next; `None` is never.
     pub fn next_due_ns(&self, now_ns: i64) -> Option<i64> {
         let settings = &self.settings;
-        let mut due = vec![self.waiting.next_due_ns()];
-        due.push((self.ack_due_ns < i64::MAX).then_some(self.ack_due_ns));
-        due.push(
-            settings
-                .pause_until_ns
-                .filter(|until_ns| *until_ns > now_ns),
-        );
-        due.push(self.pin.as_ref().map(|pin| pin.due_ns));
-        if let Some(push) = &self.push {
-            due.push((settings.idle_heartbeat_ns > 0).then_some(push.heartbeat_due_ns));
-            due.push((push.rate_due_ns > now_ns).then_some(push.rate_due_ns));
-        }
-        if let Some(replay) = &self.replay {
-            due.push((replay.due_ns > now_ns).then_some(replay.due_ns));
-        }
-        due.push((self.inactive_check_ns < i64::MAX).then_some(self.inactive_check_ns));
+        let later = |due_ns: i64| (due_ns > now_ns).then_some(due_ns);
+        let ever = |due_ns: i64| (due_ns < i64::MAX).then_some(due_ns);
+        let heartbeats = settings.idle_heartbeat_ns > 0;
+        let push = self.push.as_ref();
+        let due = [
+            self.waiting.next_due_ns(),
+            ever(self.ack_due_ns),
+            settings.pause_until_ns.and_then(later),
+            self.pin.as_ref().map(|pin| pin.due_ns),
+            push.filter(|_| heartbeats)
+                .map(|push| push.heartbeat_due_ns),
+            push.and_then(|push| later(push.rate_due_ns)),
+            self.replay.as_ref().and_then(|replay| later(replay.due_ns)),
+            ever(self.inactive_check_ns),
+        ];
         due.into_iter().flatten().min()
     }
 

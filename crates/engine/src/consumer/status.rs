@@ -58,14 +58,6 @@ pub fn request_timeout(out: &mut Vec<u8>, messages: impl itoa::Integer, bytes: i
     with_rest(out, "408 Request Timeout", messages, bytes);
 }
 
-pub fn interest_expired(
-    out: &mut Vec<u8>,
-    messages: impl itoa::Integer,
-    bytes: impl itoa::Integer,
-) {
-    with_rest(out, "408 Interest Expired", messages, bytes);
-}
-
 /// The next message is larger than what is left of a request.
 pub fn message_too_large(
     out: &mut Vec<u8>,
@@ -189,10 +181,6 @@ mod tests {
             (
                 written(|out| request_timeout(out, 2, 77)),
                 "408 Request Timeout",
-            ),
-            (
-                written(|out| interest_expired(out, 2, 77)),
-                "408 Interest Expired",
             ),
             (
                 written(|out| message_too_large(out, 2, 77)),

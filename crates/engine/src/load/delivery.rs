@@ -1,9 +1,46 @@
 //! What a consumer of a stream sends: messages that say in their reply subjects which they are, and statuses in between.
 
-use super::client::Delivered;
+use super::client::{Client, Delivered};
 use super::exchange::leading_decimal;
+use crate::error::EngineError;
 
 const ACKNOWLEDGE_START: &[u8] = b"$JS.ACK.";
+
+/// What listens to deliveries, and says what is wrong with one.
+pub trait Listener {
+    fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String>;
+
+    /// Messages that came so far.
+    fn received(&self) -> u64;
+}
+
+/// Hears what the next read brings; one that is wrong ends the load with how far it came.
+pub fn listen(
+    client: &mut Client,
+    listener: &mut impl Listener,
+    messages: u64,
+) -> Result<(), EngineError> {
+    let mut failure = None;
+    let read = client.read(
+        |message| {
+            if let Err(reason) = listener.hear(&message, messages) {
+                failure.get_or_insert(reason);
+            }
+        },
+        |_| {},
+    );
+    let received = listener.received();
+    read.map_err(|error| {
+        EngineError::Load(format!(
+            "{received} of {messages} messages arrived, then: {error}"
+        ))
+    })?;
+    failure.map_or(Ok(()), |reason| {
+        Err(EngineError::Load(format!(
+            "after {received} of {messages} messages: {reason}"
+        )))
+    })
+}
 
 /// Which message of the stream this is, and the how manieth that the consumer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::client::{Client, Delivered};
-use super::delivery::{Order, Position};
+use super::delivery::{self, Listener, Order, Position};
 use super::exchange::Inbox;
 use super::latency::Samples;
 use super::plan::{Acknowledge, Plan};
@@ -47,28 +47,7 @@ fn run(client: &mut Client, fetcher: &mut Fetcher, messages: u64, in_flight: u64
             client.send(&output)?;
         }
         let (batch, before) = (fetcher.batch, fetcher.received);
-        let mut failure = None;
-        client
-            .read(
-                |message| {
-                    if let Err(reason) = fetcher.hear(&message, messages) {
-                        failure.get_or_insert(reason);
-                    }
-                },
-                |_| {},
-            )
-            .map_err(|error| {
-                let received = fetcher.received;
-                EngineError::Load(format!(
-                    "{received} of {messages} messages arrived, then: {error}"
-                ))
-            })?;
-        if let Some(reason) = failure {
-            return Err(EngineError::Load(format!(
-                "after {} of {messages} messages: {reason}",
-                fetcher.received
-            )));
-        }
+        delivery::listen(client, fetcher, messages)?;
         for _ in before / batch..fetcher.received / batch {
             if let Some(at) = asked_at.pop_front() {
                 samples.add(at.elapsed().as_nanos() as u64);
@@ -125,6 +104,22 @@ impl Fetcher {
         output.extend_from_slice(&self.body);
     }
 
+    /// Sends what one read made due.
+    fn send_acknowledgements(&mut self, client: &mut Client) -> Result<(), EngineError> {
+        let each = self.acknowledge == Acknowledge::Each;
+        let mut start = 0;
+        for end in self.ends.drain(..) {
+            if each || end == self.acknowledgements.len() {
+                client.send(&self.acknowledgements[start..end])?;
+                start = end;
+            }
+        }
+        self.acknowledgements.clear();
+        Ok(())
+    }
+}
+
+impl Listener for Fetcher {
     fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
         let Some(position) = Position::of(message) else {
             if self.inbox.number(message.subject)? == LAST_ANSWER && message.body.is_empty() {
@@ -155,18 +150,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Sends what one read made due.
-    fn send_acknowledgements(&mut self, client: &mut Client) -> Result<(), EngineError> {
-        let each = self.acknowledge == Acknowledge::Each;
-        let mut start = 0;
-        for end in self.ends.drain(..) {
-            if each || end == self.acknowledgements.len() {
-                client.send(&self.acknowledgements[start..end])?;
-                start = end;
-            }
-        }
-        self.acknowledgements.clear();
-        Ok(())
+    fn received(&self) -> u64 {
+        self.received
     }
 }
 

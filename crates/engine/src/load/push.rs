@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::client::{Client, Delivered};
-use super::delivery::{Order, Position};
+use super::delivery::{self, Listener, Order, Position};
 use super::exchange::Inbox;
 use super::latency::Samples;
 use super::plan::Plan;
@@ -38,28 +38,7 @@ pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work
 fn run(client: &mut Client, reader: &mut Reader, messages: u64) -> Outcome {
     client.send(&reader.create())?;
     while reader.received < messages {
-        let mut failure = None;
-        client
-            .read(
-                |message| {
-                    if let Err(reason) = reader.hear(&message, messages) {
-                        failure.get_or_insert(reason);
-                    }
-                },
-                |_| {},
-            )
-            .map_err(|error| {
-                let received = reader.received;
-                EngineError::Load(format!(
-                    "{received} of {messages} messages arrived, then: {error}"
-                ))
-            })?;
-        if let Some(reason) = failure {
-            return Err(EngineError::Load(format!(
-                "after {} of {messages} messages: {reason}",
-                reader.received
-            )));
-        }
+        delivery::listen(client, reader, messages)?;
         if !reader.ready.is_empty() {
             client.send(&reader.ready)?;
             reader.ready.clear();
@@ -135,7 +114,9 @@ impl Reader {
         format!("PUB $JS.API.CONSUMER.{verb}.{stream}.{consumer} {answers} {size}\r\n{body}\r\n")
             .into_bytes()
     }
+}
 
+impl Listener for Reader {
     fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
         if let Some(position) = Position::of(message) {
             if self.received < messages {
@@ -159,6 +140,10 @@ impl Reader {
             return Err(format!("instead of a message: {}", text()));
         }
         Ok(())
+    }
+
+    fn received(&self) -> u64 {
+        self.received
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::acknowledgement::put_text;
 use super::moment;
-use super::wall_clock::now_ns;
+use crate::clock::system_ns;
 use crate::random::Random;
 
-const ID_LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const ID_LENGTH: usize = 22;
 
 pub fn subject(stream: &str) -> String {
@@ -18,10 +17,10 @@ pub fn write(out: &mut Vec<u8>, stream: &str, batch: &[u8], reason: &str, random
         b"{\"type\":\"io.nats.jetstream.advisory.v1.stream_batch_abandoned\",\"id\":\"",
     );
     for _ in 0..ID_LENGTH {
-        out.push(ID_LETTERS[random.below(ID_LETTERS.len())]);
+        out.push(random.letter());
     }
     out.extend_from_slice(b"\",\"timestamp\":\"");
-    moment::write(out, now_ns());
+    moment::write(out, system_ns());
     out.extend_from_slice(b"\",\"stream\":");
     put_text(out, stream);
     out.extend_from_slice(b",\"batch\":");

@@ -17,7 +17,7 @@ use super::origin::Origin;
 use super::origin_positions::{OriginPositions, Place, Position};
 use super::settings::{Retention, Settings};
 use super::stream::Stream;
-use super::wall_clock::now_ns;
+use crate::clock::system_ns;
 use crate::random::Random;
 use crate::storage::message::{Limits, StoreResult};
 use crate::storage::store::Store;
@@ -127,7 +127,7 @@ impl Work {
             positions: OriginPositions::new(place),
             resets: None,
             batch: Batch::default(),
-            random: Random::seeded(now_ns() as u64),
+            random: Random::seeded(system_ns() as u64),
             saved_at: Instant::now(),
         }
     }

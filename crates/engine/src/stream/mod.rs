@@ -72,4 +72,3 @@ pub mod stream;
 pub mod stream_options;
 pub mod subject_transform;
 pub mod time_to_live;
-pub mod wall_clock;

@@ -6,7 +6,7 @@ use super::moment;
 use super::pending::{About, Item};
 use super::settings::{Republish, Settings};
 use super::stored_headers;
-use super::wall_clock::now_ns;
+use crate::clock::system_ns;
 use crate::random::Random;
 use crate::routing::account::Account;
 use crate::routing::subject;
@@ -28,7 +28,7 @@ impl<'a> Republisher<'a> {
         Some(Self {
             settings,
             republish,
-            random: Random::seeded(now_ns() as u64),
+            random: Random::seeded(system_ns() as u64),
             subject: Vec::new(),
             headers: Vec::new(),
             text: Vec::new(),

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::archive_import::{self, ImportError, Imported, Terms};
 use super::registry::Streams;
 use super::settings::Settings;
-use super::wall_clock::now_ns;
+use crate::clock::system_ns;
 use crate::connection::staging::Staging;
 use crate::events::ArchiveEventKind;
 use crate::routing::account::Account;
@@ -337,7 +337,7 @@ impl Restore {
             stored_bytes_max: self.request.stored_bytes_max,
             first_sequence: self.request.first_sequence,
             last_sequence: self.request.last_sequence,
-            now_ns: now_ns(),
+            now_ns: system_ns(),
             stopped: &self.stopped,
         };
         let input = || {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::archive::{ArchiveWriter, NewEntry, STATE_NAME};
 use super::stream::Stream;
-use super::wall_clock::now_ns;
+use crate::clock::system_ns;
 use crate::connection::staging::Staging;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
@@ -199,7 +199,7 @@ impl Snapshot {
         let mut archive = ArchiveWriter::new(encoder)?;
         archive.write(&NewEntry {
             name: STATE_NAME,
-            time_ns: now_ns(),
+            time_ns: system_ns(),
             payload: self.request.state.as_bytes(),
             ..NewEntry::default()
         })?;

@@ -15,10 +15,11 @@ use std::sync::Arc;
 
 use super::assembling::not_removed;
 use super::copying::Source;
-use super::opening::{now_ns, random_identity};
+use super::opening::random_identity;
 use super::upkeep::{Front, Target};
 use super::writing::{create, write_zeros, BLOCK_BYTES, SLACK_BYTES};
 use super::Store;
+use crate::clock::system_ns;
 use crate::storage::anchor::{self, Anchor, Closed, Kept, RESERVE_STEP};
 use crate::storage::bits::Bits;
 use crate::storage::encryption;
@@ -185,7 +186,7 @@ impl Store {
             stream: self.stream,
             number: last_number.unwrap_or(0) + 1,
             base_sequence: pieces.last_sequence + 1,
-            created_ns: now_ns(),
+            created_ns: system_ns(),
             chained: self.options.chained,
             encrypted: self.stream_key.is_some(),
             compressed: false,

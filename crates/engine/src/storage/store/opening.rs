@@ -8,7 +8,6 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -18,6 +17,7 @@ use super::staging::{Staging, Start};
 use super::verifying::last_link;
 use super::writing::{create, write_zeros, Active, Writer, SLACK_BYTES, SLACK_BYTES_MIN};
 use super::{Status, Store, StoreOptions};
+use crate::clock::system_ns;
 use crate::storage::anchor::{self, Anchor, Kept, RESERVE_STEP};
 use crate::storage::chain::Link;
 use crate::storage::encryption::{self, KeyFound, StreamKey};
@@ -41,12 +41,6 @@ pub fn random_identity() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the operating system has random bytes");
     u64::from_le_bytes(bytes)
-}
-
-/// What a new segment says of its making; nothing depends on it.
-pub fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as i64)
 }
 
 impl Store {
@@ -285,7 +279,7 @@ impl Opening<'_> {
                     stream,
                     number: last_number + 1,
                     base_sequence: next_sequence,
-                    created_ns: now_ns(),
+                    created_ns: system_ns(),
                     chained: options.chained,
                     encrypted: self.stream_key.is_some(),
                     compressed: false,

@@ -361,7 +361,7 @@ impl Staging {
             identity: super::opening::random_identity(),
             number: self.header.number + 1,
             base_sequence: self.next_sequence,
-            created_ns: super::opening::now_ns(),
+            created_ns: crate::clock::system_ns(),
             ..self.header
         };
         self.key = self
