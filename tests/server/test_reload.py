@@ -94,6 +94,8 @@ def test_certificates_are_read_again_in_any_case():
             "authorization { users: [{user: a}] }\nno_auth_user: a",
             "NoAuthUser: old=, new=a",
         ),
+        ("jetstream {}", "jetstream { key: secret }", "JetStreamKey: old=, new=[REDACTED];"),
+        ("jetstream { prev_key: a }", "jetstream { prev_key: b }", "JetStreamPreviousKey: old=[REDACTED], new=[RED"),
         ("jetstream { max_mem: 2GB }", "jetstream { max_mem: 1GB }", "decreasing jetstream max memory and store"),
         ("jetstream { max_mem: 2GB }", "jetstream {}", "jetstream dynamic max memory and store"),
     ],

@@ -51,6 +51,9 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     batches_max: int = 0
     batch_messages_max: int = 0
     batch_idle_ms_max: int = 0
+    # What messages and consumers are encrypted with, and what they were before; empty = not.
+    key: str = ""
+    previous_key: str = ""
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):

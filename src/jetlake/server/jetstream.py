@@ -144,6 +144,8 @@ def store_options(options: JetStreamOptions, folder: StoreFolder) -> StoreOption
         batches_max=options.batches_max or 0,
         batch_messages_max=options.batch_messages_max or 0,
         batch_idle_ms_max=int((options.batch_idle_s_max or 0) * 1_000),
+        key=options.key,
+        previous_key=options.previous_key,
     )
 
 

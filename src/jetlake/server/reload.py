@@ -9,12 +9,25 @@ Invariant: a reload that is refused has changed nothing.
 
 from collections.abc import Callable
 
+import msgspec
+
 from jetlake.errors import ConfigurationError
+from jetlake.server.authentication.verdict import REDACTED
 from jetlake.server.banner import readable_bytes
 from jetlake.server.options import ServerOptions
 from jetlake.server.options.tls import DEFAULT_TIMEOUT_S
 
 Get = Callable[[ServerOptions], object]
+
+
+class _Hidden(msgspec.Struct, frozen=True):
+    """A secret that is compared, and never shown."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return REDACTED if self.text else ""
+
 
 FIXED: tuple[tuple[str, Get], ...] = (
     ("Host", lambda options: options.host),
@@ -41,6 +54,8 @@ FIXED: tuple[tuple[str, Get], ...] = (
     ("JetStreamDomain", lambda options: options.jetstream.domain),
     ("SyncInterval", lambda options: spoken(options.jetstream.sync_interval_s)),
     ("SyncAlways", lambda options: options.jetstream.sync_always),
+    ("JetStreamKey", lambda options: _Hidden(options.jetstream.key)),
+    ("JetStreamPreviousKey", lambda options: _Hidden(options.jetstream.previous_key)),
 )
 
 APPLIED: tuple[tuple[str, Get], ...] = (

@@ -89,8 +89,22 @@ def test_what_cannot_work_is_refused(text, mistake):
 
 
 @pytest.mark.parametrize("key", sorted(unsupported.JETSTREAM))
-def test_encryption_is_refused_without_showing_the_key(key):
+def test_what_is_not_supported_is_one_line_that_shows_no_value(key):
     (line,) = mistakes_of(f"jetstream {{ {key}: hidden }}")
 
-    assert line.startswith(f'"{key}" is not supported yet: keep the store on an encrypted disk')
+    assert line.startswith(f'"{key}" is not supported yet: ')
     assert "hidden" not in line
+
+
+@pytest.mark.parametrize(("name", "previous_name"), [("key", "prev_key"), ("ek", "prev_ek")])
+def test_keys_are_texts_by_any_of_their_names(name, previous_name):
+    options = jetstream_of(f"jetstream {{ {name}: one, {previous_name}: other }}")
+
+    assert (options.key, options.previous_key) == ("one", "other")
+
+
+def test_a_key_that_is_no_text_is_refused_without_showing_it():
+    (line,) = mistakes_of("jetstream { key: 12345 }")
+
+    assert line.startswith('"key" must be ')
+    assert "12345" not in line

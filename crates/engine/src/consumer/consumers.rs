@@ -21,6 +21,7 @@ use crate::error::EngineError;
 use crate::random::Random;
 use crate::routing::account::Account;
 use crate::sender::Senders;
+use crate::storage::encryption::MasterKey;
 use crate::storage::file_system::FileSystem;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::message::{Purge, StoreError};
@@ -33,6 +34,9 @@ const LITTLE: usize = 64;
 pub struct JournalPlace {
     pub file_system: Arc<dyn FileSystem>,
     pub folder: PathBuf,
+    /// The server's key, and the one before.
+    pub key: Option<MasterKey>,
+    pub previous_key: Option<MasterKey>,
 }
 
 /// What the consumers of a stream need of it.
@@ -109,13 +113,9 @@ impl Consumers {
         };
         let mut journal = self.journal.lock();
         if journal.is_none() {
-            let (opened, found) = Journal::open(
-                Arc::clone(&place.file_system),
-                &place.folder,
-                &self.facts.threads,
-                Arc::clone(&self.facts.shared),
-            )
-            .map_err(|error| store_error(&error))?;
+            let shared = Arc::clone(&self.facts.shared);
+            let (opened, found) = Journal::open(place, &self.facts.threads, shared)
+                .map_err(|error| store_error(&error))?;
             *self.found.lock() = found;
             *journal = Some(opened);
         }

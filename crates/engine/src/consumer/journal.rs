@@ -5,7 +5,6 @@
 //! definition that was acknowledged is, too.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -13,9 +12,9 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 
 use super::consumer::Consumer;
+use super::consumers::JournalPlace;
 use super::state_record::{self, Replayed};
 use crate::engine::Shared;
-use crate::storage::file_system::FileSystem;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::message::{NewMessage, StoreResult};
 use crate::storage::store::{Store, StoreOptions};
@@ -74,18 +73,20 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens what is in a folder, or begins anew in it.
+    /// Opens what is in its folder, or begins anew in it.
     pub fn open(
-        file_system: Arc<dyn FileSystem>,
-        folder: &Path,
+        place: &JournalPlace,
         threads: &StorageThreads,
         shared: Arc<Shared>,
     ) -> StoreResult<(Arc<Self>, BTreeMap<String, Found>)> {
         let options = StoreOptions {
             segment_bytes: SEGMENT_BYTES,
+            key: place.key.clone(),
+            previous_key: place.previous_key.clone(),
             ..StoreOptions::default()
         };
-        let store = Arc::new(Store::open(file_system, folder, options)?);
+        let file_system = Arc::clone(&place.file_system);
+        let store = Arc::new(Store::open(file_system, &place.folder, options)?);
         let (found, kept) = load(&store)?;
         let journal = Arc::new_cyclic(|own: &Weak<Self>| {
             let own = own.clone();

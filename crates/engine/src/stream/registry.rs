@@ -474,6 +474,7 @@ impl Streams {
     }
 
     pub(super) fn store_options(&self, settings: &Settings, sync_commits: bool) -> StoreOptions {
+        let on_disk = settings.storage == Storage::File;
         StoreOptions {
             limits: settings.removing_limits(),
             first_sequence: settings.first_sequence,
@@ -482,7 +483,11 @@ impl Streams {
             chained: settings.chained,
             compressed: settings.compressed,
             counting: settings.counting,
-            fill_ahead: settings.storage == Storage::File,
+            fill_ahead: on_disk,
+            key: on_disk.then(|| self.options.key.master()).flatten(),
+            previous_key: on_disk
+                .then(|| self.options.previous_key.master())
+                .flatten(),
             ..StoreOptions::default()
         }
     }
@@ -527,6 +532,8 @@ impl Streams {
         let journal = (settings.storage == Storage::File).then(|| JournalPlace {
             file_system: Arc::clone(&self.folders.file_system),
             folder: Folders::consumers(&self.folders.of_stream(account, &settings.name)),
+            key: self.options.key.master(),
+            previous_key: self.options.previous_key.master(),
         });
         let surroundings = Surroundings {
             shared: Arc::clone(&self.shared),

@@ -1,10 +1,31 @@
 //! How streams are served, as the configuration of the server says.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use super::atomic_batches::BatchLimits;
 use super::fast_batches::FastLimits;
 use super::ingest::BufferLimits;
+use crate::storage::encryption::MasterKey;
+
+/// A text that is never shown.
+#[derive(Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The key it stands for, if it is not empty.
+    pub fn master(&self) -> Option<MasterKey> {
+        (!self.0.is_empty()).then(|| MasterKey::new(self.0.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_empty() { "none" } else { "…" })
+    }
+}
 
 /// How streams are served.
 #[derive(Debug, Clone, Deserialize)]
@@ -27,6 +48,9 @@ pub struct StreamOptions {
     pub batches_max: usize,
     pub batch_messages_max: usize,
     pub batch_idle_ms_max: u64,
+    /// The server's key, and the one before; empty is none.
+    pub key: Secret,
+    pub previous_key: Secret,
 }
 
 impl Default for StreamOptions {
@@ -44,6 +68,8 @@ impl Default for StreamOptions {
             batches_max: 0,
             batch_messages_max: 0,
             batch_idle_ms_max: 0,
+            key: Secret::default(),
+            previous_key: Secret::default(),
         }
     }
 }

@@ -43,6 +43,8 @@ def read_jetstream(section: Section) -> JetStreamOptions:
         max_memory_bytes=_limit_of(inner.size("max_memory_store", "max_mem_store", "max_mem")),
         max_storage_bytes=_limit_of(inner.size("max_file_store", "max_file")),
         domain=inner.text("domain") or "",
+        key=inner.text("key", "ek", "encryption_key") or "",
+        previous_key=inner.text("prev_key", "prev_ek", "prev_encryption_key") or "",
         strict=inner.switch("strict") is not False,
         buffered_bytes_max=inner.size("max_buffered_size"),
         buffered_messages_max=inner.integer("max_buffered_msgs"),

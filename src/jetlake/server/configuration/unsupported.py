@@ -54,13 +54,7 @@ ACCOUNT = {
 }
 
 JETSTREAM = {
-    "key": "yet: keep the store on an encrypted disk instead",
-    "ek": "yet: keep the store on an encrypted disk instead",
-    "encryption_key": "yet: keep the store on an encrypted disk instead",
-    "prev_key": "yet: keep the store on an encrypted disk instead",
-    "prev_ek": "yet: keep the store on an encrypted disk instead",
-    "prev_encryption_key": "yet: keep the store on an encrypted disk instead",
-    "tpm": "yet: keep the store on an encrypted disk instead",
+    "tpm": "yet: give the key by `key`, from a variable of the environment",
 }
 
 TLS = {

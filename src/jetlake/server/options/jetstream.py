@@ -16,6 +16,9 @@ class JetStreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_memory_bytes: int | None = None
     max_storage_bytes: int | None = None
     domain: str = ""
+    # What is stored is encrypted with the key; what the previous one opens is put under it. Empty = neither.
+    key: str = ""
+    previous_key: str = ""
     # How long what was acknowledged may wait to reach the disk.
     sync_interval_s: float = DEFAULT_SYNC_INTERVAL_S
     # Nothing is acknowledged before it has reached the disk.

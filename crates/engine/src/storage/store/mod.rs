@@ -67,6 +67,8 @@ pub struct StoreOptions {
     pub compressed: bool,
     /// The server's key, if messages are to be encrypted.
     pub key: Option<MasterKey>,
+    /// The server's key before that one: what it opens is put under the new one.
+    pub previous_key: Option<MasterKey>,
     /// Whether the space of coming messages is filled with zeros ahead: overwriting is faster than growing on a disk, and useless in memory.
     pub fill_ahead: bool,
     pub counting: Counting,
@@ -83,6 +85,7 @@ impl Default for StoreOptions {
             chained: false,
             compressed: false,
             key: None,
+            previous_key: None,
             fill_ahead: true,
             counting: Counting::default(),
         }

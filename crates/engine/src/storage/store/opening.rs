@@ -175,7 +175,14 @@ impl Opening<'_> {
     /// Finds the key of the stream, or makes one if there is to be one.
     fn read_key(&mut self, options: &StoreOptions) -> StoreResult<()> {
         let master = options.key.as_ref();
-        let found = encryption::read(self.file_system, self.folder, master).map_err(read_error)?;
+        let mut found =
+            encryption::read(self.file_system, self.folder, master).map_err(read_error)?;
+        if let (KeyFound::Locked, Some(new), Some(old)) = (&found, master, &options.previous_key) {
+            if encryption::rotate(self.file_system, self.folder, old, new).map_err(read_error)? {
+                found =
+                    encryption::read(self.file_system, self.folder, master).map_err(read_error)?;
+            }
+        }
         self.stream_key = match (found, master) {
             (KeyFound::Key(key), _) => Some(key),
             (KeyFound::Healed(key), _) => {
