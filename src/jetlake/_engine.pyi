@@ -179,10 +179,12 @@ class Engine:
     def consumers_opened(self, account: str, stream: str) -> None:
         """Say that all are opened: what they had settled is removed where a stream keeps only what is needed."""
     def create_consumer(self, account: str, stream: str, definition: bytes) -> bytes:
-        """Make a consumer; it would survive a power cut when this returns. Return how it stands before its first delivery.
+        """Make a consumer, which is neither durable nor delivers before `commit_consumers`. Return how it stands.
 
         The definition is a JSON object, listed in crates/engine/src/consumer/definition.rs.
         """
+    def commit_consumers(self, account: str, stream: str) -> None:
+        """Make durable all that were created, with one sync, and let them deliver; where that fails, they are gone."""
     def update_consumer(self, account: str, stream: str, definition: bytes) -> None: ...
     def delete_consumer(self, account: str, stream: str, name: str) -> None: ...
     def consumer_state(self, account: str, stream: str, name: str) -> bytes:

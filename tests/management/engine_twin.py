@@ -247,6 +247,9 @@ class EngineTwin:
         found.consumers[name] = TwinConsumer(definition, found)
         return self.consumer_state(account, stream, name)
 
+    def commit_consumers(self, account: str, stream: str) -> None:
+        self._find(account, stream)
+
     def update_consumer(self, account: str, stream: str, definition: bytes) -> None:
         self.find_consumer(account, stream, json.loads(definition)["name"]).define(definition)
 

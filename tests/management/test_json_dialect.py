@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jetlake.management import json_dialect
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import read_request, write_json
 from jetlake.management.stream_config import STREAM_CONFIG_REQUEST, StreamConfigRequest, StreamSource
@@ -142,3 +143,38 @@ def test_answer_is_written_without_spaces_and_safe_in_a_web_page():
     assert write_json({"b": ["<a.>", "é&\u2028\n\x7f"], "a": None}) == (
         '{"b":["\\u003ca.\\u003e","é\\u0026\\u2028\\n\x7f"],"a":null}'.encode()
     )
+
+
+WORDS = st.sampled_from(["name", "NAME", "S", "file", "File", "all", "2025-01-01T00:00:00Z", "", "é", "a.b", "s2"])
+NUMBERS = st.sampled_from([0, 1, -1, 2**31, 2**63 - 1, 2**63, -(2**63) - 1, 10**400, 1.0, 1.5, 1e300])
+KEYS = st.sampled_from([field.key for field in STREAM_CONFIG_REQUEST.fields] + ["Name", "unknown", "api_prefix"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=6), st.sampled_from(["", "-0", "twice", "NaN", " x", "\\u0041"]))
+def test_what_is_taken_plainly_is_what_would_be_read(value, spoiled):
+    body = write_json(value).decode()
+    spoilers = {
+        "": body,
+        "-0": body.replace("0", "-0"),
+        "NaN": body.replace("1", "NaN"),
+        "twice": body.replace("}", ',"name":"x"}', 1),
+    }
+    body = spoilers.get(spoiled, body + spoiled)
+
+    taken = json_dialect._take_plain(STREAM_CONFIG_REQUEST, body.encode())
+
+    if taken is not None:
+        assert taken == json_dialect._read_values(STREAM_CONFIG_REQUEST, body.encode())
+
+
+def test_requests_of_clients_are_taken_plainly():
+    body = b'{"name":"S","subjects":["a.>"],"max_age":5,"metadata":{"a":"b"},"mirror":{"name":"M"},"storage":"memory"}'
+
+    taken = json_dialect._take_plain(STREAM_CONFIG_REQUEST, body)
+
+    assert taken == json_dialect._read_values(STREAM_CONFIG_REQUEST, body)

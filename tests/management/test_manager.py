@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from jetlake._engine import EngineError
 from jetlake.management import manager as manager_module
 from jetlake.management.stream_context import AccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
@@ -207,3 +208,66 @@ def test_end_of_a_pause_is_told_after_a_restart_too():
     api.manager.update(SETTINGS)
     assert api.heard.wait(WAIT_SECONDS)
     api.close()
+
+
+def consumer_request(name: str, reply: str) -> TwinRequest:
+    body = json.dumps({"stream_name": "S", "config": {"name": name, "ack_policy": "explicit"}}).encode()
+    return TwinRequest(subject=f"$JS.API.CONSUMER.CREATE.S.{name}", account="A", reply=reply, payload=body)
+
+
+def send_together(api: GatedApi, *requests: TwinRequest) -> dict[str, dict[str, object]]:
+    """Return the answers to requests that were all waiting when the first of them was looked at."""
+    api.manager.answer(TwinRequest(subject="$JS.API.STREAM.CREATE.S", account="A", reply="", payload=b'{"name":"S"}'))
+    api.send("A", "first")
+    assert api.begun.wait(WAIT_SECONDS)
+    for request in requests:
+        api.manager.receive(request)
+    api.finish(1 + len(requests))
+    return {subject: json.loads(payload) for _, subject, payload, _ in api.engine.published}
+
+
+def counting_commits(api: GatedApi, failure: EngineError | None = None) -> list[int]:
+    """Return where it is noted how many consumers there are at each commit."""
+    commits: list[int] = []
+
+    def commit(account: str, stream: str) -> None:
+        commits.append(len(api.engine.streams[account, stream].consumers))
+        if failure is not None:
+            raise failure
+
+    api.engine.commit_consumers = commit
+    return commits
+
+
+def test_consumers_that_are_made_at_the_same_time_share_a_sync(api):
+    commits = counting_commits(api)
+
+    answers = send_together(api, *[consumer_request(f"C{number}", f"c{number}") for number in range(20)])
+
+    assert commits == [20]
+    assert [answers[f"c{number}"]["name"] for number in range(20)] == [f"C{number}" for number in range(20)]
+    assert [reply for _, reply in api.answered] == ["first", *[f"c{number}" for number in range(20)]]
+
+
+def test_whatever_is_asked_after_a_consumer_was_made_finds_it_durable(api):
+    commits = counting_commits(api)
+    information = TwinRequest(subject="$JS.API.CONSUMER.INFO.S.C", account="A", reply="info")
+    deletion = TwinRequest(subject="$JS.API.CONSUMER.DELETE.S.D", account="A", reply="deleted")
+
+    answers = send_together(
+        api, consumer_request("C", "c"), information, consumer_request("D", "d"), consumer_request("D", "d2"), deletion
+    )
+
+    assert commits == [1, 2]
+    assert [reply for _, reply in api.answered] == ["first", "c", "info", "d", "d2", "deleted"]
+    assert not [reply for reply, answer in answers.items() if "error" in answer]
+
+
+def test_consumers_that_cannot_be_made_durable_are_all_refused_and_are_not_there(api):
+    counting_commits(api, EngineError("store", "the disk is full: free some space and try again"))
+
+    answers = send_together(api, consumer_request("C", "c"), consumer_request("D", "d"))
+
+    assert {answers[reply]["error"]["err_code"] for reply in "cd"} == {10012}
+    assert "the disk is full" in str(answers["c"]["error"])
+    assert not api.catalog.consumers.of("A", "S")

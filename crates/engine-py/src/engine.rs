@@ -353,6 +353,11 @@ impl Engine {
         .map_err(to_python)
     }
 
+    fn commit_consumers(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<()> {
+        py.detach(|| self.inner.streams()?.commit_consumers(account, stream))
+            .map_err(to_python)
+    }
+
     fn update_consumer(
         &self,
         py: Python<'_>,

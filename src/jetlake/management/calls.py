@@ -84,4 +84,6 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
 
     fields: dict[str, Any]
     header: bytes | None = None
+    # Account, stream and name of a consumer that is to be made durable before the answer is given.
+    created: tuple[str, str, str] | None = None
     then: Callable[[], None] | None = None

@@ -8,7 +8,7 @@ that are there pause. One thread changes the catalog; others may read it.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -89,13 +89,23 @@ class ConsumerCatalog:
     def create(self, account: str, stream: str, name: str, config: ConsumerConfig) -> tuple[Consumer, ConsumerState]:
         """Make a consumer, and return it with its state before it has delivered anything.
 
-        When this returns it would survive a power cut.
+        It delivers, and would survive a power cut, when `commit` has returned.
         """
         consumer = Consumer(name=name, config=config, created=time_text(self._clock()))
         with answered_as(ErrorCode.CONSUMER_CREATE):
             state = self._engine.create_consumer(account, stream, consumer.definition)
         self._put(account, stream, consumer)
         return consumer, read_consumer_state(state)
+
+    def commit(self, account: str, stream: str, names: Iterable[str]) -> None:
+        """Make durable the consumers that were made; those that cannot be are forgotten. Raises `ApiError`."""
+        try:
+            with answered_as(ErrorCode.CONSUMER_CREATE):
+                self._engine.commit_consumers(account, stream)
+        except ApiError:
+            for name in names:
+                self._remove(account, stream, name)
+            raise
 
     def update(
         self,
@@ -117,8 +127,7 @@ class ConsumerCatalog:
         self.find(account, stream, name)
         with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
             self._engine.delete_consumer(account, stream, name)
-        self._consumers[account, stream].remove(name)
-        self._pause_ends_ns.pop((account, stream, name), None)
+        self._remove(account, stream, name)
 
     def forget(self, account: str, stream: str) -> None:
         """Forget the consumers of a stream that was deleted, with which the engine has deleted them."""
@@ -174,6 +183,10 @@ class ConsumerCatalog:
             return [f"Consumer '{where}' is offline, its files stay as they are: {reason}"]
         self._put(account, stream, consumer)
         return []
+
+    def _remove(self, account: str, stream: str, name: str) -> None:
+        self._consumers[account, stream].remove(name)
+        self._pause_ends_ns.pop((account, stream, name), None)
 
     def _put(self, account: str, stream: str, consumer: Consumer) -> None:
         self._consumers.setdefault((account, stream), StreamConsumers()).put(consumer)

@@ -7,7 +7,7 @@ Invariant: nothing has changed when an `ApiError` is raised.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -196,6 +196,12 @@ class ConsumerEndpoints:
         for account, stream, consumer in self._catalog.consumers.take_ended_pauses():
             self._advisories.tell_pause(account, stream, consumer.name, consumer.config.pause_until)
 
+    def commit(self, account: str, stream: str, names: Sequence[str]) -> None:
+        """Make durable the consumers that were made, all at once, and tell of them. Raises `ApiError`."""
+        self._catalog.consumers.commit(account, stream, names)
+        for name in names:
+            self._advisories.tell_consumer_action(account, stream, name, "create")
+
     def _create(self, call: Call, subject: ConsumerSubject) -> Granted:
         request = _read_create(call.body, call.is_strict)
         config = consumer_requests.named(subject, request)
@@ -208,10 +214,10 @@ class ConsumerEndpoints:
             _check_identity(call, stream)
         self._catalog.consumers.check_online(call.account, call.stream, config.name)
         decision = consumer_requests.decide(config, request, context)
-        state = None
+        state = created = None
         if decision.current is None:
             consumer, state = self._catalog.consumers.create(call.account, call.stream, decision.name, decision.config)
-            self._advisories.tell_consumer_action(call.account, call.stream, consumer.name, "create")
+            created = (call.account, call.stream, consumer.name)
         elif decision.is_unchanged:
             consumer = decision.current
         else:
@@ -221,7 +227,7 @@ class ConsumerEndpoints:
             self._catalog.consumers.reset(call.account, call.stream, consumer.name, 0)
         header = _identity_header(stream) if config.is_internal else None
         fields = self._describe(call, consumer, state)
-        return Granted(fields=fields, header=header, then=self._tell_if_paused(call, consumer))
+        return Granted(fields=fields, header=header, created=created, then=self._tell_if_paused(call, consumer))
 
     def _tell_if_paused(self, call: Call, consumer: Consumer) -> Callable[[], None] | None:
         if not pause_remaining_ns(consumer.config, self._clock()):

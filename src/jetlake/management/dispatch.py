@@ -79,6 +79,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     is_of_api: bool = True
     # What the engine is to be asked instead, on the same subject; it answers the sender by itself.
     asked_of_engine: bytes | None = None
+    # What kind of answer it is, and the consumer that is to be made durable before it is given: account, stream, name.
+    kind: str = ""
+    created: tuple[str, str, str] | None = None
     # What is to be done once the answer has been given.
     then: Callable[[], None] | None = None
 
@@ -159,6 +162,8 @@ class Dispatcher:
                     body=body,
                     header=answer.header,
                     is_of_api=endpoint.is_of_api,
+                    kind=endpoint.kind,
+                    created=answer.created,
                     then=answer.then,
                 )
             body = replies.success(endpoint.kind, answer)

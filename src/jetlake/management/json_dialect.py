@@ -15,7 +15,7 @@ import msgspec
 from jetlake.management import json_syntax
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_syntax import JsonSyntaxError
-from jetlake.management.json_types import JsonProblem, Place, Record, Source
+from jetlake.management.json_types import JsonProblem, NotPlainError, Place, Record, Source
 
 # What nats-server escapes and `json` does not: dangerous in a web page, or no line of JavaScript.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -30,6 +30,9 @@ class Request(msgspec.Struct, frozen=True):
 
 def read_request(record: Record, body: bytes, *, is_strict: bool = True) -> Request:
     """Read the body of a request. One that is not strict is read again without regard to unknown keys."""
+    plain = _take_plain(record, body)
+    if plain is not None:
+        return plain
     try:
         return _read_values(record, body)
     except JsonSyntaxError as error:
@@ -65,6 +68,40 @@ def read_one(record: Record, body: bytes) -> Request:
 def write_json(value: object) -> bytes:
     """Return the JSON of an answer, whose objects are in order already."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES).encode()
+
+
+def _take_plain(record: Record, body: bytes) -> Request | None:
+    """Return what a body says that is written plainly: nearly every one is, and this is several times as fast."""
+    if b"\\" in body:
+        # Escapes have rules of their own.
+        return None
+    try:
+        return Request(record.take(_plain_decoder.decode(body.decode())))
+    except (NotPlainError, ValueError, RecursionError):
+        return None
+
+
+def _plain_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(members)
+    if len(unique) != len(members):
+        raise NotPlainError
+    return unique
+
+
+def _plain_integer(text: str) -> int:
+    # A zero with a sign is none where numbers have no sign.
+    if text == "-0":
+        raise NotPlainError
+    return int(text)
+
+
+def _refuse(text: str) -> None:  # noqa: ARG001 - `json` gives it
+    raise NotPlainError
+
+
+_plain_decoder = json.JSONDecoder(
+    object_pairs_hook=_plain_object, parse_int=_plain_integer, parse_float=_refuse, parse_constant=_refuse
+)
 
 
 def _read_values(record: Record, body: bytes) -> Request:

@@ -6,7 +6,11 @@ Complaints name the types as nats-server does, because those texts are what user
 A key that stands twice is read twice, the second time onto what the first time left: records and maps are merged,
 lists are overwritten item by item. `null` leaves a value as it is, and empties what can be absent.
 
-Invariant: reading raises `JsonProblem` for the first thing that is wrong in the order of the text, or nothing.
+Nearly every request is written plainly: each key once and as it is spelled here, each value of the kind it should be.
+Such a one can be `take`n from what `json.loads` returns; everything else is `read`, which knows all the rules.
+
+Invariant: reading raises `JsonProblem` for the first thing that is wrong in the order of the text, or nothing; taking
+raises `NotPlainError`, or returns what reading would.
 """
 
 import re
@@ -25,6 +29,10 @@ _INDEX = re.compile(r"[0-9]+")
 
 class JsonProblem(Exception):  # noqa: N818 - the error that users see is the ApiError made of it
     """Is raised for the first value of a request that does not fit; the text is nats-server's."""
+
+
+class NotPlainError(Exception):
+    """Is raised for a value that is not written plainly, be it right or wrong."""
 
 
 class Source:
@@ -85,6 +93,9 @@ class JsonType(Protocol):
     def read(self, place: Place, current: Any) -> Any:
         """Return the value at this place, read onto the current one."""
 
+    def take(self, value: Any) -> Any:
+        """Return what reading would, of a value that is written plainly."""
+
     def write(self, value: Any) -> Any:
         """Return the value as what `json.dumps` takes."""
 
@@ -100,6 +111,11 @@ class Text:
             raise place.mismatch(self.name)
         return place.text
 
+    def take(self, value: Any) -> str:
+        if type(value) is not str:
+            raise NotPlainError
+        return value
+
     def write(self, value: str) -> str:
         return value
 
@@ -114,6 +130,11 @@ class Flag:
         if place.kind != "bool":
             raise place.mismatch(self.name)
         return place.raw == b"true"
+
+    def take(self, value: Any) -> bool:
+        if type(value) is not bool:
+            raise NotPlainError
+        return value
 
     def write(self, value: bool) -> bool:
         return value
@@ -140,6 +161,11 @@ class Integer:
         if len(raw) > self._digits_max or not _INTEGER.fullmatch(raw) or not self._allows(raw):
             raise place.mismatch(self.name, f"number {raw.decode()}")
         return int(raw)
+
+    def take(self, value: Any) -> int:
+        if type(value) is not int or not self.least <= value <= self.most:
+            raise NotPlainError
+        return value
 
     def write(self, value: int) -> int:
         return value
@@ -173,6 +199,14 @@ class Choice:
             raise JsonProblem(f"can not unmarshal {json_syntax.quoted_bytes(place.raw)}")
         return value
 
+    def take(self, value: Any) -> str:
+        if type(value) is not str:
+            raise NotPlainError
+        taken = self._words.get(f'"{value}"'.encode())
+        if taken is None:
+            raise NotPlainError
+        return taken
+
     def write(self, value: str) -> str:
         return value
 
@@ -191,6 +225,11 @@ class Compression:
             raise JsonProblem("unknown compression algorithm")
         return word
 
+    def take(self, value: Any) -> str:
+        if value not in ("none", "s2"):
+            raise NotPlainError
+        return str(value)
+
     def write(self, value: str) -> str:
         return value
 
@@ -208,6 +247,14 @@ class Time:
             return Moment.read(place.text)
         except MomentError as error:
             raise JsonProblem(str(error)) from None
+
+    def take(self, value: Any) -> Moment:
+        if type(value) is not str:
+            raise NotPlainError
+        try:
+            return Moment.read(value)
+        except MomentError:
+            raise NotPlainError from None
 
     def write(self, value: Moment) -> str:
         return value.text
@@ -234,6 +281,11 @@ class ListOf:
             items.append(self.item.read(Place(place.source, start, end, (*place.path, index)), item_before))
         return tuple(items)
 
+    def take(self, value: Any) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise NotPlainError
+        return tuple([self.item.take(item) for item in value])
+
     def write(self, value: Iterable[Any]) -> list[Any]:
         return [self.item.write(item) for item in value]
 
@@ -254,6 +306,11 @@ class TextMap:
         for key, start, end in json_syntax.members_at(place.source.data, place.start):
             texts[key] = self.item.read(Place(place.source, start, end, (*place.path, key)), "")
         return texts
+
+    def take(self, value: Any) -> dict[str, str]:
+        if type(value) is not dict or not all(type(text) is str for text in value.values()):
+            raise NotPlainError
+        return value
 
     def write(self, value: dict[str, str]) -> dict[str, str]:
         return dict(sorted(value.items()))
@@ -276,6 +333,7 @@ class Record:
         self.fields = tuple(fields)
         self.zero = None if can_be_absent else make()
         self._fields_by_key = {field.key: field for field in self.fields}
+        self._writers = [(field.key, field.type.write, field.is_always_written) for field in self.fields]
 
     def read(self, place: Place, current: Any) -> Any:
         if place.kind == "null":
@@ -295,12 +353,23 @@ class Record:
             values[field.key] = field.type.read(Place(place.source, start, end, (*place.path, key)), before)
         return msgspec.structs.replace(value_before, **values)
 
+    def take(self, value: Any) -> Any:
+        if type(value) is not dict:
+            raise NotPlainError
+        fields = self._fields_by_key
+        try:
+            values = {key: fields[key].type.take(content) for key, content in value.items()}
+        except KeyError:
+            raise NotPlainError from None
+        return msgspec.structs.replace(self.make(), **values)
+
     def write(self, value: Any) -> dict[str, Any]:
         written = {}
-        for field in self.fields:
-            content = getattr(value, field.key)
-            if field.is_always_written or not _is_empty(content):
-                written[field.key] = field.type.write(content)
+        for key, write, is_always_written in self._writers:
+            content = getattr(value, key)
+            # Nothing is false but what is left out: no, zero, and what is empty.
+            if content or is_always_written:
+                written[key] = write(content)
         return written
 
     def _field(self, key: str) -> Field | None:
@@ -311,7 +380,3 @@ def _folded(key: str) -> str:
     # Two letters outside ASCII are the same as one inside, apart from case: the long s, and the Kelvin sign, which
     # `lower` knows.
     return key.replace("ſ", "s").lower()  # noqa: RUF001 - that letter is meant
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or value is False or (isinstance(value, int | str | tuple | dict) and not value)

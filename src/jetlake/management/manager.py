@@ -5,8 +5,11 @@ queues. Accounts take turns, each with a queue of its own in the order of arriva
 requests keeps nobody waiting but himself. A queue that overflows is dropped as a whole, as on nats-server: whoever sent
 that much has stopped waiting for the first of it.
 
-Invariant: requests of one account are answered in the order in which they came, one at a time. What waits is bounded,
-in number and in bytes. No thread is started before somebody asks or a consumer pauses; it ends only with `close`.
+Consumers that are made one right after the other share one sync: their answers are held back until it is done.
+
+Invariant: requests of one account are answered in the order in which they came, one at a time; none is looked at while
+an answer to another kind is held back. What waits is bounded, in number and in bytes. No thread is started before
+somebody asks or a consumer pauses; it ends only with `close`.
 """
 
 import time
@@ -15,12 +18,14 @@ from collections.abc import Callable
 from threading import Condition, Thread
 
 from jetlake._engine import EngineError
+from jetlake.management import replies
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.advisories import Advisories
 from jetlake.management.archives import ArchiveEndpoints
 from jetlake.management.catalog import Catalog
 from jetlake.management.consumers import ConsumerEndpoints
-from jetlake.management.dispatch import Answer, Dispatcher
+from jetlake.management.dispatch import API_PREFIX, Answer, Dispatcher
+from jetlake.management.error_codes import ApiError
 from jetlake.management.forks import ForkEndpoint
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, ManagedEngine, Request
 from jetlake.management.settings import ManagementSettings
@@ -39,6 +44,8 @@ CLOSE_S_MAX = 10.0
 REPORT_INTERVAL_S = 1.0
 """One line for all that was dropped within so long: a flood of requests must not become a flood of lines."""
 
+HELD_MAX = 64
+"""Answers that share a sync: the first one waits for the work of all."""
 
 WAIT_S_MAX = 3_600.0
 """How long the thread waits at most: clocks are set, and a pause may end earlier than it seemed."""
@@ -86,6 +93,8 @@ class Manager:
         self._queues: dict[str, _Queue] = {}
         # Bounded by the engine: at most two for each snapshot and each restore, and one for each consumer.
         self._events: deque[ArchiveEvent | ConsumerEvent] = deque()
+        # Answers that wait for a sync, by what asked for them.
+        self._held: dict[tuple[str, ...] | None, tuple[Request, Answer, tuple[str, str, str]]] = {}
         self._closed = False
         self._dropped = 0
         self._reported_at = clock() - REPORT_INTERVAL_S
@@ -150,9 +159,45 @@ class Manager:
 
     def answer(self, request: Request) -> None:
         """Answer one request."""
+        self._take_up(request)
+        self._settle()
+
+    def _take_up(self, request: Request) -> None:
+        """Answer a request; the answer is held back while a consumer it made is not durable."""
+        key = _created_by(request)
+        if self._held and (key is None or key in self._held):
+            # What comes next must find everything settled.
+            self._settle()
         answer = self._dispatcher.answer(request)
         if answer is None:
             return
+        if answer.created is None:
+            self._give(request, answer)
+            return
+        self._held[key] = (request, answer, answer.created)
+        if key is None:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Make durable the consumers of answers that are held back, those of one stream with one sync, and answer."""
+        held, self._held = list(self._held.values()), {}
+        names: dict[tuple[str, str], list[str]] = {}
+        for _, _, (account, stream, name) in held:
+            names.setdefault((account, stream), []).append(name)
+        failures: dict[tuple[str, str], ApiError] = {}
+        for (account, stream), created in names.items():
+            try:
+                self._consumers.commit(account, stream, created)
+            except ApiError as error:
+                failures[account, stream] = error
+        for request, answer, (account, stream, _) in held:
+            failure = failures.get((account, stream))
+            if failure is not None:
+                body = replies.failure(answer.kind, failure)
+                answer = Answer(subject=answer.subject, body=body, is_error=True)  # noqa: PLW2901 - it is another one
+            self._give(request, answer)
+
+    def _give(self, request: Request, answer: Answer) -> None:
         if answer.is_of_api and request.account in self._settings.accounts:
             self.accounts.note(request.account, is_error=answer.is_error)
         if request.reply:
@@ -179,7 +224,7 @@ class Manager:
     def _run(self) -> None:
         while True:
             with self._changed:
-                if not (self._closed or self._queues or self._events or self._is_report_due()):
+                if not (self._closed or self._queues or self._events or self._held or self._is_report_due()):
                     self._changed.wait(self._wait_s())
                 if self._closed:
                     return
@@ -193,7 +238,9 @@ class Manager:
                 if event is not None:
                     self._deal_with(event)
                 if request is not None:
-                    self.answer(request)
+                    self._take_up(request)
+                if self._held and (len(self._held) >= HELD_MAX or not self._queues):
+                    self._settle()
             except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included; the next may fare better
                 import traceback
 
@@ -206,6 +253,7 @@ class Manager:
         return min(waits, default=None)
 
     def _deal_with(self, event: ArchiveEvent | ConsumerEvent) -> None:
+        self._settle()
         if isinstance(event, ConsumerEvent):
             self._consumers.note(event)
         else:
@@ -232,3 +280,15 @@ class Manager:
         self._reported_at = self._clock()
         self._warn(f"JetStream API limit reached, dropping {dropped} requests")
         self._advisories.tell_limit_reached(dropped)
+
+
+def _created_by(request: Request) -> tuple[str, ...] | None:
+    """Return account, stream and name of the consumer a request wants to make; None = it does not say them so."""
+    for prefix in _CREATE_PREFIXES:
+        if request.subject.startswith(prefix):
+            names = request.subject.removeprefix(prefix).split(".")
+            return (request.account, *names[:2]) if len(names) > 1 else None
+    return None
+
+
+_CREATE_PREFIXES = (f"{API_PREFIX}CONSUMER.CREATE.", f"{API_PREFIX}CONSUMER.DURABLE.CREATE.")

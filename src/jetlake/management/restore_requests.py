@@ -14,7 +14,7 @@ from jetlake.management import json_syntax
 from jetlake.management.api_level import with_required_level
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import read_request
-from jetlake.management.json_types import Field, Integer, ListOf, Place, Record, Time
+from jetlake.management.json_types import Field, Integer, ListOf, NotPlainError, Place, Record, Time
 from jetlake.management.stream_config import STREAM_CONFIG, StreamConfig
 from jetlake.management.stream_context import StreamContext
 from jetlake.management.stream_requests import check_limits, check_replicas, check_written
@@ -73,6 +73,11 @@ class _Counts:
         for key, start, end in json_syntax.members_at(place.source.data, place.start):
             counts[key] = _UINT64.read(Place(place.source, start, end, (*place.path, key)), 0)
         return counts
+
+    def take(self, value: Any) -> dict[str, int]:
+        if type(value) is not dict:
+            raise NotPlainError
+        return {key: _UINT64.take(count) for key, count in value.items()}
 
     def write(self, value: dict[str, int]) -> Any:
         return value

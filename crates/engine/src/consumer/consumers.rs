@@ -70,6 +70,8 @@ pub struct Consumers {
     /// What the store had removed when they were last looked through for what is gone.
     swept: AtomicU64,
     journal: Mutex<Option<Arc<Journal>>>,
+    /// Those that are made and not durable yet: they deliver nothing.
+    fresh: Mutex<Vec<Arc<Consumer>>>,
     /// What the journal had when it was opened, until somebody opens it.
     found: Mutex<BTreeMap<String, Found>>,
     random: Mutex<Random>,
@@ -86,6 +88,7 @@ impl Consumers {
             has_keys: AtomicBool::new(false),
             swept: AtomicU64::new(0),
             journal: Mutex::default(),
+            fresh: Mutex::default(),
             found: Mutex::default(),
         }
     }
@@ -122,7 +125,7 @@ impl Consumers {
         Ok(journal.clone())
     }
 
-    /// Makes a consumer; it delivers nothing before `begin`.
+    /// Makes a consumer; it delivers nothing, and is not durable, before `commit`.
     pub fn create(&self, definition: &[u8]) -> Result<Arc<Consumer>, EngineError> {
         let settings = read(definition)?;
         let name = settings.name.clone();
@@ -142,7 +145,35 @@ impl Consumers {
                 .map_err(|error| store_error(&error))?;
         }
         self.enter(&consumer);
+        self.fresh.lock().push(Arc::clone(&consumer));
         Ok(consumer)
+    }
+
+    /// Makes durable what was created, and lets it deliver. When it cannot be made durable, it is there no more.
+    pub fn commit(&self) -> Result<(), EngineError> {
+        let fresh = std::mem::take(&mut *self.fresh.lock());
+        let journal = fresh.iter().find_map(|consumer| consumer.journal());
+        if let Some(Err(error)) = journal.map(|journal| journal.commit()) {
+            for consumer in &fresh {
+                if let Some(journal) = consumer.journal() {
+                    journal.give_up(&consumer.name);
+                }
+                self.leave(consumer);
+            }
+            return Err(store_error(&error));
+        }
+        for consumer in &fresh {
+            consumer.begin();
+        }
+        Ok(())
+    }
+
+    fn leave(&self, consumer: &Consumer) {
+        let mut by_name = self.by_name.write();
+        by_name.remove(&consumer.name);
+        self.replace_list(&by_name);
+        drop(by_name);
+        consumer.delete();
     }
 
     /// Opens a consumer that was found on disk.
@@ -221,11 +252,7 @@ impl Consumers {
         if let Some(journal) = consumer.journal() {
             journal.forget(name).map_err(|error| store_error(&error))?;
         }
-        let mut by_name = self.by_name.write();
-        by_name.remove(name);
-        self.replace_list(&by_name);
-        drop(by_name);
-        consumer.delete();
+        self.leave(&consumer);
         Ok(consumer)
     }
 

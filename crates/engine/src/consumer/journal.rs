@@ -112,7 +112,7 @@ impl Journal {
         &self.store
     }
 
-    /// Keeps a new consumer: its definition and where it begins; it would survive a power cut when this returns.
+    /// Keeps a new consumer: its definition and where it begins; it would survive a power cut when `commit` has returned.
     pub fn begin(&self, consumer: &Arc<Consumer>, definition: &[u8]) -> StoreResult<()> {
         let mut work = self.work.lock();
         let mut record = Vec::new();
@@ -126,7 +126,6 @@ impl Journal {
             (STATE, record.as_slice()),
         ];
         let sequences = self.append_all(&consumer.name, &parts)?;
-        self.store.commit()?;
         let kept = Kept {
             owner: Arc::downgrade(consumer),
             definitions: sequences[..2].to_vec(),
@@ -137,6 +136,16 @@ impl Journal {
         };
         work.kept.insert(consumer.name.clone(), kept);
         Ok(())
+    }
+
+    /// Makes durable what was begun: several consumers share one sync.
+    pub fn commit(&self) -> StoreResult<()> {
+        self.store.commit().map(|_| ())
+    }
+
+    /// A consumer could not be made durable: nothing of it was written.
+    pub fn give_up(&self, name: &str) {
+        self.work.lock().kept.remove(name);
     }
 
     /// A consumer that was found here is served again.

@@ -107,7 +107,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Makes a consumer; returns how it stands before it delivers anything, as JSON.
+    /// Makes a consumer, which is neither durable nor delivers before `commit_consumers`; returns how it stands, as JSON.
     pub fn create_consumer(
         &self,
         account: &str,
@@ -119,8 +119,13 @@ impl Streams {
         stream.finish_removals();
         let consumer = stream.consumers().create(definition)?;
         let report = consumer.with_core(report);
-        consumer.begin();
         report.map_err(|error| EngineError::Options(error.to_string()))
+    }
+
+    /// Makes durable all consumers of a stream that were created, and lets them deliver; else they are there no more.
+    pub fn commit_consumers(&self, account: &str, stream: &str) -> Result<(), EngineError> {
+        let _one = self.changing.lock();
+        self.stream(account, stream)?.consumers().commit()
     }
 
     pub fn update_consumer(

@@ -64,7 +64,7 @@ impl ConsumerServer {
         let registry = self.streams.engine().streams().expect("they are served");
         registry
             .create_consumer(ACCOUNT, stream, &definition(name, config))
-            .map(drop)
+            .and_then(|_| registry.commit_consumers(ACCOUNT, stream))
             .map_err(|error| error.to_string())
     }
 
