@@ -47,6 +47,7 @@ The rules:
 - `stream_validation`  defaults, and which configurations are legal by themselves
 - `stream_sources`     which mirrors and sources are legal
 - `stream_subjects`    which subjects, transforms and republishing are legal
+- `subject_rights`     where a client may have the server publish for it
 - `stream_update`      which changes a stream accepts
 - `stream_requests`    create and update, from the bytes to the configuration to store
 - `consumer_config`    the configuration of a consumer as a value

@@ -34,6 +34,7 @@ from jetlake.management.protocols import ArchiveEvent, ManagedEngine
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_config import StreamConfig
 from jetlake.management.stream_info import describe, describe_state
+from jetlake.management.subject_rights import SubjectRights
 from jetlake.management.times import Moment, MomentError
 from jetlake.monitoring.go_text import time_text
 
@@ -115,6 +116,7 @@ class ArchiveEndpoints:
         catalog: Catalog,
         accounts: AccountEndpoints,
         advisories: Advisories,
+        rights: SubjectRights,
         settings: Callable[[], ManagementSettings],
         warn: Callable[[str], None],
         *,
@@ -124,6 +126,7 @@ class ArchiveEndpoints:
         self._catalog = catalog
         self._accounts = accounts
         self._advisories = advisories
+        self._rights = rights
         self._settings = settings
         self._warn = warn
         self._clock = clock
@@ -137,6 +140,7 @@ class ArchiveEndpoints:
         request: SnapshotRequest = call.read(_SNAPSHOT_REQUEST)
         if not is_literal_subject(request.deliver_subject):
             raise ApiError(ErrorCode.SNAPSHOT_DELIVER_SUBJECT_INVALID)
+        self._rights.check_delivery(call, request.deliver_subject)
         state = self._catalog.state(call.account, call.stream)
         described = describe_state(stream, state, consumers=self._catalog.consumer_count(call.account, call.stream))
 
@@ -185,6 +189,7 @@ class ArchiveEndpoints:
         decision = restore_requests.begin(call.stream, call.body, context, is_strict=call.is_strict)
         config = decision.config
         self._catalog.check_online(call.account, call.stream)
+        self._rights.check_republishing(call, config)
         running = msgspec.structs.replace(self._begin(call), config=config)
         restore_id = new_id()
         subject = f"$JS.SNAPSHOT.RESTORE.{call.stream}.{restore_id}"

@@ -32,6 +32,7 @@ from jetlake.management.protocols import ConsumerEvent, Publisher
 from jetlake.management.replies import ZERO_TIME
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_consumers import Consumer
+from jetlake.management.subject_rights import SubjectRights
 from jetlake.management.times import Moment
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
@@ -88,6 +89,7 @@ class ConsumerEndpoints:
         engine: Publisher,
         catalog: Catalog,
         advisories: Advisories,
+        rights: SubjectRights,
         settings: Callable[[], ManagementSettings],
         *,
         clock: Callable[[], int] = time.time_ns,
@@ -95,6 +97,7 @@ class ConsumerEndpoints:
         self._engine = engine
         self._catalog = catalog
         self._advisories = advisories
+        self._rights = rights
         self._settings = settings
         self._clock = clock
 
@@ -214,6 +217,7 @@ class ConsumerEndpoints:
             _check_identity(call, stream)
         self._catalog.consumers.check_online(call.account, call.stream, config.name)
         decision = consumer_requests.decide(config, request, context)
+        self._rights.check_delivery(call, decision.config.deliver_subject)
         state = created = None
         if decision.current is None:
             consumer, state = self._catalog.consumers.create(call.account, call.stream, decision.name, decision.config)

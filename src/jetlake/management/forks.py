@@ -25,6 +25,7 @@ from jetlake.management.json_dialect import write_json
 from jetlake.management.json_types import Field, Integer, ListOf, Record, Text
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_info import describe
+from jetlake.management.subject_rights import SubjectRights
 
 
 class ForkRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,12 +55,14 @@ class ForkEndpoint:
         self,
         catalog: Catalog,
         advisories: Advisories,
+        rights: SubjectRights,
         settings: Callable[[], ManagementSettings],
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._catalog = catalog
         self._advisories = advisories
+        self._rights = rights
         self._settings = settings
         self._clock = clock
 
@@ -85,6 +88,7 @@ class ForkEndpoint:
         )
         context = self._catalog.context(call.account, self._settings())
         decision = stream_requests.create(request.name, write_json(wanted.to_json()), context)
+        self._rights.check_republishing(call, decision.config)
         last_sequence = self._catalog.state(call.account, call.stream).last_sequence
         if request.seq > last_sequence:
             message = f"the stream ends with sequence {last_sequence}"

@@ -30,6 +30,7 @@ from jetlake.management.forks import ForkEndpoint
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, ManagedEngine, Request
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
+from jetlake.management.subject_rights import SubjectRights
 from jetlake.management.why import WhyEndpoints
 
 REQUESTS_OF_ACCOUNT_MAX = 10_000
@@ -77,12 +78,13 @@ class Manager:
         self._clock = clock
         self._advisories = Advisories(engine, self._settings_in_force)
         self.accounts = AccountEndpoints(catalog, self._settings_in_force)
-        streams = StreamEndpoints(catalog, self._advisories, self._settings_in_force)
-        self._consumers = ConsumerEndpoints(engine, catalog, self._advisories, self._settings_in_force)
+        rights = SubjectRights(engine, self._settings_in_force)
+        streams = StreamEndpoints(catalog, self._advisories, rights, self._settings_in_force)
+        self._consumers = ConsumerEndpoints(engine, catalog, self._advisories, rights, self._settings_in_force)
         self._archives = ArchiveEndpoints(
-            engine, catalog, self.accounts, self._advisories, self._settings_in_force, warn
+            engine, catalog, self.accounts, self._advisories, rights, self._settings_in_force, warn
         )
-        forks = ForkEndpoint(catalog, self._advisories, self._settings_in_force)
+        forks = ForkEndpoint(catalog, self._advisories, rights, self._settings_in_force)
         why = WhyEndpoints(engine, catalog)
         self._dispatcher = Dispatcher(
             catalog, streams, self._consumers, self.accounts, self._archives, forks, why, self._settings_in_force, warn

@@ -7,6 +7,9 @@ import msgspec
 
 from jetlake.management.stream_context import AccountLimits, ServerLimits
 
+SubjectLists = tuple[tuple[str, ...] | None, tuple[str, ...]]
+"""What is allowed, None for everything, and what is denied."""
+
 
 class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one server."""
@@ -19,5 +22,7 @@ class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):
     system_account: str = ""
     # The accounts that may store.
     accounts: dict[str, AccountLimits] = {}
+    # What users may publish and subscribe to, by account and name; who is not here may do everything.
+    rights: dict[tuple[str, str], tuple[SubjectLists, SubjectLists]] = {}
     # What is reserved is not looked at here: the catalog knows.
     server: ServerLimits = ServerLimits()

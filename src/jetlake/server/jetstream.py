@@ -23,7 +23,7 @@ from jetlake.management.catalog import Catalog, StoreOptions
 from jetlake.management.dispatch import API_PREFIX, DOMAIN_SUBJECTS
 from jetlake.management.manager import Manager
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent
-from jetlake.management.settings import ManagementSettings
+from jetlake.management.settings import ManagementSettings, SubjectLists
 from jetlake.management.stream_context import AccountLimits, ServerLimits
 from jetlake.server.engine_errors import message_of
 from jetlake.server.options import JetStreamAccountLimits, JetStreamOptions, ServerOptions
@@ -112,6 +112,7 @@ class JetStream:
             is_strict=options.jetstream.strict,
             system_account=options.access.system_account,
             accounts=accounts_with_jetstream(options),
+            rights=subject_rights(options),
             server=server_limits(options.jetstream, self._folder),
         )
 
@@ -156,6 +157,18 @@ def accounts_with_jetstream(options: ServerOptions) -> dict[str, AccountLimits]:
     if not accounts:
         return {GLOBAL_ACCOUNT: AccountLimits()}
     return {account.name: _limits_of(account.jetstream) for account in accounts if account.jetstream is not None}
+
+
+def subject_rights(options: ServerOptions) -> dict[tuple[str, str], tuple[SubjectLists, SubjectLists]]:
+    """Return what the users may publish and subscribe to, those that are restricted."""
+    rights = {}
+    for user in options.access.users:
+        if user.permissions is not None:
+            publish, subscribe = user.permissions.publish, user.permissions.subscribe
+            # Who may only answer may not publish anything else.
+            allow = () if publish.allow is None and user.permissions.responses is not None else publish.allow
+            rights[user.account, user.name] = ((allow, publish.deny), (subscribe.allow, subscribe.deny))
+    return rights
 
 
 def server_limits(options: JetStreamOptions, folder: StoreFolder) -> ServerLimits:
