@@ -41,6 +41,8 @@ class Known:
     received: set[int] = field(default_factory=set)
     sent: set[int] = field(default_factory=set)
     confirmed: set[int] = field(default_factory=set)
+    # What was on its way again when it was confirmed: sent before the server had heard of that.
+    overtaken: set[int] = field(default_factory=set)
     # How often each was delivered, and what of that was known when something was confirmed.
     seen: dict[int, int] = field(default_factory=dict)
     counted: dict[int, int] = field(default_factory=dict)
@@ -100,6 +102,7 @@ class Puller:
         self.durable = durable
         self.policy = policy
         self.chance = chance
+        self.subscription: JetStreamContext.PullSubscription | None = None
 
     @property
     def known(self) -> Known:
@@ -108,7 +111,7 @@ class Puller:
     async def run(self, js: JetStreamContext) -> None:
         """Work until the server dies."""
         self.forget_unconfirmed()
-        subscription = await js.pull_subscribe_bind(self.durable, self.stream)
+        subscription = self.subscription = await js.pull_subscribe_bind(self.durable, self.stream)
         while True:
             try:
                 messages = await subscription.fetch(BATCH, timeout=FETCH_SECONDS)
@@ -122,6 +125,7 @@ class Puller:
 
     def forget_unconfirmed(self) -> None:
         """A server that has died need not know of deliveries after which nothing was confirmed."""
+        self.known.overtaken.clear()
         self.known.seen = dict(self.known.counted)
 
     def note(self, messages: list[Msg]) -> None:
@@ -129,6 +133,9 @@ class Puller:
         for message in messages:
             sequence, count = message.metadata.sequence.stream, message.metadata.num_delivered
             where = f"{self.stream} > {self.durable}: {sequence}"
+            if sequence in known.overtaken:
+                known.overtaken.remove(sequence)
+                continue
             assert sequence not in known.confirmed, f"{where} was confirmed, and comes again"
             least = known.counted.get(sequence, 0) + 1
             assert count >= least, f"{where} is delivery {count}, and not {least} or more"
@@ -140,10 +147,19 @@ class Puller:
         """Take down what was confirmed, and how often everything had been delivered by then."""
         known = self.known
         known.confirmed.update(sequences)
+        known.overtaken.update(self.waiting().intersection(sequences))
         for sequence in sequences:
             known.seen.pop(sequence, None)
             known.counted.pop(sequence, None)
         known.counted = dict(known.seen)
+
+    def waiting(self) -> set[int]:
+        """Return what has arrived and was not fetched: where acknowledging takes longer than the wait for it."""
+        if self.subscription is None:
+            return set()
+        queue = self.subscription._sub._pending_queue
+        # Statuses have no reply subject.
+        return {message.metadata.sequence.stream for message in list(queue._queue) if message.reply}
 
     async def acknowledge_some(self, messages: list[Msg]) -> None:
         answers = []
@@ -186,6 +202,7 @@ class Puller:
     async def drain(self, js: JetStreamContext) -> set[int]:
         """Take and acknowledge everything there is until nothing is missing and nothing comes; return what came."""
         self.forget_unconfirmed()
+        self.subscription = None
         wanted = self.ledger.stored[self.stream] - self.known.sent
         subscription = await js.pull_subscribe_bind(self.durable, self.stream)
         # What waits for an acknowledgement comes first then, so that acknowledging all up to one leaves nothing out.
