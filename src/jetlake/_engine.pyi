@@ -183,6 +183,8 @@ class Engine:
 
         The definition is a JSON object, listed in crates/engine/src/consumer/definition.rs.
         """
+    def restore_consumer(self, account: str, stream: str, definition: bytes, state: bytes) -> None:
+        """Make a consumer that goes on where an archive says it was, a JSON object; `commit_consumers` as above."""
     def commit_consumers(self, account: str, stream: str) -> None:
         """Make durable all that were created, with one sync, and let them deliver; where that fails, they are gone."""
     def update_consumer(self, account: str, stream: str, definition: bytes) -> None: ...

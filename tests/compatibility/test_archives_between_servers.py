@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 
 from tests.compatibility import jetstream
-from tests.compatibility.archives import Snapshot, begin_restore, delete, restore, send_chunks, take_snapshot
+from tests.compatibility.archives import (
+    Entry,
+    Snapshot,
+    archive,
+    begin_restore,
+    delete,
+    frame,
+    restore,
+    send_chunks,
+    take_snapshot,
+)
+from tests.compatibility.consumers import Consumer, Numbers, Puller, add, create, sequences
 from tests.compatibility.jetstream import JetStream, error_of, start_jetstream_server
 from tests.compatibility.server_process import ServerProcess
 
@@ -286,21 +297,60 @@ def test_message_ids_of_a_restored_stream_are_remembered(jetlake: JetStream) -> 
     assert jetlake.publish("T", b"once", {"Nats-Msg-Id": "once"})["duplicate"]
 
 
-def test_archive_with_consumers_is_restored_without_them(servers: dict[str, ServerProcess], jetlake: JetStream) -> None:
-    with JetStream(servers["nats-server"]) as origin:
-        snapshot_of_many(origin)
-        for name in ("C1", "C2"):
-            config = {"durable_name": name, "ack_policy": "explicit"}
-            origin.api(f"CONSUMER.CREATE.S.{name}", {"stream_name": "S", "config": config})
-        snapshot = take_snapshot(origin, "S")
-    assert snapshot.state["consumer_count"] == 2
-    delete(jetlake, "T")
+@pytest.fixture(params=DIRECTIONS, ids=lambda direction: f"{direction[0]} to {direction[1]}")
+def pullers(request: pytest.FixtureRequest, servers: dict[str, ServerProcess]) -> Iterator[tuple[Puller, Puller]]:
+    """As `pair`, for clients that pull."""
+    origin, target = request.param
+    with Puller(servers[origin]) as one, Puller(servers[target]) as other:
+        for js in (one, other):
+            delete_all(js)
+        yield one, other
 
-    answer = restore(jetlake, "T", snapshot.renamed("T", subjects=["T"]))
 
-    assert answer["state"]["messages"] == 300
-    assert answer["state"]["consumer_count"] == 0
-    servers["jetlake"].wait_for_log("2 consumers in the archive are not restored")
+def settled_numbers(consumer: Consumer, pending: int) -> Numbers:
+    """Return the numbers of a consumer once the server has taken all acknowledgements in."""
+    return consumer.wait_for(lambda numbers: numbers.ack_pending == pending)
+
+
+def test_consumers_go_on_where_they_were(pullers: tuple[Puller, Puller], stream: str) -> None:
+    origin, target = pullers
+    worked = create(origin, stream, "a" * 20, ack_policy="explicit", ack_wait=60 * 1_000_000_000, max_deliver=9)
+    fresh = add(origin, stream, "fresh", ack_policy="explicit")
+    add(origin, stream, "pushed", ack_policy="none", deliver_subject=f"to.{stream}")
+    fetched = worked.take(8)
+    for message in (fetched[0], fetched[1], fetched[4]):
+        worked.acknowledge(message)
+    before = settled_numbers(worked, 5)
+
+    move(pullers, stream)
+
+    arrived = Consumer(target, stream, worked.name)
+    assert sorted(target.api(f"CONSUMER.NAMES.{stream}")["consumers"]) == sorted([worked.name, "fresh", "pushed"])
+    assert arrived.numbers() == before
+    assert arrived.info()["config"]["max_deliver"] == 9
+    assert sequences(arrived.take(3)) == [9, 10, 11]
+    assert sequences(Consumer(target, stream, fresh.name).take(2)) == [1, 2]
+
+
+def test_a_snapshot_without_consumers_has_none(pullers: tuple[Puller, Puller], stream: str) -> None:
+    origin, target = pullers
+    create(origin, stream, "a", ack_policy="explicit")
+
+    move(pullers, stream, no_consumers=True)
+
+    assert target.state(stream)["consumer_count"] == 0
+    assert target.sequences(stream) == [1]
+
+
+def test_a_consumer_of_an_archive_that_could_not_be_made_is_the_reason_of_a_refusal(jetlake: JetStream) -> None:
+    consumer = Entry(b"consumers/C", payload=b'{"config":{"filter_subject":"a","filter_subjects":["b"]},"state":{}}')
+    data = frame(archive(consumer, state=b'{"first_seq":1,"consumer_count":1}'))
+
+    answer = restore(jetlake, "REFUSED", Snapshot({"name": "REFUSED"}, {}, data))
+
+    assert answer["error"]["err_code"] == 10062
+    assert "consumer C: " in answer["error"]["description"]
+    assert error_of(jetlake.api("STREAM.INFO.REFUSED"))[1] == 10059
 
 
 ARCHIVES = Path(__file__).parents[1] / "fixtures" / "archives"

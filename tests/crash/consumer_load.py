@@ -117,6 +117,9 @@ class Puller:
                 messages = await subscription.fetch(BATCH, timeout=FETCH_SECONDS)
             except TimeoutError:
                 continue
+            if not messages:
+                # The end of a pull may come before any of its messages.
+                continue
             self.note(messages)
             if self.policy is AckPolicy.ALL:
                 await self.acknowledge_up_to(messages)

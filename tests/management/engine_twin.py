@@ -247,6 +247,10 @@ class EngineTwin:
         found.consumers[name] = TwinConsumer(definition, found)
         return self.consumer_state(account, stream, name)
 
+    def restore_consumer(self, account: str, stream: str, definition: bytes, state: bytes) -> None:
+        json.loads(state)
+        self.create_consumer(account, stream, definition)
+
     def commit_consumers(self, account: str, stream: str) -> None:
         self._find(account, stream)
 

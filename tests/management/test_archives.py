@@ -217,9 +217,9 @@ def test_answer_to_a_restore_fits_the_published_schema(api):
 
 
 def test_consumers_that_are_left_out_are_logged(api):
-    tell(api, "restore_ready", begin_restore(api), reply="last", consumers=3)
+    tell(api, "restore_ready", begin_restore(api), reply="last", consumers_lost=3)
 
-    assert any("3 consumers in the archive are not restored" in line for line in api.warnings)
+    assert any("3 consumers are in the archive in a form from before" in line for line in api.warnings)
 
 
 def test_engine_hears_how_much_may_be_stored():

@@ -353,6 +353,22 @@ impl Engine {
         .map_err(to_python)
     }
 
+    fn restore_consumer(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+        state: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| {
+            self.inner
+                .streams()?
+                .restore_consumer(account, stream, definition, state)
+        })
+        .map_err(to_python)
+    }
+
     fn commit_consumers(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<()> {
         py.detach(|| self.inner.streams()?.commit_consumers(account, stream))
             .map_err(to_python)

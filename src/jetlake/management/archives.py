@@ -26,6 +26,11 @@ from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.advisories import Advisories, new_id
 from jetlake.management.calls import Call, Granted
 from jetlake.management.catalog import Catalog, Stream
+from jetlake.management.consumer_config import ConsumerConfig
+from jetlake.management.consumer_context import ConsumerContext
+from jetlake.management.consumer_defaults import with_defaults
+from jetlake.management.consumer_options import check_options
+from jetlake.management.consumer_validation import check_config
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import write_json
 from jetlake.management.json_types import Field, Flag, Integer, Record, Text
@@ -33,6 +38,8 @@ from jetlake.management.names import is_literal_subject
 from jetlake.management.protocols import ArchiveEvent, ManagedEngine
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_config import StreamConfig
+from jetlake.management.stream_consumers import StreamConsumers
+from jetlake.management.stream_context import AccountLimits
 from jetlake.management.stream_info import describe, describe_state
 from jetlake.management.subject_rights import SubjectRights
 from jetlake.management.times import Moment, MomentError
@@ -87,12 +94,22 @@ class _Running(msgspec.Struct, frozen=True, kw_only=True):
     config: StreamConfig | None = None
 
 
+class _ArchivedConsumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer as an archive has it: its configuration and its state are JSON."""
+
+    name: str
+    config: str
+    state: str
+
+
 class _Details(msgspec.Struct, frozen=True, kw_only=True):
     """What the engine says about one."""
 
     reply: str = ""
     bytes: int = 0
-    consumers: int = 0
+    # Those of the archive, and how many were there in the form of old archives, which is not read.
+    consumers: tuple[_ArchivedConsumer, ...] = ()
+    consumers_lost: int = 0
     # When the stream was made, if the archive knows.
     created: str = ""
     failure: str = ""
@@ -153,6 +170,8 @@ class ArchiveEndpoints:
         running = self._begin(call)
         begun = {"state": state, "client": running.client}
         self._advisories.tell_archive(call.account, "snapshot_create", call.stream, begun)
+        kept = self._catalog.consumers.of(call.account, call.stream)
+        consumers = [] if request.no_consumers else [kept[name] for name in kept.public_names]
         chunk_bytes = min(max(request.chunk_size or CHUNK_BYTES_DEFAULT, CHUNK_BYTES_MIN), CHUNK_BYTES_MAX)
         window_bytes = min(max(request.window_size or WINDOW_BYTES_DEFAULT, chunk_bytes), WINDOW_BYTES_MAX)
         snapshot_id = new_id()
@@ -161,8 +180,12 @@ class ArchiveEndpoints:
             "deliver_subject": request.deliver_subject,
             "chunk_bytes": chunk_bytes,
             "window_bytes": window_bytes,
-            "state": write_json(state).decode(),
+            "state": write_json(state | {"consumer_count": len(consumers)}).decode(),
             "last_sequence": last_sequence,
+            "consumers": [
+                {"name": consumer.name, "config": write_json(consumer.config.to_json()).decode()}
+                for consumer in consumers
+            ],
         }
         self._running[snapshot_id] = running
         try:
@@ -233,20 +256,50 @@ class ArchiveEndpoints:
             if running.account not in settings.accounts:
                 raise ApiError(ErrorCode.NOT_ENABLED_FOR_ACCOUNT)
             restore_requests.check(config, self._catalog.context(running.account, settings))
+            consumers = [self._read_consumer(running, config, each) for each in details.consumers]
             created = _created_text(details.created)
             stream = self._catalog.restore(running.account, config, restore_id, created=created)
-            state = self._catalog.state(running.account, running.stream)
         except ApiError as error:
             self._engine.cancel_restore(restore_id)
             self._answer_restore(running, details, error=error)
             return
-        if details.consumers:
+        try:
+            self._catalog.consumers.restore(running.account, running.stream, consumers)
+            state = self._catalog.state(running.account, running.stream)
+        except ApiError as error:
+            # What was promised is the whole archive.
+            self._catalog.delete(running.account, running.stream)
+            self._answer_restore(running, details, error=error)
+            return
+        if details.consumers_lost:
             self._warn(
-                f"Restore for stream '{running.account} > {running.stream}': {details.consumers} consumers in the "
-                "archive are not restored by this version of Jetlake"
+                f"Restore for stream '{running.account} > {running.stream}': {details.consumers_lost} consumers are in "
+                "the archive in a form from before nats-server 2.15, and are not restored: make them anew"
             )
         self._advisories.tell_stream_action(running.account, running.stream, "create")
-        self._answer_restore(running, details, fields=describe(stream, state, self._clock()))
+        fields = describe(stream, state, self._clock(), consumers=len(consumers))
+        self._answer_restore(running, details, fields=fields)
+
+    def _read_consumer(
+        self, running: _Running, stream: StreamConfig, archived: _ArchivedConsumer
+    ) -> tuple[str, ConsumerConfig, bytes]:
+        """Return name, configuration and state of a consumer that could be made like this, or raise `ApiError`."""
+        settings = self._settings()
+        context = ConsumerContext(
+            stream=stream,
+            consumers=StreamConsumers(),
+            account=settings.accounts.get(running.account, AccountLimits()),
+            server=settings.server,
+            has_interest=lambda _: True,
+        )
+        try:
+            config = with_defaults(ConsumerConfig.from_json(archived.config.encode()), context, is_pedantic=False)
+            check_config(config, context)
+            check_options(config)
+        except ApiError as error:
+            reason = f"consumer {archived.name}: {error.description}"
+            raise ApiError(ErrorCode.STREAM_RESTORE, err=reason) from error
+        return archived.name, config, archived.state.encode()
 
     def _answer_restore(
         self,

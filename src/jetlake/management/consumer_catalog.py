@@ -8,7 +8,7 @@ that are there pause. One thread changes the catalog; others may read it.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -96,6 +96,16 @@ class ConsumerCatalog:
             state = self._engine.create_consumer(account, stream, consumer.definition)
         self._put(account, stream, consumer)
         return consumer, read_consumer_state(state)
+
+    def restore(self, account: str, stream: str, consumers: Sequence[tuple[str, ConsumerConfig, bytes]]) -> None:
+        """Make consumers of an archive that go on where they were, durably, with one sync. Raises `ApiError`."""
+        for name, config, state in consumers:
+            consumer = Consumer(name=name, config=config, created=time_text(self._clock()))
+            with answered_as(ErrorCode.STREAM_RESTORE):
+                self._engine.restore_consumer(account, stream, consumer.definition, state)
+            self._put(account, stream, consumer)
+        if consumers:
+            self.commit(account, stream, [name for name, _, _ in consumers])
 
     def commit(self, account: str, stream: str, names: Iterable[str]) -> None:
         """Make durable the consumers that were made; those that cannot be are forgotten. Raises `ApiError`."""

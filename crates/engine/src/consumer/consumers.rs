@@ -11,10 +11,13 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::{Mutex, RwLock};
 
+use super::ack_state::AckState;
+use super::archived_state;
 use super::consumer::{Belongings, Consumer, Keeper};
 use super::definition;
 use super::journal::{Found, Journal};
 use super::settings::ConsumerSettings;
+use super::state_record::Aside;
 use super::timers::Timers;
 use crate::engine::Shared;
 use crate::error::EngineError;
@@ -127,6 +130,19 @@ impl Consumers {
 
     /// Makes a consumer; it delivers nothing, and is not durable, before `commit`.
     pub fn create(&self, definition: &[u8]) -> Result<Arc<Consumer>, EngineError> {
+        self.create_with(definition, None)
+    }
+
+    /// The same for one that comes from a backup and goes on where it was.
+    pub fn restore(&self, definition: &[u8], state: &[u8]) -> Result<(), EngineError> {
+        self.create_with(definition, Some(state)).map(|_| ())
+    }
+
+    fn create_with(
+        &self,
+        definition: &[u8],
+        state: Option<&[u8]>,
+    ) -> Result<Arc<Consumer>, EngineError> {
         let settings = read(definition)?;
         let name = settings.name.clone();
         if self.find(&name).is_some() {
@@ -138,7 +154,14 @@ impl Consumers {
             true => None,
             false => self.journal()?,
         };
-        let consumer = self.make(settings, journal.clone(), None)?;
+        let last_sequence = self.facts.store.marks().last_sequence;
+        let policy = settings.ack_policy;
+        let restored = state
+            .map(|state| archived_state::read(state, policy, last_sequence))
+            .transpose()
+            .map_err(|error| EngineError::Options(format!("its state: {error}")))?
+            .map(|state| (state, Aside::default(), 0));
+        let consumer = self.make(settings, journal.clone(), restored)?;
         if let Some(journal) = &journal {
             journal
                 .begin(&consumer, definition)
@@ -181,7 +204,9 @@ impl Consumers {
         let settings = read(definition)?;
         let found = self.found.lock().remove(&settings.name);
         let journal = self.journal()?;
-        let consumer = self.make(settings, journal.clone(), found)?;
+        let policy = settings.ack_policy;
+        let restored = found.and_then(|found| found.replayed.finish(policy));
+        let consumer = self.make(settings, journal.clone(), restored)?;
         if let Some(journal) = &journal {
             journal.adopt(&consumer);
         }
@@ -194,11 +219,10 @@ impl Consumers {
         &self,
         settings: ConsumerSettings,
         journal: Option<Arc<Journal>>,
-        found: Option<Found>,
+        restored: Option<(AckState, Aside, u64)>,
     ) -> Result<Arc<Consumer>, EngineError> {
         let facts = &self.facts;
         let name = settings.name.clone();
-        let policy = settings.ack_policy;
         let belongings = Belongings {
             shared: Arc::clone(&facts.shared),
             account: Arc::clone(&facts.account),
@@ -212,7 +236,6 @@ impl Consumers {
             message_bytes_max: facts.message_bytes_max,
             keeper: Arc::clone(&facts.keeper),
         };
-        let restored = found.and_then(|found| found.replayed.finish(policy));
         let seed = self.random.lock().draw();
         let settings = Arc::new(settings);
         Consumer::new(belongings, name, settings, restored, &facts.threads, seed)

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::archive::{self, ArchiveError, ArchiveReader, ArchivedMessage, SEQUENCE_MAX};
 use super::legacy_archive;
@@ -27,6 +28,9 @@ const COMMIT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Bytes between two looks at whether segments are to be sealed.
 const UPKEEP_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What the consumers of one archive may take together, in memory.
+const CONSUMERS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Read from the disk at once.
 const READ_BYTES: usize = 256 * 1024;
@@ -93,10 +97,19 @@ pub struct Terms<'a> {
 /// What was made of an archive.
 pub struct Imported {
     pub store: Arc<Store>,
-    /// Consumers that were in the archive and are not in the stream.
-    pub consumers: u64,
+    pub consumers: Vec<ArchivedConsumer>,
+    /// Consumers that were in the archive in a form that is not read.
+    pub consumers_lost: u64,
     /// When the stream was made, if the archive knows.
     pub created: String,
+}
+
+/// A consumer that was in the archive, as it said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArchivedConsumer {
+    pub name: String,
+    pub config: String,
+    pub state: String,
 }
 
 /// What the archive says of the stream as a whole.
@@ -115,6 +128,15 @@ struct State {
 struct Consumer {
     config: Option<AnyObject>,
     state: Option<AnyObject>,
+}
+
+/// The same as it is written, once its form is known to be right.
+#[derive(Deserialize)]
+struct RawConsumer<'a> {
+    #[serde(borrow)]
+    config: &'a RawValue,
+    #[serde(borrow)]
+    state: &'a RawValue,
 }
 
 /// An object of JSON, whatever is in it.
@@ -183,7 +205,8 @@ fn import_legacy<R: Read>(
     filling.finish(last_sequence)?;
     Ok(Imported {
         store: filling.store,
-        consumers: survey.consumers,
+        consumers: Vec::new(),
+        consumers_lost: survey.consumers,
         created: survey.created,
     })
 }
@@ -210,12 +233,17 @@ fn import_entries(
     if state.bytes > terms.stored_bytes_max {
         return Err(ImportError::Exceeded);
     }
-    let mut consumers = 0;
+    let mut consumers = Vec::new();
+    let mut consumers_bytes = 0;
     for _ in 0..state.consumer_count {
         check_stopped(terms)?;
         let (name, body) = archive.consumer()?;
-        check_consumer(name, body)?;
-        consumers += 1;
+        consumers_bytes += name.len() + body.len();
+        if consumers_bytes > CONSUMERS_BYTES_MAX {
+            let reason = format!("its consumers take more than {CONSUMERS_BYTES_MAX} bytes");
+            return Err(ImportError::Refused(reason));
+        }
+        consumers.push(read_consumer(name, body)?);
     }
     let first_sequence = match state.first_seq {
         0 => terms.settings.first_sequence,
@@ -231,6 +259,7 @@ fn import_entries(
     Ok(Imported {
         store: filling.store,
         consumers,
+        consumers_lost: 0,
         created: String::new(),
     })
 }
@@ -242,7 +271,7 @@ fn check_stopped(terms: &Terms<'_>) -> Result<(), ImportError> {
     }
 }
 
-fn check_consumer(name: &[u8], body: &[u8]) -> Result<(), ImportError> {
+fn read_consumer(name: &[u8], body: &[u8]) -> Result<ArchivedConsumer, ImportError> {
     let shown = subject::quoted(name);
     let is_name = !name.is_empty()
         && !name.iter().any(|byte| {
@@ -263,7 +292,14 @@ fn check_consumer(name: &[u8], body: &[u8]) -> Result<(), ImportError> {
         Ok(consumer) if consumer.state.is_none() => {
             refuse(format!("consumer {shown} is missing state"))
         }
-        Ok(_) => Ok(()),
+        Ok(_) => match serde_json::from_slice::<RawConsumer<'_>>(body) {
+            Err(error) => refuse(format!("failed to decode consumer {shown} state: {error}")),
+            Ok(raw) => Ok(ArchivedConsumer {
+                name: String::from_utf8_lossy(name).into_owned(),
+                config: raw.config.get().to_owned(),
+                state: raw.state.get().to_owned(),
+            }),
+        },
     }
 }
 

@@ -171,7 +171,7 @@ fn times_to_live_are_read_and_what_is_over_is_passed_over() {
 }
 
 #[test]
-fn consumers_are_counted_if_their_form_is_right() {
+fn consumers_are_returned_if_their_form_is_right() {
     let consumer = |name: &'static [u8], payload: &'static [u8]| NewEntry {
         name,
         payload,
@@ -183,7 +183,13 @@ fn consumers_are_counted_if_their_form_is_right() {
     let archive = compressed(&plain(state, &[good, message(1, b"")]));
     let result = import_with(&archive, &settings(), u64::MAX).unwrap();
 
-    assert_eq!((result.consumers, sequences(&result.store)), (1, vec![1]));
+    let expected = ArchivedConsumer {
+        name: "C".to_owned(),
+        config: r#"{"a":[1]}"#.to_owned(),
+        state: "{}".to_owned(),
+    };
+    assert_eq!(result.consumers, [expected]);
+    assert_eq!(sequences(&result.store), [1]);
     for (entry, reason) in [
         (
             consumer(b"consumers/C", b"{"),

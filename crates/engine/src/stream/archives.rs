@@ -84,7 +84,7 @@ impl Streams {
         let request: SnapshotRequest = read(request)?;
         let id = request.id.clone();
         let stream = self.stream(account, name)?;
-        let snapshot = Snapshot::new(request, stream, Arc::clone(&self.senders));
+        let snapshot = Snapshot::new(request, stream, Arc::clone(&self.senders))?;
         {
             let mut snapshots = self.archives.snapshots.lock();
             if snapshots.len() >= SNAPSHOTS_MAX {

@@ -122,6 +122,19 @@ impl Streams {
         report.map_err(|error| EngineError::Options(error.to_string()))
     }
 
+    /// Makes a consumer that goes on where it was when it was archived; `commit_consumers` as above.
+    pub fn restore_consumer(
+        &self,
+        account: &str,
+        stream: &str,
+        definition: &[u8],
+        state: &[u8],
+    ) -> Result<(), EngineError> {
+        let _one = self.changing.lock();
+        let stream = self.stream(account, stream)?;
+        stream.consumers().restore(definition, state)
+    }
+
     /// Makes durable all consumers of a stream that were created, and lets them deliver; else they are there no more.
     pub fn commit_consumers(&self, account: &str, stream: &str) -> Result<(), EngineError> {
         let _one = self.changing.lock();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::archive_import::{self, ImportError, Imported, Terms};
+use super::archive_import::{self, ArchivedConsumer, ImportError, Imported, Terms};
 use super::registry::Streams;
 use super::settings::Settings;
 use crate::clock::system_ns;
@@ -66,8 +66,9 @@ struct Details<'a> {
     reply: &'a str,
     /// Bytes that came.
     bytes: u64,
-    /// Consumers that were in the archive.
-    consumers: u64,
+    /// Consumers that were in the archive, and how many were in a form that is not read.
+    consumers: &'a [ArchivedConsumer],
+    consumers_lost: u64,
     /// When the stream was made, if the archive knows.
     created: &'a str,
     failure: String,
@@ -319,7 +320,8 @@ impl Restore {
                     &Details {
                         reply: &text,
                         bytes,
-                        consumers: imported.consumers,
+                        consumers: &imported.consumers,
+                        consumers_lost: imported.consumers_lost,
                         created: &imported.created,
                         ..Details::default()
                     },

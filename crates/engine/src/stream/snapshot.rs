@@ -16,7 +16,9 @@ use serde::Deserialize;
 use super::archive::{ArchiveWriter, NewEntry, STATE_NAME};
 use super::stream::Stream;
 use crate::clock::system_ns;
+use crate::consumer::archived_state;
 use crate::connection::staging::Staging;
+use crate::error::EngineError;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
@@ -56,6 +58,15 @@ pub struct SnapshotRequest {
     /// The state of the stream as the archive says it, and the last message that belongs to it.
     pub state: String,
     pub last_sequence: u64,
+    pub consumers: Vec<WantedConsumer>,
+}
+
+/// A consumer that is to be in the archive, with its configuration as JSON.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedConsumer {
+    name: String,
+    config: String,
 }
 
 /// Why a snapshot ended before its end.
@@ -127,18 +138,34 @@ pub struct Snapshot {
     stream: Arc<Stream>,
     senders: Arc<Senders>,
     acknowledgements: Arc<Acknowledgements>,
+    /// Names of entries, and what the archive says of each consumer: as it stood when the snapshot was asked for.
+    consumers: Vec<(String, String)>,
     stopped: AtomicBool,
 }
 
 impl Snapshot {
-    pub fn new(request: SnapshotRequest, stream: Arc<Stream>, senders: Arc<Senders>) -> Arc<Self> {
-        Arc::new(Self {
+    pub fn new(
+        request: SnapshotRequest,
+        stream: Arc<Stream>,
+        senders: Arc<Senders>,
+    ) -> Result<Arc<Self>, EngineError> {
+        let mut consumers = Vec::with_capacity(request.consumers.len());
+        for WantedConsumer { name, config } in &request.consumers {
+            let consumer = stream.consumers().consumer(name)?;
+            let state = consumer
+                .with_core(|core, _, _| archived_state::write(&core.acks, request.last_sequence))
+                .map_err(|error| EngineError::Options(error.to_string()))?;
+            let entry = format!("consumers/{name}");
+            consumers.push((entry, format!(r#"{{"config":{config},"state":{state}}}"#)));
+        }
+        Ok(Arc::new(Self {
             request,
             stream,
             senders,
             acknowledgements: Arc::default(),
+            consumers,
             stopped: AtomicBool::new(false),
-        })
+        }))
     }
 
     pub fn stop(&self) {
@@ -203,6 +230,14 @@ impl Snapshot {
             payload: self.request.state.as_bytes(),
             ..NewEntry::default()
         })?;
+        for (name, said) in &self.consumers {
+            archive.write(&NewEntry {
+                name: name.as_bytes(),
+                time_ns: system_ns(),
+                payload: said.as_bytes(),
+                ..NewEntry::default()
+            })?;
+        }
         let mut outcome = Ok(());
         let scanned = self.stream.store().scan(0, |record| {
             if record.sequence > self.request.last_sequence {
