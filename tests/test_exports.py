@@ -25,7 +25,7 @@ def test_exported_names_are_listed_before_they_are_loaded():
 
 
 def test_unknown_name_is_an_attribute_error_that_lists_the_known_ones():
-    with pytest.raises(AttributeError, match="it exports ClientError, "):
+    with pytest.raises(AttributeError, match="it exports ApiError, "):
         _ = jetlake.bogus
 
 

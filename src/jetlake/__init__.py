@@ -15,7 +15,8 @@ The map of the package:
 - `monitoring`  what a server shows of itself: nats-server's pages, and `/metrics`
 - `client`      how everything else reaches a server: `connect`, and the load generator
 - `storage`     what is on a disk, looked at without a server: the check of a store
-- `management`  the JetStream API's decisions: so far what the configuration of a stream means
+- `management`  the JetStream API's decisions: what streams and consumers may be, and what answers say
+- `iac`         config as code: files declare, a plan makes a server so
 - `spark`       what the Spark side needs; so far the search for a Java
 - `cli`         the command `jetlake`
 - `_engine`     the native engine: everything that happens once per message
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from jetlake.client.connection import connect
     from jetlake.config import Limits
     from jetlake.errors import (
+        ApiError,
         ClientError,
         ConfigurationError,
         EngineFailedError,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from jetlake.server.server import Server
 
 __all__ = [
+    "ApiError",
     "ClientError",
     "ConfigurationError",
     "EngineFailedError",
@@ -57,6 +60,7 @@ __all__ = [
 ]
 
 _HOME_OF_NAME = {
+    "ApiError": "jetlake.errors",
     "ClientError": "jetlake.errors",
     "ConfigurationError": "jetlake.errors",
     "EngineFailedError": "jetlake.errors",

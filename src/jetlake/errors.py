@@ -8,6 +8,7 @@ JetlakeError
 │   ├── StartError            it did not start: the port is taken, the folder cannot be written
 │   └── EngineFailedError     it stopped by itself; the message says what broke
 └── ClientError               a server, ours or another one, could not be reached or did not answer
+    └── ApiError              it answered with an error of the JetStream API
 ```
 
 Every message says what was refused, why, and what to do about it:
@@ -22,6 +23,7 @@ except jetlake.StartError as error:
 """
 
 __all__ = [
+    "ApiError",
     "ClientError",
     "ConfigurationError",
     "EngineFailedError",
@@ -59,6 +61,17 @@ class EngineFailedError(ServerError):
 
 class ClientError(JetlakeError):
     """Is raised when a server cannot be reached or does not answer as it should."""
+
+
+class ApiError(ClientError):
+    """Is raised when a server refuses a request of its API; the numbers are those `jetlake errors` explains."""
+
+    def __init__(self, code: int, error_code: int, description: str) -> None:
+        super().__init__(f"{description} ({error_code})" if error_code else description)
+        # HTTP's number for the kind of refusal, as 404, and JetStream's own for this very one, as 10059.
+        self.code = code
+        self.error_code = error_code
+        self.description = description
 
 
 def reason_of(error: OSError) -> str:

@@ -7,10 +7,13 @@ from typer.testing import CliRunner
 
 from jetlake.cli.app import create
 from jetlake.cli.bench import Workload, make_plan
+from jetlake.client.access import Access
 
 
 def plan_of(workload, server="nats://127.0.0.1:4222", publishers=None, subscribers=None):
-    return make_plan(server, workload, publishers, subscribers, clients=4, size=16, messages=10, subject="s")
+    return make_plan(
+        Access(url=server), workload, publishers, subscribers, clients=4, size=16, messages=10, subject="s"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""`jetlake stream` against a real server."""
+"""`jetlake stream` against both servers; what only Jetlake can do against a Jetlake."""
 
 import asyncio
 import json
+from collections import deque
 
 import nats
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 import jetlake
 from jetlake.cli.app import create
+from jetlake.cli.stream_graph import bars
 
 
 @pytest.fixture
@@ -108,3 +110,117 @@ def test_server_that_is_not_there_is_told():
 
     assert answer.exit_code == 1
     assert "cannot connect" in answer.output
+
+
+@pytest.fixture
+def stream(done, read):
+    """A stream of six messages of three subjects."""
+    if "LIST" in read("stream", "ls", "--names"):
+        done("stream", "rm", "LIST", "--force")
+    done("stream", "add", "LIST", "--subjects", "list.>", "--description", "to list")
+    done("pub", "list.{{Count}}", "x", "--count", "3", "-J")
+    done("pub", "list.1", "yy", "--count", "3", "-J")
+
+
+def test_list_shows_what_streams_hold(done, stream):
+    head, *lines = done("stream", "ls").splitlines()
+
+    assert head.split("\t") == ["stream", "subjects", "messages", "bytes", "consumers", "last message"]
+    (line,) = [line.split("\t") for line in lines if line.startswith("LIST\t")]
+    assert line[1:3] == ["list.>", "6"]
+
+
+def test_list_leaves_out_buckets_unless_asked(done, stream, read):
+    done("stream", "add", "KV_bucket", "--subjects", "$KV.bucket.>")
+
+    assert "KV_bucket" not in read("stream", "ls", "--names")
+    assert "KV_bucket" in read("stream", "ls", "--names", "--all")
+    assert read("str", "list", "-n", "--subject", "list.7") == ["LIST"]
+    done("stream", "rm", "KV_bucket", "--force")
+
+
+def test_info_shows_configuration_and_state(done, stream, read):
+    text = done("stream", "info", "LIST")
+
+    assert "description: to list" in text
+    assert "age: unlimited" in text
+    assert "messages: 6" in text
+    assert read("stream", "state", "LIST")["last_seq"] == 6
+    assert "retention" not in done("stream", "info", "LIST", "--state")
+
+
+def test_stream_that_is_not_named_is_asked_for_or_refused(cli, stream):
+    answer = cli("stream", "info")
+
+    assert answer.exit_code == 1
+    assert "no stream is named; there are: " in answer.stderr
+
+
+def test_subjects_are_counted(done, stream, read):
+    assert done("stream", "subjects", "LIST").splitlines() == [
+        "subject\tmessages",
+        "list.1\t4",
+        "list.2\t1",
+        "list.3\t1",
+    ]
+    assert done("stream", "subjects", "LIST", "list.3", "--names") == "list.3\n"
+    assert read("stream", "subjects", "LIST") == {"list.1": 4, "list.2": 1, "list.3": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "purged"),
+    [((), 6), (("--subject", "list.1"), 4), (("--keep", "2"), 4), (("--seq", "3"), 2)],
+)
+def test_purge_deletes_all_or_some(read, stream, words, purged):
+    assert read("stream", "purge", "LIST", "--force", *words) == {"stream": "LIST", "purged": purged}
+
+
+def test_nothing_is_deleted_without_a_yes(cli, stream, read):
+    for words in (("purge", "LIST"), ("rm", "LIST"), ("seal", "LIST")):
+        answer = cli("stream", *words)
+        assert answer.exit_code == 2
+        assert "--force" in answer.output
+
+    assert read("stream", "info", "LIST")["state"]["messages"] == 6
+
+
+def test_sealed_stream_takes_nothing_more(done, stream, cli):
+    done("stream", "seal", "LIST", "--force")
+
+    assert "sealed" in cli("pub", "list.1", "x", "-J").stderr
+    assert cli("stream", "purge", "LIST", "--force").exit_code == 1
+
+
+def test_deleted_stream_is_gone(done, stream, cli):
+    assert done("stream", "rm", "LIST", "--force") == "Stream LIST is deleted\n"
+
+    assert "stream not found (10059)" in cli("stream", "rm", "LIST", "--force").stderr
+
+
+def test_report_compares_streams(done, stream, read, cli):
+    head, *lines = done("stream", "report", "--sort", "messages").splitlines()
+
+    assert head.startswith("stream\tstorage\treplicas\tconsumers\tmessages\tbytes")
+    assert [line.split("\t")[4] for line in lines if line.startswith("LIST\t")] == ["6"]
+    assert [info["config"]["name"] for info in read("stream", "report", "--sort", "name")] == sorted(
+        info["config"]["name"] for info in read("stream", "ls", "--all")
+    )
+    assert cli("stream", "report", "--sort", "colour").exit_code == 2
+
+
+def test_graph_prints_a_line_for_each_look_in_a_pipe(done, stream):
+    lines = done("stream", "graph", "LIST", "--interval", "10ms", "--count", "2").splitlines()
+
+    assert [line.split("\t")[1:3] for line in lines] == [["6", "0.0/s"], ["6", "0.0/s"]]
+
+
+def test_bars_are_as_high_as_the_highest():
+    assert bars(deque([0, 1, 2, 4]), 6) == "   ▂▄█"
+    assert bars(deque([0.0]), 3) == "   "
+
+
+def test_process_lists_and_ends_with_0(process, stream):
+    answer = process("stream", "ls", "--names")
+
+    assert answer.returncode == 0
+    assert "LIST" in answer.stdout.splitlines()

@@ -1,10 +1,12 @@
 """The entry of the command `jetlake`.
 
-`jetlake server` is handed over before anything else is imported: it must start fast, and its flags are
-nats-server's, which no other parser understands. Everything else is typer's.
+`jetlake server` and the other commands that read their words themselves are handed over before anything else is
+imported: they must start fast, and their flags are not ours. Everything else is typer's.
 """
 
 import sys
+
+from jetlake.cli.commands import COMMAND_OF_WORD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,10 +15,12 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Run the command line of this process and return the exit code."""
-    if sys.argv[1:2] == ["server"]:
-        from jetlake.server.main import main as run_server
+    command = COMMAND_OF_WORD.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    if command is not None and command.raw:
+        from importlib import import_module
 
-        return run_server(sys.argv[2:])
+        code: int = getattr(import_module(command.module), command.attribute)(sys.argv[2:])
+        return code
     create()()
     return 0
 
@@ -25,21 +29,14 @@ def create() -> "typer.Typer":
     """Return the application with all its commands."""
     import typer
 
-    from jetlake.cli import bench, check, dead, stream, version, why
+    from jetlake.cli.lazy import LazyGroup, flags_for_help
 
     application = typer.Typer(
         name="jetlake",
-        help="A NATS-compatible server whose streams are tables.",
+        cls=LazyGroup,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    # Never reached by `main`, which takes this word before; it stands here for the list of commands.
-    application.command("server", help="Run a server; takes nats-server's flags, see `jetlake server --help`.")(main)
-    application.command("bench")(bench.bench)
-    application.command("check")(check.check)
-    application.add_typer(stream.application, name="stream")
-    application.add_typer(dead.application, name="dead")
-    application.command("why")(why.why)
-    application.command("version")(version.version)
+    application.callback()(flags_for_help())
     return application

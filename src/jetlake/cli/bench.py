@@ -1,18 +1,18 @@
 """`jetlake bench`: how fast a server is, ours or another one, measured by the native load generator."""
 
-import sys
 from enum import StrEnum
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 import typer
-from rich.box import ROUNDED
-from rich.console import Console
-from rich.table import Table
 
+from jetlake.cli.invocation import current
+from jetlake.cli.output import Cell, JsonOption, print_facts, print_json
+from jetlake.cli.run import refusals
 from jetlake.client import load
-from jetlake.errors import JetlakeError
+from jetlake.client.access import Access
+from jetlake.errors import ConfigurationError
 
 
 class Workload(StrEnum):
@@ -41,9 +41,6 @@ DEFAULT_CLIENTS = 4
 
 
 def bench(
-    server: Annotated[str, typer.Option(help="Address of the server; credentials may be part of it.")] = (
-        "nats://127.0.0.1:4222"
-    ),
     workload: Annotated[
         Workload,
         typer.Option(
@@ -59,24 +56,21 @@ def bench(
     rate: Annotated[int, typer.Option(help="Messages per second and publisher; 0 is as fast as it goes.")] = 0,
     in_flight: Annotated[int, typer.Option(help="Messages of one publisher that a stream may owe an answer.")] = 1_000,
     subject: Annotated[str, typer.Option(help="Subject to use.")] = "bench",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure a server with the native load generator."""
-    try:
-        plan = make_plan(server, workload, publishers, subscribers, clients, size, messages, subject)
+    with refusals():
+        plan = make_plan(current().access(), workload, publishers, subscribers, clients, size, messages, subject)
         plan = msgspec.structs.replace(plan, rate=rate, in_flight=in_flight)
         figures = load.run(plan)
-    except JetlakeError as error:
-        typer.echo(f"jetlake bench: {error}", err=True)
-        raise typer.Exit(1) from error
     if as_json:
-        typer.echo(msgspec.json.encode(figures).decode())
+        print_json(figures)
     else:
         show(plan, figures)
 
 
 def make_plan(
-    server: str,
+    access: Access,
     workload: Workload,
     publishers: int | None,
     subscribers: int | None,
@@ -94,10 +88,14 @@ def make_plan(
         Workload.REQUEST: (1, 1),
         Workload.STORE: (1, 0),
     }[workload]
-    address = urlsplit(server if "://" in server else f"nats://{server}")
+    if access.credentials or access.nkey or access.tls_ca or access.tls_certificate or access.tls_first:
+        raise ConfigurationError(
+            "the load generator speaks neither TLS nor keys: measure on a port without TLS, with a password or a token"
+        )
+    address = urlsplit(access.urls[0])
     host = address.hostname or "127.0.0.1"
-    user = None if address.username is None else unquote(address.username)
-    password = None if address.password is None else unquote(address.password)
+    user = access.user or (None if address.username is None else unquote(address.username))
+    password = access.password or (None if address.password is None else unquote(address.password))
     return load.Plan(
         url=f"{f'[{host}]' if ':' in host else host}:{address.port or 4222}",
         workload=NATIVE[workload],
@@ -109,27 +107,22 @@ def make_plan(
         # A URL with one name before the @ carries a token, as in every client library.
         user=None if password is None else user,
         password=password,
-        token=user if password is None else None,
+        token=access.token or (user if password is None else None),
     )
 
 
 def show(plan: load.Plan, figures: load.Figures) -> None:
-    """Print a table: framed on a terminal, plain text when piped."""
-    console = Console(file=sys.stdout)
-    console.print(
-        f"{plan.workload} at {plan.url}: {plan.publishers} → {plan.subscribers}, {plan.payload_bytes} bytes",
-        highlight=False,
-    )
-    table = Table(box=ROUNDED if console.is_terminal else None, show_header=False)
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    table.add_row("published", f"{figures.published:,}")
-    table.add_row("delivered", f"{figures.delivered:,}")
-    table.add_row("seconds", f"{figures.seconds:.3f}")
-    table.add_row("published per second", f"{figures.publish_rate:,.0f}")
-    table.add_row("delivered per second", f"{figures.deliver_rate:,.0f}")
+    """Print what was measured."""
+    facts: dict[str, Cell] = {
+        "published": figures.published,
+        "delivered": figures.delivered,
+        "seconds": f"{figures.seconds:.3f}",
+        "published per second": round(figures.publish_rate),
+        "delivered per second": round(figures.deliver_rate),
+    }
     if figures.latency_us is not None:
-        table.add_row("latency p50", f"{figures.latency_us.p50:,.1f} µs")
-        table.add_row("latency p99", f"{figures.latency_us.p99:,.1f} µs")
-        table.add_row("latency max", f"{figures.latency_us.max:,.1f} µs")
-    console.print(table)
+        facts["latency p50"] = f"{figures.latency_us.p50:,.1f} µs"
+        facts["latency p99"] = f"{figures.latency_us.p99:,.1f} µs"
+        facts["latency max"] = f"{figures.latency_us.max:,.1f} µs"
+    shape = f"{plan.publishers} → {plan.subscribers}, {plan.payload_bytes} bytes"
+    print_facts(f"{plan.workload} at {plan.url}: {shape}", {"": facts})

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from jetlake.cli.output import JsonOption
 from jetlake.errors import JetlakeError
 from jetlake.storage import check as storage
 
@@ -30,7 +31,7 @@ Tell = Callable[[Path, int, int], None]
 
 def check(
     store: Annotated[Path, typer.Argument(help="Folder of a stream, or a server's store folder.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Examine a store without a server: every record, index, definition and state; nothing is changed.
 

@@ -1,24 +1,20 @@
 """`jetlake dead`: messages that consumers have given up on."""
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from jetlake.client.connection import DEFAULT_URL
+from jetlake.cli.invocation import current
+from jetlake.cli.output import JsonOption, print_json, print_table
+from jetlake.cli.run import refusals
 from jetlake.client.dead_letters import DeadLetter, DeadLetters
-from jetlake.errors import ClientError, JetlakeError
+from jetlake.errors import ClientError
 
 application = typer.Typer(help="Messages that consumers have given up on.", no_args_is_help=True)
 
 StreamArgument = Annotated[str, typer.Argument(help="The stream that keeps the dead letters.", metavar="STREAM")]
-ServerOption = Annotated[str, typer.Option(envvar="NATS_URL", help="Address of the server.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 PAYLOAD_SHOWN_MAX = 2_000
 """Bytes of a payload that `show` prints on a terminal."""
@@ -37,42 +33,40 @@ def list_all(
     stream: StreamArgument,
     origin: Annotated[str, typer.Option("--stream", help="Only those of this stream.")] = "",
     consumer: Annotated[str, typer.Option(help="Only those of this consumer.")] = "",
-    server: ServerOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
     """List dead letters, oldest first. Ends with 1 when the server refuses or cannot be reached."""
-    letters = _run("list", server, stream, lambda dead: dead.all(stream=origin, consumer=consumer))
+    letters = _run(stream, lambda dead: dead.all(stream=origin, consumer=consumer))
     if as_json:
-        typer.echo(msgspec.json.encode([_facts(letter) for letter in letters]).decode())
+        print_json([_facts(letter) for letter in letters])
         return
     columns = ("letter", "time", "from", "consumer", "subject", "deliveries", "reason")
     rows = [
         (
-            str(letter.sequence),
+            letter.sequence,
             letter.time,
             f"{letter.stream}@{letter.original_sequence}",
             letter.consumer,
             letter.original_subject,
-            str(letter.deliveries),
+            letter.deliveries,
             letter.reason,
         )
         for letter in letters
     ]
-    _print_table(columns, rows)
+    print_table(columns, rows)
 
 
 @application.command()
 def show(
     stream: StreamArgument,
     letter: Annotated[int, typer.Argument(help="Its number, as `list` shows it.")],
-    server: ServerOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
     """Show one dead letter with its headers and payload."""
-    found: DeadLetter = _run("show", server, stream, lambda dead: dead.get(letter))
+    found: DeadLetter = _run(stream, lambda dead: dead.get(letter))
     facts = _facts(found)
     if as_json:
-        typer.echo(msgspec.json.encode({**facts, "headers": found.headers, "payload": found.payload}).decode())
+        print_json({**facts, "headers": found.headers, "payload": found.payload})
         return
     for key, value in facts.items():
         typer.echo(f"{key}: {value}")
@@ -90,7 +84,6 @@ def redrive(
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     origin: Annotated[str, typer.Option("--stream", help="With --all: only those of this stream.")] = "",
     consumer: Annotated[str, typer.Option(help="With --all: only those of this consumer.")] = "",
-    server: ServerOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
     """Publish messages again where they came from, and remove their letters.
@@ -116,29 +109,25 @@ def redrive(
                 results.append({"letter": letter.sequence, "subject": letter.original_subject, "sequence": sequence})
         return results
 
-    results = _run("redrive", server, stream, work)
+    results = _run(stream, work)
     if as_json:
-        typer.echo(msgspec.json.encode(results).decode())
+        print_json(results)
     else:
         rows = [
-            (str(result["letter"]), result["subject"], str(result.get("sequence", "")), result.get("error", ""))
-            for result in results
+            (result["letter"], result["subject"], result.get("sequence"), result.get("error")) for result in results
         ]
-        _print_table(("letter", "subject", "stored as", "error"), rows)
+        print_table(("letter", "subject", "stored as", "error"), rows)
     if any("error" in result for result in results):
         raise typer.Exit(1)
 
 
-def _run(command: str, server: str, stream: str, work: Callable[[DeadLetters], Awaitable[Any]]) -> Any:
+def _run(stream: str, work: Callable[[DeadLetters], Awaitable[Any]]) -> Any:
     async def connected() -> Any:
-        async with DeadLetters(server, stream) as dead:
+        async with DeadLetters(current().access(), stream) as dead:
             return await work(dead)
 
-    try:
+    with refusals():
         return asyncio.run(connected())
-    except JetlakeError as error:
-        typer.echo(f"jetlake dead {command}: {error}", err=True)
-        raise typer.Exit(1) from error
 
 
 def _facts(letter: DeadLetter) -> dict[str, Any]:
@@ -153,16 +142,3 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
         "reason": letter.reason,
         "bytes": len(letter.payload),
     }
-
-
-def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    console = Console(file=sys.stdout)
-    if console.is_terminal:
-        table = Table(*columns)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-        return
-    typer.echo("\t".join(columns))
-    for row in rows:
-        typer.echo("\t".join(row))

@@ -1,24 +1,231 @@
-"""`jetlake stream`: what can be done with streams."""
+"""`jetlake stream`: what can be done with streams. What makes them, reads them and saves them is in `stream_*`."""
 
 import asyncio
-import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from jetlake.client import streams
-from jetlake.client.connection import DEFAULT_URL
-from jetlake.errors import JetlakeError
+from jetlake.cli import stream_archive, stream_change, stream_graph, stream_messages
+from jetlake.cli.choose import INTERNAL, StreamArgument, choose_stream
+from jetlake.cli.invocation import current
+from jetlake.cli.moments import age_of
+from jetlake.cli.output import (
+    Bytes,
+    Cell,
+    ForceOption,
+    JsonOption,
+    confirm,
+    print_facts,
+    print_json,
+    print_note,
+    print_table,
+)
+from jetlake.cli.run import refusals, run
+from jetlake.cli.stream_settings import config_facts, state_facts
+from jetlake.client.api import token
+
+if TYPE_CHECKING:
+    from jetlake.client.api import Api
 
 application = typer.Typer(help="What can be done with streams.", no_args_is_help=True)
+
+SUBJECTS_PAGES_MAX = 10_000
+"""Pages of subjects: a server whose total never ends must not keep us for ever."""
+
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="Those of buckets, object stores and MQTT too.")]
+SubjectOption = Annotated[str, typer.Option(help="Only those that take this subject.")]
 
 
 @application.callback()
 def stream() -> None:
     """What can be done with streams."""
+
+
+@application.command("ls")
+def list_all(
+    subject: SubjectOption = "",
+    names: Annotated[bool, typer.Option("--names", "-n", help="Names only.")] = False,
+    everything: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the streams."""
+    found = [info for info in run(lambda api: api.streams(subject)) if everything or not _is_internal(info)]
+    if as_json:
+        print_json([info["config"]["name"] for info in found] if names else found)
+    elif names:
+        for info in found:
+            typer.echo(info["config"]["name"])
+    else:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                info["config"]["name"],
+                ", ".join(info["config"].get("subjects") or []),
+                info["state"]["messages"],
+                Bytes(info["state"]["bytes"]),
+                info["state"].get("consumer_count", 0),
+                age_of(info["state"].get("last_ts")),
+            )
+            for info in found
+        ]
+        print_table(("stream", "subjects", "messages", "bytes", "consumers", "last message"), rows)
+
+
+@application.command()
+def info(
+    name: StreamArgument = "",
+    state: Annotated[bool, typer.Option("--state", help="Only what it holds.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the configuration and the state of a stream."""
+    found = run(lambda api: _info(api, name))
+    if as_json:
+        print_json(found["state"] if state else found)
+        return
+    title = f"Stream {found['config']['name']}, made {found.get('created', '')}"
+    print_facts(title, (state_facts(found)) if state else config_facts(found["config"]) | state_facts(found))
+
+
+@application.command("state")
+def show_state(name: StreamArgument = "", as_json: JsonOption = False) -> None:
+    """Show what a stream holds."""
+    info(name, state=True, as_json=as_json)
+
+
+@application.command()
+def subjects(
+    name: StreamArgument = "",
+    pattern: Annotated[str, typer.Argument(metavar="FILTER", help="Only these; may have wildcards.")] = ">",
+    names: Annotated[bool, typer.Option("--names", help="Names only.")] = False,
+    by_name: Annotated[bool, typer.Option("--by-name", help="Sort by name, not by messages.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the subjects that a stream holds messages of."""
+
+    async def work(api: "Api") -> dict[str, int]:
+        chosen = await choose_stream(api, name)
+        found: dict[str, int] = {}
+        for _ in range(SUBJECTS_PAGES_MAX):
+            answer = await api.request(
+                f"STREAM.INFO.{token(chosen)}", {"subjects_filter": pattern, "offset": len(found)}
+            )
+            page = answer["state"].get("subjects") or {}
+            found |= page
+            if not page or len(found) >= answer.get("total", 0):
+                break
+        return found
+
+    found = run(work)
+    ordered = sorted(found.items(), key=lambda item: item[0] if by_name else (-item[1], item[0]))
+    if as_json:
+        print_json([subject for subject, _ in ordered] if names else dict(ordered))
+    elif names:
+        for subject, _ in ordered:
+            typer.echo(subject)
+    else:
+        print_table(("subject", "messages"), ordered, totals=(f"{len(ordered):,} subjects", sum(found.values())))
+
+
+@application.command()
+def rm(name: StreamArgument = "", force: ForceOption = False) -> None:
+    """Delete a stream with all its messages and consumers."""
+
+    async def work(api: "Api") -> str:
+        found = await _info(api, name)
+        chosen = str(found["config"]["name"])
+        confirm(f"Really delete the stream {chosen} with {found['state']['messages']:,} messages?", force=force)
+        await api.request(f"STREAM.DELETE.{token(chosen)}")
+        return chosen
+
+    print_note(f"Stream {run(work)} is deleted")
+
+
+@application.command()
+def purge(
+    name: StreamArgument = "",
+    subject: Annotated[str, typer.Option(help="Only messages of this subject; may have wildcards.")] = "",
+    sequence: Annotated[int, typer.Option("--seq", min=0, help="Only messages before this sequence.")] = 0,
+    keep: Annotated[int, typer.Option(min=0, help="Keep so many of the newest.")] = 0,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete messages of a stream: all, or some."""
+    if sequence and keep:
+        raise typer.BadParameter("--seq and --keep exclude each other")
+
+    async def work(api: "Api") -> dict[str, Any]:
+        chosen = await choose_stream(api, name)
+        confirm(f"Really purge the stream {chosen}?", force=force)
+        body = {"filter": subject, "seq": sequence, "keep": keep}
+        answer = await api.request(
+            f"STREAM.PURGE.{token(chosen)}", {key: value for key, value in body.items() if value}
+        )
+        return {"stream": chosen, "purged": answer["purged"]}
+
+    answer = run(work)
+    if as_json:
+        print_json(answer)
+    else:
+        print_note(f"{answer['purged']:,} messages of {answer['stream']} are deleted")
+
+
+@application.command()
+def seal(name: StreamArgument = "", force: ForceOption = False) -> None:
+    """Make a stream take no more messages and lose none, for ever."""
+
+    async def work(api: "Api") -> str:
+        found = await _info(api, name)
+        chosen = str(found["config"]["name"])
+        confirm(f"Really seal the stream {chosen}? This cannot be undone.", force=force)
+        await api.request(f"STREAM.UPDATE.{chosen}", found["config"] | {"sealed": True})
+        return chosen
+
+    print_note(f"Stream {run(work)} is sealed")
+
+
+SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "name": lambda info: info["config"]["name"],
+    "messages": lambda info: -info["state"]["messages"],
+    "bytes": lambda info: -info["state"]["bytes"],
+    "consumers": lambda info: -info["state"].get("consumer_count", 0),
+}
+
+
+@application.command()
+def report(
+    subject: SubjectOption = "",
+    sort: Annotated[str, typer.Option(help="name, messages, bytes or consumers.")] = "bytes",
+    everything: AllOption = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare all streams: what they hold, and what it adds up to."""
+    if sort not in SORTS:
+        raise typer.BadParameter(f"--sort is {sort!r}: it must be one of {', '.join(SORTS)}")
+    found = sorted(
+        (info for info in run(lambda api: api.streams(subject)) if everything or not _is_internal(info)),
+        key=SORTS[sort],
+    )
+    if as_json:
+        print_json(found)
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            info["config"]["name"],
+            info["config"].get("storage"),
+            info["config"].get("num_replicas", 1),
+            info["state"].get("consumer_count", 0),
+            info["state"]["messages"],
+            Bytes(info["state"]["bytes"]),
+            info["state"].get("num_subjects", 0),
+            info["state"].get("num_deleted", 0),
+            (info.get("cluster") or {}).get("leader"),
+        )
+        for info in found
+    ]
+    sums = [sum(int(row[column] or 0) for row in rows) for column in (3, 4, 5, 6, 7)]
+    totals = (f"{len(rows)} streams", None, None, sums[0], sums[1], Bytes(sums[2]), sums[3], sums[4], None)
+    columns = ("stream", "storage", "replicas", "consumers", "messages", "bytes", "subjects", "deleted", "leader")
+    print_table(columns, rows, totals=totals)
 
 
 @application.command()
@@ -28,39 +235,54 @@ def fork(
     subject: Annotated[
         list[str] | None, typer.Option(help="A subject the new stream takes; its name unless given.")
     ] = None,
-    server: Annotated[str, typer.Option(envvar="NATS_URL", help="Address of the server.")] = DEFAULT_URL,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Make a writable copy of a stream as it was at a sequence; the two share their files until either changes.
+    """Make a writable copy of a stream as it was at a sequence; the two share their files until either changes."""
+    from jetlake.client import streams
 
-    Ends with 0 when it is made, 1 when the server refuses or cannot be reached, 2 when the command is wrong.
-    """
     origin_name, _, sequence = origin.partition("@")
     if sequence and not sequence.isdecimal():
         raise typer.BadParameter(f"{sequence!r} is no sequence; write ORDERS@1000, or ORDERS for all of it")
-    wanted = streams.fork(server, origin_name, name, last_sequence=int(sequence or 0), subjects=subject)
-    try:
+    with refusals():
+        wanted = streams.fork(current().access(), origin_name, name, last_sequence=int(sequence or 0), subjects=subject)
         answer = asyncio.run(wanted)
-    except JetlakeError as error:
-        typer.echo(f"jetlake stream fork: {error}", err=True)
-        raise typer.Exit(1) from error
     if as_json:
-        typer.echo(msgspec.json.encode(answer).decode())
+        print_json(answer)
         return
     state = answer["state"]
-    rows = {
+    facts = {
         "stream": name,
         "copy of": origin_name,
-        "messages": f"{state['messages']:,}",
-        "last sequence": f"{state['last_seq']:,}",
+        "messages": state["messages"],
+        "last sequence": state["last_seq"],
         "subjects": ", ".join(answer["config"].get("subjects", [])),
     }
-    console = Console(file=sys.stdout)
-    if console.is_terminal:
-        table = Table(show_header=False)
-        for key, value in rows.items():
-            table.add_row(key, value, style="bold" if key == "stream" else "")
-        console.print(table)
-    else:
-        for key, value in rows.items():
-            typer.echo(f"{key}: {value}")
+    print_facts("", {"": facts})
+
+
+for words, command in (
+    (("add", "create", "new"), stream_change.add),
+    (("edit", "update"), stream_change.edit),
+    (("copy", "cp"), stream_change.copy),
+    (("view",), stream_messages.view),
+    (("get",), stream_messages.get),
+    (("rm-msg", "rmm"), stream_messages.rm_msg),
+    (("backup", "snapshot"), stream_archive.backup),
+    (("restore",), stream_archive.restore),
+    (("verify",), stream_archive.verify),
+    (("graph",), stream_graph.graph),
+    (("", "list", "l"), list_all),
+    (("", "i"), info),
+    (("", "delete", "del"), rm),
+):
+    for number, word in enumerate(words):
+        if word:
+            application.command(word, hidden=number > 0)(command)
+
+
+async def _info(api: "Api", name: str) -> dict[str, Any]:
+    return await api.request(f"STREAM.INFO.{token(await choose_stream(api, name))}")
+
+
+def _is_internal(found: dict[str, Any]) -> bool:
+    return str(found["config"]["name"]).startswith(INTERNAL)

@@ -1,44 +1,36 @@
 """`jetlake why`: why messages move, or do not."""
 
 import asyncio
-import sys
 from typing import Annotated, Any
 
-import msgspec
 import typer
-from rich.console import Console
 
-from jetlake.client import streams
-from jetlake.client.connection import DEFAULT_URL
-from jetlake.errors import JetlakeError
+from jetlake.cli.choose import NamedStream
+from jetlake.cli.invocation import current
+from jetlake.cli.output import JsonOption, print_json, print_note
+from jetlake.cli.run import refusals
 
 
 def why(
-    stream: Annotated[str, typer.Argument(help="The stream.")],
-    consumer: Annotated[str, typer.Argument(help="One of its consumers; the stream itself unless given.")] = "",
-    server: Annotated[str, typer.Option(envvar="NATS_URL", help="Address of the server.")] = DEFAULT_URL,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    stream: NamedStream,
+    consumer: Annotated[
+        str, typer.Argument(help="One of its consumers; the stream itself unless given.", metavar="CONSUMER")
+    ] = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Say why messages of a stream or a consumer move or do not, and what would change it.
 
     Ends with 0 when the server could tell, 1 when it refuses or cannot be reached.
     """
-    try:
-        answer = asyncio.run(streams.why(server, stream, consumer))
-    except JetlakeError as error:
-        typer.echo(f"jetlake why: {error}", err=True)
-        raise typer.Exit(1) from error
+    from jetlake.client import streams
+
+    with refusals():
+        answer = asyncio.run(streams.why(current().access(), stream, consumer))
     reasons: list[dict[str, Any]] = answer["reasons"]
     if as_json:
-        typer.echo(msgspec.json.encode(reasons).decode())
+        print_json(reasons)
         return
-    console = Console(file=sys.stdout)
     for reason in reasons:
-        if console.is_terminal:
-            console.print(reason["text"], markup=False, highlight=False)
-            if "command" in reason:
-                console.print(f"  {reason['command']}", style="cyan", markup=False, highlight=False)
-        else:
-            typer.echo(reason["text"])
-            if "command" in reason:
-                typer.echo(f"  {reason['command']}")
+        print_note(reason["text"])
+        if "command" in reason:
+            print_note(f"  {reason['command']}", style="cyan")

@@ -15,22 +15,19 @@ Invariant: a letter is removed only after the server has acknowledged that the m
 """
 
 import base64
-import json
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from jetlake.client.connection import HasUrl, connect
+from jetlake.client.access import Access
+from jetlake.client.api import Api, open_api, token
+from jetlake.client.connection import HasUrl
 from jetlake.errors import ClientError
 
 OPTION = "jetlake.dead_letters"
 """The key in a stream's metadata that names where its dead letters are kept."""
-
-ANSWER_S_MAX = 10.0
-
-NOT_FOUND = 404
-"""HTTP's own number, in the answer of the API."""
 
 _OWN = "Jetlake-Dead-"
 _VERSION = "NATS/1.0"
@@ -58,31 +55,30 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 class DeadLetters:
     """The dead letters in one stream of a server. Every method raises `ClientError`."""
 
-    def __init__(self, server: str | HasUrl, stream: str) -> None:
+    def __init__(self, server: Access | str | HasUrl, stream: str) -> None:
         self._server = server
-        self._stream = stream
-        self._connection: Any = None
+        self._stream = token(stream)
+        self._opened = AsyncExitStack()
+        self._api: Api
 
     async def __aenter__(self) -> Self:
-        self._connection = await connect(
-            self._server, allow_reconnect=False, max_reconnect_attempts=1, reconnect_time_wait=0
-        )
+        self._api = await self._opened.enter_async_context(open_api(self._server))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._connection.close()
+        await self._opened.aclose()
 
     async def all(self, *, stream: str = "", consumer: str = "") -> list[DeadLetter]:
         """Return the letters in order; those of one stream or consumer if one is named."""
-        info = await self._ask(f"STREAM.INFO.{self._stream}", {})
+        info = await self._api.request(f"STREAM.INFO.{self._stream}")
         letters = []
         sequence = int(info["state"]["first_seq"])
         last = int(info["state"]["last_seq"])
         pattern = f"dead.{stream or '*'}.{consumer or '*'}.>"
         while sequence <= last:
-            answer = await self._try(f"STREAM.MSG.GET.{self._stream}", {"seq": sequence, "next_by_subj": pattern})
+            answer = await self._api.find(f"STREAM.MSG.GET.{self._stream}", {"seq": sequence, "next_by_subj": pattern})
             if answer is None:
                 break
             letters.append(_letter(answer["message"]))
@@ -91,7 +87,7 @@ class DeadLetters:
 
     async def get(self, sequence: int) -> DeadLetter:
         """Return one letter by its sequence in the stream of dead letters."""
-        answer = await self._try(f"STREAM.MSG.GET.{self._stream}", {"seq": sequence})
+        answer = await self._api.find(f"STREAM.MSG.GET.{self._stream}", {"seq": sequence})
         if answer is None:
             raise ClientError(f"{self._stream} has no dead letter {sequence}; `jetlake dead list` shows those it has")
         return _letter(answer["message"])
@@ -109,52 +105,25 @@ class DeadLetters:
 
     async def remove(self, letter: DeadLetter) -> None:
         """Remove a letter for good."""
-        await self._ask(f"STREAM.MSG.DELETE.{self._stream}", {"seq": letter.sequence})
+        await self._api.request(f"STREAM.MSG.DELETE.{self._stream}", {"seq": letter.sequence})
 
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str]) -> int:
         from nats.errors import Error, NoRespondersError
 
         try:
-            message = await self._connection.request(subject, payload, timeout=ANSWER_S_MAX, headers=headers)
+            message = await self._api.connection.request(
+                subject, payload, timeout=self._api.access.timeout_s, headers=headers
+            )
         except NoRespondersError as error:
             raise ClientError(f"no stream takes {subject!r} any more: create one, and redrive again") from error
         except (TimeoutError, Error) as error:
             raise ClientError(f"nobody acknowledged {subject!r}; the letter stays where it is") from error
-        answer = json.loads(message.data)
+        answer = msgspec.json.decode(message.data, type=dict[str, Any])
         if "error" in answer:
             raise ClientError(
                 f"{subject!r} was refused: {answer['error']['description']}; the letter stays where it is"
             )
         return int(answer["seq"])
-
-    async def _ask(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer = await self._request(subject, body)
-        refusal = answer.get("error")
-        if refusal:
-            raise ClientError(f"{refusal['description']} ({refusal['err_code']})")
-        return answer
-
-    async def _try(self, subject: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Return None where there is no message."""
-        answer = await self._request(subject, body)
-        refusal = answer.get("error")
-        if refusal and refusal["code"] != NOT_FOUND:
-            raise ClientError(f"{refusal['description']} ({refusal['err_code']})")
-        return None if refusal else answer
-
-    async def _request(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-        from nats.errors import Error, NoRespondersError
-
-        try:
-            message = await self._connection.request(
-                f"$JS.API.{subject}", json.dumps(body).encode(), timeout=ANSWER_S_MAX
-            )
-        except NoRespondersError as error:
-            raise ClientError("this server has no streams: start it with -js") from error
-        except (TimeoutError, Error) as error:
-            raise ClientError(f"the server did not answer {subject}") from error
-        answer: dict[str, Any] = json.loads(message.data)
-        return answer
 
 
 def _letter(message: dict[str, Any]) -> DeadLetter:

@@ -1,16 +1,17 @@
-"""What is asked of a server about its streams, over a connection of its own.
+"""What is asked of a server about its streams once, over a connection of its own.
 
 ```python
 description = await fork(server, "ORDERS", "TRIAL", last_sequence=1000)
 ```
 
-Every function raises `ClientError` with what the server said and what to do.
+Every function raises `ClientError` with what the server said and what to do. Who asks more than once opens an `Api`.
 """
 
-import json
 from typing import Any
 
-from jetlake.client.connection import HasUrl, connect
+from jetlake.client.access import Access
+from jetlake.client.api import Api, open_api, token
+from jetlake.client.connection import HasUrl
 from jetlake.errors import ClientError
 
 ANSWER_S_MAX = 30.0
@@ -18,7 +19,12 @@ ANSWER_S_MAX = 30.0
 
 
 async def fork(
-    server: str | HasUrl, origin: str, name: str, *, last_sequence: int = 0, subjects: list[str] | None = None
+    server: Access | str | HasUrl,
+    origin: str,
+    name: str,
+    *,
+    last_sequence: int = 0,
+    subjects: list[str] | None = None,
 ) -> dict[str, Any]:
     """Make a writable copy of a stream as it was at a sequence, or as it is, and return its description."""
     request: dict[str, Any] = {"name": name}
@@ -26,30 +32,26 @@ async def fork(
         request["seq"] = last_sequence
     if subjects:
         request["subjects"] = subjects
-    return await ask(server, f"STREAM.FORK.{origin}", request)
+    return await ask(server, f"STREAM.FORK.{token(origin)}", request)
 
 
-async def why(server: str | HasUrl, stream: str, consumer: str = "") -> dict[str, Any]:
+async def why(server: Access | str | HasUrl, stream: str, consumer: str = "") -> dict[str, Any]:
     """Return why messages of a stream, or of one of its consumers, move or do not."""
-    subject = f"CONSUMER.WHY.{stream}.{consumer}" if consumer else f"STREAM.WHY.{stream}"
-    return await ask(server, subject, {})
+    subject = f"CONSUMER.WHY.{token(stream)}.{token(consumer)}" if consumer else f"STREAM.WHY.{token(stream)}"
+    async with open_api(server) as api:
+        return await _request(api, subject, {}, api.access.timeout_s)
 
 
-async def ask(server: str | HasUrl, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+async def ask(server: Access | str | HasUrl, request: str, body: dict[str, Any]) -> dict[str, Any]:
     """Send one request to the API of streams, and return the answer."""
-    from nats.errors import Error, NoRespondersError
+    async with open_api(server) as api:
+        return await _request(api, request, body, max(ANSWER_S_MAX, api.access.timeout_s))
 
-    connection = await connect(server, allow_reconnect=False, max_reconnect_attempts=1, reconnect_time_wait=0)
+
+async def _request(api: Api, request: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     try:
-        message = await connection.request(f"$JS.API.{subject}", json.dumps(body).encode(), timeout=ANSWER_S_MAX)
-    except NoRespondersError as error:
-        raise ClientError("this server has no streams: start it with -js") from error
-    except (TimeoutError, Error) as error:
-        raise ClientError(f"the server did not answer {subject}; is it a Jetlake server?") from error
-    finally:
-        await connection.close()
-    answer: dict[str, Any] = json.loads(message.data)
-    refusal = answer.get("error")
-    if refusal:
-        raise ClientError(f"{refusal['description']} ({refusal['err_code']})")
-    return answer
+        return await api.request(request, body, timeout_s=timeout_s)
+    except ClientError as error:
+        if isinstance(error.__cause__, TimeoutError):
+            raise ClientError(f"{error}; is it a Jetlake server?") from error
+        raise

@@ -1,0 +1,112 @@
+"""The flags every command takes, wherever on the line they stand, and what this line says about them.
+
+```text
+jetlake --server nats://a:4222 stream ls          the same
+jetlake stream ls -s nats://a:4222                the same
+```
+
+Invariant: a line is taken apart once, before any command sees it; commands ask `current()`.
+"""
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from jetlake.client.access import Access
+
+
+class Flag(NamedTuple):
+    """One flag of all commands. Without a metavar it is a switch."""
+
+    names: tuple[str, ...]
+    # The field of `Access` it fills; empty for those that are no part of it.
+    field: str
+    metavar: str
+    help: str
+
+
+FLAGS = (
+    Flag(("--server", "-s"), "url", "URL", "Address of the server, or several with commas; NATS_URL."),
+    Flag(("--context",), "", "NAME", "A named connection, see `jetlake context`; NATS_CONTEXT."),
+    Flag(("--user",), "user", "NAME", "User name; NATS_USER."),
+    Flag(("--password",), "password", "PASSWORD", "Password; NATS_PASSWORD."),
+    Flag(("--token",), "token", "TOKEN", "Token; NATS_TOKEN."),
+    Flag(("--creds",), "credentials", "FILE", "Credentials file of a user; NATS_CREDS."),
+    Flag(("--nkey",), "nkey", "FILE", "File with the seed of a user's key; NATS_NKEY."),
+    Flag(("--tlscert",), "tls_certificate", "FILE", "TLS certificate of this client; NATS_CERT."),
+    Flag(("--tlskey",), "tls_key", "FILE", "Its private key; NATS_KEY."),
+    Flag(("--tlsca",), "tls_ca", "FILE", "Authority that the server's certificate is of; NATS_CA."),
+    Flag(("--tlsfirst",), "tls_first", "", "Shake hands before the server speaks; NATS_TLS_FIRST."),
+    Flag(("--timeout",), "timeout_s", "TIME", "How long to wait for an answer, 5s unless given; NATS_TIMEOUT."),
+    Flag(("--js-api-prefix",), "api_prefix", "PREFIX", "Prefix of JetStream's API; NATS_JS_API_PREFIX."),
+    Flag(("--js-domain",), "domain", "NAME", "Domain of JetStream; NATS_JS_DOMAIN."),
+    Flag(("--inbox-prefix",), "inbox_prefix", "PREFIX", "Prefix of inboxes; NATS_INBOX_PREFIX."),
+    Flag(("--connection-name",), "name", "NAME", "What the server shows this connection as."),
+    Flag(("--no-color",), "", "", "Print without colours; NO_COLOR."),
+)
+
+_FLAG_OF_NAME = {name: flag for flag in FLAGS for name in flag.names}
+
+
+class UsageError(ValueError):
+    """Is raised when a flag has no value."""
+
+
+class Invocation(NamedTuple):
+    """One line: what it says about the connection, and which command it calls."""
+
+    options: dict[str, Any]
+    context: str | None = None
+    color: bool = True
+    command: tuple[str, ...] = ()
+
+    def access(self) -> "Access":
+        """Return how this line reaches its server. Raises `ConfigurationError`."""
+        from jetlake.client.access import resolve
+
+        named = {"name": "jetlake " + " ".join(self.command)} | self.options
+        return resolve(named, context=self.context)
+
+
+_CURRENT: ContextVar[Invocation | None] = ContextVar("jetlake_invocation", default=None)
+
+
+def current() -> Invocation:
+    """Return what the line that is running says; a line that says nothing when none is."""
+    return _CURRENT.get() or Invocation({})
+
+
+def enter(invocation: Invocation) -> None:
+    """Make an invocation the current one."""
+    _CURRENT.set(invocation)
+
+
+def hoist(words: list[str]) -> tuple[Invocation, list[str]]:
+    """Take the flags of all commands out of a line, and return them and the rest. `--` ends the flags."""
+    options: dict[str, Any] = {}
+    context, color = None, True
+    rest: list[str] = []
+    remaining = iter(words)
+    for word in remaining:
+        if word == "--":
+            rest += [word, *remaining]
+            break
+        name, equals, text = word.partition("=")
+        flag = _FLAG_OF_NAME.get(name)
+        if flag is None:
+            rest.append(word)
+            continue
+        value: Any = True
+        if flag.metavar:
+            value = text if equals else next(remaining, None)
+            if value is None:
+                raise UsageError(f"{name} needs a value: {name} {flag.metavar}")
+        elif equals:
+            value = text.lower() in ("1", "true", "yes", "on")
+        if flag.field:
+            options[flag.field] = value
+        elif name == "--context":
+            context = value
+        else:
+            color = not value
+    return Invocation(options, context, color), rest

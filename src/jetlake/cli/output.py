@@ -1,0 +1,227 @@
+"""What commands print: tables, facts, JSON, questions and progress.
+
+On a terminal there are frames, colours and readable numbers; in a pipe a table is lines of fields with tabs between
+them, and numbers are bare. NO_COLOR and `--no-color` take the colours away.
+
+Invariant: nothing is ever asked when standard input is no terminal; the error names the flag that answers instead.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from jetlake.cli.invocation import current
+from jetlake.cli.quantities import shown_duration, shown_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+JsonOption = Annotated[bool, typer.Option("--json", "-j", help="Print JSON.")]
+ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Do not ask.")]
+
+BAR_AFTER_S = 1.0
+"""Work that is done sooner needs no progress bar."""
+
+PLAIN_WIDTH = 10_000
+"""Columns where nobody sees them: a line of a pipe is never broken."""
+
+
+class Bytes(int):
+    """A number of bytes: readable on a terminal, bare in a pipe."""
+
+
+class Nanoseconds(int):
+    """A length of time: readable in both."""
+
+
+class Percent(float):
+    """A share of a whole, 0 to 100."""
+
+
+Cell = str | int | float | None
+
+
+def is_terminal() -> bool:
+    """Tell whether somebody looks at what is printed."""
+    return sys.stdout.isatty()
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return where to print: as wide as it takes when nobody is looking."""
+    from rich.console import Console
+
+    made = Console(file=sys.stderr if stderr else sys.stdout, no_color=not current().color or None, highlight=False)
+    if not made.is_terminal:
+        made.width = PLAIN_WIDTH
+    return made
+
+
+def shown(cell: Cell) -> str:
+    """Return a value for a person."""
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return "yes" if cell else "no"
+        case Bytes():
+            return shown_size(cell)
+        case Nanoseconds():
+            return shown_duration(cell)
+        case Percent():
+            return f"{cell:.1f} %"
+        case int():
+            return f"{cell:,}"
+        case float():
+            return f"{cell:,.2f}"
+        case _:
+            return str(cell)
+
+
+def plain(cell: Cell) -> str:
+    """Return a value for a program: a field of one line."""
+    if isinstance(cell, Nanoseconds | bool) or cell is None:
+        return shown(cell)
+    return str(cell).replace("\t", " ").replace("\n", " ")
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, title: str = "", totals: Sequence[Cell] | None = None
+) -> None:
+    """Print a table; `totals` is one more row, below a line, on terminals only."""
+    if not is_terminal():
+        for row in (columns, *rows):
+            typer.echo("\t".join(plain(cell) for cell in row))
+        return
+    from rich.box import ROUNDED
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=ROUNDED, title=escape(title) or None, title_justify="left", show_footer=totals is not None)
+    for number, column in enumerate(columns):
+        is_number = bool(rows) and all(isinstance(row[number], int | float) or row[number] is None for row in rows)
+        footer = "" if totals is None else escape(shown(totals[number]))
+        table.add_column(escape(column), footer=footer, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(shown(cell)) for cell in row))
+    console().print(table)
+
+
+def print_facts(title: str, sections: Mapping[str, Mapping[str, Cell]]) -> None:
+    """Print names and values in sections: aligned on a terminal, `name: value` in a pipe. None is left out."""
+    facts = {
+        name: {key: value for key, value in section.items() if value is not None} for name, section in sections.items()
+    }
+    if not is_terminal():
+        for section in facts.values():
+            for key, value in section.items():
+                typer.echo(f"{key}: {shown(value)}")
+        return
+    from rich.markup import escape
+    from rich.padding import Padding
+    from rich.table import Table
+
+    screen = console()
+    if title:
+        screen.print(f"[bold]{escape(title)}[/]")
+    width = max((len(key) for section in facts.values() for key in section), default=0)
+    for name, section in facts.items():
+        if not section:
+            continue
+        if name:
+            screen.print(f"\n[bold cyan]{escape(name)}[/]")
+        table = Table(box=None, show_header=False, padding=(0, 1))
+        table.add_column(justify="right", style="dim", min_width=width, no_wrap=True)
+        table.add_column(overflow="fold")
+        for key, value in section.items():
+            table.add_row(escape(key), escape(shown(value)))
+        screen.print(Padding(table, (0, 0, 0, 1)))
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON: indented on a terminal, one line in a pipe."""
+    text = msgspec.json.encode(value)
+    typer.echo((msgspec.json.format(text, indent=2) if is_terminal() else text).decode())
+
+
+def print_note(text: str, *, style: str = "") -> None:
+    """Print one line for a person, coloured if there are colours."""
+    if is_terminal():
+        console().print(text, style=style, markup=False)
+    else:
+        typer.echo(text)
+
+
+def confirm(question: str, *, force: bool, flag: str = "--force") -> None:
+    """Ask before something is lost; no ends the command with 1. `force` answers yes."""
+    if force:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"{question} Nobody can answer here: give {flag} to say yes.")
+    if not typer.confirm(question, default=False):
+        raise typer.Exit(1)
+
+
+def ask(question: str, *, flag: str, default: str | None = None, hide: bool = False) -> str:
+    """Ask for what the line did not say; where nobody can answer, the default or an error that names the flag."""
+    if sys.stdin.isatty():
+        answer: str = typer.prompt(question, default=default, hide_input=hide)
+        return answer
+    if default is not None:
+        return default
+    raise typer.BadParameter(f"{flag} is missing")
+
+
+Advance = Callable[[int], None]
+
+
+@contextmanager
+def progress_bar(label: str, total: int | None, *, is_bytes: bool = False) -> Iterator[Advance]:
+    """Show on standard error how far a long work is, if somebody is looking; call what is given with what was done.
+
+    What is done in a moment shows no bar.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _amount: None
+        return
+    begin_s, done, bar = time.monotonic(), 0, _bar(is_bytes=is_bytes)
+    task = bar.add_task(label, total=total)
+
+    def advance(amount: int) -> None:
+        nonlocal done
+        done += amount
+        if not bar.live.is_started and time.monotonic() - begin_s > BAR_AFTER_S:
+            bar.start()
+        bar.update(task, completed=done)
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def _bar(*, is_bytes: bool) -> "Progress":
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    amount: ProgressColumn = DownloadColumn(binary_units=True) if is_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    return Progress(*columns, console=console(stderr=True), transient=True)
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """Return an object of JSON that may be missing."""
+    return value if isinstance(value, dict) else {}

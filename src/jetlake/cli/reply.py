@@ -1,0 +1,113 @@
+"""`jetlake reply`: answer requests, with a text, an echo or what a command prints."""
+
+import asyncio
+import os
+import re
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetlake.cli.message_text import filled, print_payload, read_headers
+from jetlake.cli.output import print_note
+from jetlake.cli.pub import HeaderOption, SleepOption
+from jetlake.cli.quantities import SECOND
+from jetlake.cli.run import run
+from jetlake.errors import reason_of
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from jetlake.client.api import Api
+
+QUEUE = "NATS-RPLY-22"
+"""The group that NATS' own command line answers in: the two share the work."""
+
+COMMAND_S_MAX = 60.0
+"""For a command that answers one request."""
+
+
+def reply(
+    subject: Annotated[str, typer.Argument(help="What to answer; may have wildcards.")],
+    body: Annotated[str, typer.Argument(help="The answer; templates are filled in, {{Request}} too.")] = "",
+    echo: Annotated[bool, typer.Option("--echo", help="Answer with the request.")] = False,
+    command: Annotated[
+        str,
+        typer.Option(
+            help="Answer with what this command prints. {{1}} is the first token of the subject that a wildcard took, "
+            "{{Request}} the request; NATS_REQUEST_SUBJECT and NATS_REQUEST_BODY are set."
+        ),
+    ] = "",
+    queue: Annotated[str, typer.Option("--queue", "-q", help="The group that shares the requests.")] = QUEUE,
+    header: HeaderOption = None,
+    sleep: SleepOption = 0,
+    count: Annotated[int, typer.Option(min=0, help="End after so many; 0 goes on.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the requests.")] = False,
+) -> None:
+    """Answer requests until Ctrl-C."""
+    if not (body or echo or command):
+        raise typer.BadParameter("nothing to answer with: give a body, --echo or --command")
+
+    async def work(api: "Api") -> None:
+        subscription = await api.connection.subscribe(subject, queue=queue)
+        await api.settle()
+        if not quiet:
+            print_note(f'Listening on "{subject}" in group "{queue}"')
+        answered = 0
+        async for message in subscription.messages:
+            if not message.reply:
+                continue
+            answered += 1
+            if not quiet:
+                typer.echo(f'[#{answered}] Received on subject "{message.subject}":')
+                print_payload(message.data)
+            if sleep:
+                await asyncio.sleep(sleep / SECOND)
+            payload = await answer(message, answered)
+            await api.connection.publish(message.reply, payload, headers=read_headers(header, answered))
+            if count and answered >= count:
+                break
+        await api.settle()
+
+    async def answer(message: "Msg", number: int) -> bytes:
+        if echo:
+            return message.data
+        request = message.data.decode(errors="replace")
+        if not command:
+            return with_request(filled(body, number), message.subject, request).encode()
+        return await printed(command, number, message.subject, request)
+
+    run(work, reconnect=True)
+
+
+def with_request(text: str, subject: str, request: str) -> str:
+    """Return a text with the request and tokens of its subject put in: {{1}} is the second one, as in `weather.*`."""
+    tokens = subject.split(".")
+
+    def token(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return tokens[number] if number < len(tokens) else ""
+
+    text = re.sub(r"\{\{\s*(\d{1,4})\s*\}\}", token, text)
+    return re.sub(r"\{\{\s*\.?Request\s*\}\}", lambda _found: request, text)
+
+
+async def printed(command: str, number: int, subject: str, request: str) -> bytes:
+    """Run a command and return what it prints; what goes wrong is the answer, so that the one who asks sees it."""
+    words = [with_request(filled(word, number), subject, request) for word in shlex.split(command)]
+    environment = os.environ | {"NATS_REQUEST_SUBJECT": subject, "NATS_REQUEST_BODY": request}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            env=environment,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        return f"cannot run {words[0]!r}: {reason}".encode()
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), COMMAND_S_MAX)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return f"{words[0]!r} did not end within {COMMAND_S_MAX:g} s".encode()
+    return output

@@ -1,0 +1,129 @@
+"""`jetlake stream backup`, `restore` and `verify`: whole streams, as files and as one value to compare."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jetlake.cli.choose import NamedStream
+from jetlake.cli.output import Bytes, Cell, JsonOption, print_facts, print_json, print_note, progress_bar, shown
+from jetlake.cli.run import refusals, run
+from jetlake.cli.settings import read_config
+from jetlake.client.api import token
+from jetlake.errors import ClientError
+
+if TYPE_CHECKING:
+    from jetlake.client.api import Api
+    from jetlake.client.digest import Verified
+
+
+def backup(
+    name: NamedStream,
+    folder: Annotated[Path, typer.Argument(help="Where to; NATS' own command line can restore it too.")],
+    consumers: Annotated[bool, typer.Option(help="With the consumers and where they are.")] = True,
+    check: Annotated[bool, typer.Option("--check", help="Have the server check the stream before.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a backup that is there.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a backup of a stream to a folder."""
+    from jetlake.client import archives
+
+    async def work(api: "Api") -> int:
+        if (folder / archives.DESCRIPTION).exists() and not force:
+            raise ClientError(f"{folder} holds a backup already: choose another folder, or give --force")
+        state = (await api.request(f"STREAM.INFO.{token(name)}"))["state"]
+        with progress_bar(f"backup of {name}", state["bytes"], is_bytes=True) as advance:
+            return await archives.backup(api, name, folder, consumers=consumers, check=check, tell=advance)
+
+    received = run(work)
+    described = archives.read_backup(folder)
+    messages = described.state.get("messages", 0)
+    if as_json:
+        print_json({"stream": name, "folder": str(folder), "messages": messages, "archive_bytes": received})
+    else:
+        print_note(f"{messages:,} messages of {name} are in {folder}, an archive of {shown(Bytes(received))}")
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Another configuration, a JSON file.", metavar="FILE")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Another name.")] = "",
+    subjects: Annotated[str, typer.Option(help="Other subjects, with commas between them.")] = "",
+    replicas: Annotated[int, typer.Option(min=0, help="Another number of copies in a cluster.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a stream of a backup, its consumers included."""
+    from jetlake.client import archives
+
+    with refusals():
+        wanted = archives.read_backup(folder).config if config is None else read_config(config)
+    wanted = dict(wanted)
+    if name:
+        wanted["name"] = name
+    if subjects:
+        wanted["subjects"] = [part.strip() for part in subjects.split(",") if part.strip()]
+    if replicas:
+        wanted["num_replicas"] = replicas
+
+    async def work(api: "Api") -> dict[str, Any]:
+        path = folder / archives.ARCHIVE
+        size = path.stat().st_size if path.exists() else 0
+        with progress_bar(f"restore of {wanted.get('name')}", size, is_bytes=True) as advance:
+            return await archives.restore(api, folder, config=wanted, tell=advance)
+
+    made = run(work)
+    if as_json:
+        print_json(made)
+        return
+    state = made["state"]
+    print_note(f"Stream {made['config']['name']} is back with {state['messages']:,} messages")
+
+
+def verify(
+    name: NamedStream,
+    last: Annotated[int, typer.Option("--to", min=0, help="Read up to this sequence only.")] = 0,
+    digest: Annotated[str, typer.Option(help="The digest it must have, of an earlier time or another server.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Read every message and print one digest of them all: equal digests are equal streams.
+
+    The digest of a stream up to a sequence never changes unless a message does. A mirror, a fork and a restored backup
+    have the digest of their origin, on every server. Ends with 1 when something is wrong.
+    """
+    from jetlake.client.digest import verify as verify_stream
+
+    async def work(api: "Api") -> "Verified":
+        state = (await api.request(f"STREAM.INFO.{token(name)}"))["state"]
+        with progress_bar(f"reading {name}", state["messages"]) as advance:
+            return await verify_stream(api, name, last_sequence=last, tell=advance)
+
+    verified = run(work)
+    findings = list(verified.findings)
+    if digest and digest.lower() != verified.digest:
+        findings.append(f"the digest should be {digest.lower()}: a message was changed, added or deleted")
+    if as_json:
+        print_json(
+            {
+                "stream": verified.stream,
+                "digest": verified.digest,
+                "messages": verified.messages,
+                "first_sequence": verified.first_sequence,
+                "last_sequence": verified.last_sequence,
+                "findings": findings,
+            }
+        )
+    else:
+        facts: dict[str, Cell] = {
+            "stream": verified.stream,
+            "messages": verified.messages,
+            "first sequence": verified.first_sequence,
+            "last sequence": verified.last_sequence,
+            "digest": verified.digest,
+        }
+        print_facts("", {"": facts})
+        for finding in findings:
+            print_note(finding, style="bold red")
+    if findings:
+        raise typer.Exit(1)

@@ -1,0 +1,134 @@
+"""`jetlake stream view`, `get` and `rm-msg`: single messages of a stream."""
+
+import base64
+import sys
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jetlake.cli.choose import StreamArgument, choose_stream
+from jetlake.cli.message_text import data_facts, print_headers, print_payload, translated
+from jetlake.cli.moments import before_now
+from jetlake.cli.output import ForceOption, JsonOption, confirm, is_terminal, print_json, print_note
+from jetlake.cli.quantities import read_duration
+from jetlake.cli.run import run
+from jetlake.cli.sub import Manner
+from jetlake.cli.sub import show as show_message
+from jetlake.client.api import token
+from jetlake.errors import ClientError
+
+if TYPE_CHECKING:
+    from jetlake.client.api import Api
+
+PAGE = 10
+
+TranslateOption = Annotated[str, typer.Option(help="A command that every payload goes through.")]
+
+
+def view(
+    name: StreamArgument = "",
+    size: Annotated[int, typer.Argument(min=1, help="Messages of one page.")] = PAGE,
+    sequence: Annotated[int, typer.Option("--id", min=0, help="Begin with this sequence.")] = 0,
+    since: Annotated[
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Begin with what is younger than this.")
+    ] = 0,
+    subject: Annotated[str, typer.Option(help="Only of this subject; may have wildcards.")] = "",
+    raw: Annotated[bool, typer.Option("--raw", help="Print the payloads only.")] = False,
+    translate: TranslateOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Show messages, oldest first, page by page on a terminal, one page elsewhere. Consumers notice nothing."""
+    from jetlake.client.pulls import Start, read
+
+    moment = before_now(since) if since else ""
+    manner = Manner(raw=raw, translate=translate, as_json=as_json)
+
+    async def work(api: "Api") -> None:
+        chosen = await choose_stream(api, name)
+        number = 0
+        start = Start(sequence=sequence, time=moment)
+        filters = [subject] if subject else []
+        async with aclosing(read(api, chosen, subjects=filters, start=start, to_end=True)) as messages:
+            async for message in messages:
+                if number and number % size == 0 and not _wants_more():
+                    return
+                number += 1
+                show_message(message, number, manner)
+        if not number:
+            print_note(f"{chosen} has no such messages")
+
+    run(work)
+
+
+def get(
+    name: StreamArgument = "",
+    sequence: Annotated[int, typer.Argument(min=0, help="Its sequence.", show_default=False)] = 0,
+    last_for: Annotated[str, typer.Option("--last-for", "-S", help="The last one of this subject.")] = "",
+    raw: Annotated[bool, typer.Option("--raw", help="Print the payload only.")] = False,
+    translate: TranslateOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Print one message, by its sequence or the last one of a subject."""
+    if bool(sequence) == bool(last_for):
+        raise typer.BadParameter("give a sequence, or --last-for SUBJECT")
+
+    async def work(api: "Api") -> dict[str, Any]:
+        chosen = await choose_stream(api, name)
+        body: dict[str, Any] = {"last_by_subj": last_for} if last_for else {"seq": sequence}
+        answer = await api.find(f"STREAM.MSG.GET.{token(chosen)}", body)
+        if answer is None:
+            which = f"message of {last_for!r}" if last_for else f"message {sequence:,}"
+            raise ClientError(f"{chosen} has no {which}")
+        message: dict[str, Any] = answer["message"]
+        return message
+
+    message = run(work)
+    payload = base64.b64decode(message.get("data", ""))
+    if translate:
+        payload = translated(payload, translate, message["subject"])
+    headers = _headers(base64.b64decode(message.get("hdrs", "")))
+    if as_json:
+        facts = {"subject": message["subject"], "sequence": message["seq"], "time": message["time"]}
+        print_json(facts | ({"headers": headers} if headers else {}) | data_facts(payload))
+        return
+    if not raw:
+        print_note(f"{message['subject']} / seq: {message['seq']} / {message['time']}", style="cyan")
+        print_headers(headers)
+        if headers:
+            typer.echo()
+    print_payload(payload)
+
+
+def rm_msg(
+    name: StreamArgument = "",
+    sequence: Annotated[int, typer.Argument(min=0, help="Its sequence.", show_default=False)] = 0,
+    no_erase: Annotated[
+        bool, typer.Option("--no-erase", help="Leave the bytes on the disk to be overwritten.")
+    ] = False,
+    force: ForceOption = False,
+) -> None:
+    """Delete one message; its bytes are overwritten on the disk."""
+    if not sequence:
+        raise typer.BadParameter("give the sequence of the message")
+
+    async def work(api: "Api") -> str:
+        chosen = await choose_stream(api, name)
+        confirm(f"Really delete message {sequence:,} of {chosen}?", force=force)
+        body = {"seq": sequence} | ({"no_erase": True} if no_erase else {})
+        await api.request(f"STREAM.MSG.DELETE.{token(chosen)}", body)
+        return chosen
+
+    chosen = run(work)
+    print_note(f"Message {sequence:,} of {chosen} is deleted")
+
+
+def _wants_more() -> bool:
+    """Ask for the next page; elsewhere than on a terminal there is none."""
+    return sys.stdin.isatty() and is_terminal() and typer.confirm("Next page?", default=True)
+
+
+def _headers(block: bytes) -> dict[str, str]:
+    lines = block.decode(errors="replace").split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines if ":" in line)
+    return {key: value.strip() for key, _, value in pairs}

@@ -1,0 +1,245 @@
+"""`jetlake sub`: print the messages that come, live or from a stream."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from jetlake.cli.message_text import (
+    data_facts,
+    is_stored,
+    message_facts,
+    message_head,
+    print_headers,
+    print_payload,
+    translated,
+)
+from jetlake.cli.moments import before_now
+from jetlake.cli.output import Cell, JsonOption, is_terminal, print_note, print_table
+from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.run import run
+from jetlake.errors import ClientError, reason_of
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from jetlake.client.api import Api
+    from jetlake.client.pulls import Start
+
+QUEUED_MAX = 100_000
+"""Messages that wait to be printed; what comes faster than it can be read is lost, as with every subscriber."""
+
+REPORT_S = 1.0
+"""Between two reports of --report-subjects."""
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How messages are printed."""
+
+    raw: bool = False
+    headers_only: bool = False
+    subjects_only: bool = False
+    timestamp: bool = False
+    translate: str = ""
+    dump: Path | None = None
+    as_json: bool = False
+
+
+def sub(
+    subjects: Annotated[list[str] | None, typer.Argument(help="What to listen to; may have wildcards.")] = None,
+    queue: Annotated[str, typer.Option(help="Share the messages with others of this group.")] = "",
+    raw: Annotated[bool, typer.Option("--raw", "-r", help="Print the payloads only.")] = False,
+    headers_only: Annotated[bool, typer.Option("--headers-only", help="Print no payloads.")] = False,
+    subjects_only: Annotated[bool, typer.Option("--subjects-only", help="Print subjects only.")] = False,
+    timestamp: Annotated[bool, typer.Option("--timestamp", "-t", help="Print when a message came.")] = False,
+    count: Annotated[int, typer.Option(min=0, help="End after so many; 0 goes on.")] = 0,
+    wait: Annotated[
+        int, typer.Option(parser=read_duration, metavar="TIME", help="End when nothing has come for so long.")
+    ] = 0,
+    ack: Annotated[bool, typer.Option("--ack", help="Acknowledge messages that want it.")] = False,
+    inbox: Annotated[bool, typer.Option("--inbox", "-i", help="Listen on an inbox of its own.")] = False,
+    ignore_subject: Annotated[
+        list[str] | None, typer.Option("--ignore-subject", "-I", help="Do not print these; may have wildcards.")
+    ] = None,
+    translate: Annotated[str, typer.Option(help="A command that every payload goes through.")] = "",
+    dump: Annotated[Path | None, typer.Option(help="Write each payload to a file in this folder.")] = None,
+    report_subjects: Annotated[
+        bool, typer.Option("--report-subjects", help="Count messages by subject instead of printing them.")
+    ] = False,
+    report_top: Annotated[int, typer.Option(min=1, help="With it: so many subjects.")] = 10,
+    stream: Annotated[str, typer.Option(help="Read from this stream.")] = "",
+    durable: Annotated[str, typer.Option(help="Read by this consumer of the stream, which must be there.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="From a stream: all there is, then what comes.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="From a stream: what comes from now on.")] = False,
+    last: Annotated[bool, typer.Option("--last", help="From a stream: the last one, then what comes.")] = False,
+    last_per_subject: Annotated[
+        bool, typer.Option("--last-per-subject", help="From a stream: the last one of each subject, then what comes.")
+    ] = False,
+    since: Annotated[
+        int, typer.Option(parser=read_duration, metavar="TIME", help="From a stream: what is younger, then what comes.")
+    ] = 0,
+    start_sequence: Annotated[int, typer.Option(min=0, help="From a stream: from this sequence on.")] = 0,
+    terminate_at_end: Annotated[
+        bool, typer.Option("--terminate-at-end", "-T", help="From a stream: end when all were read.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Listen, and print what comes, until Ctrl-C.
+
+    With --stream, --durable, --all, --new, --last, --last-per-subject, --since or --start-sequence messages are read
+    from the stream that keeps them. With --json every message is one line.
+    """
+    if not (subjects or inbox or stream):
+        raise typer.BadParameter("nothing to listen to: give a subject, --inbox or --stream")
+    manner = Manner(
+        raw=raw,
+        headers_only=headers_only,
+        subjects_only=subjects_only,
+        timestamp=timestamp,
+        translate=translate,
+        dump=dump,
+        as_json=as_json,
+    )
+    report: Counter[str] | None = Counter() if report_subjects else None
+    from_stream = bool(stream or durable or everything or new or last or last_per_subject or since or start_sequence)
+
+    def source(api: "Api") -> AsyncGenerator["Msg", None]:
+        if not from_stream:
+            return live(api, [*(subjects or []), *([api.connection.new_inbox()] if inbox else [])], queue)
+        from jetlake.client.pulls import Start
+
+        moment = before_now(since) if since else ""
+        start = Start(sequence=start_sequence, time=moment, new=new, last=last, last_per_subject=last_per_subject)
+        return stored(api, subjects or [], stream, durable, start, to_end=terminate_at_end, count=count)
+
+    async def work(api: "Api") -> None:
+        number = 0
+        async with aclosing(source(api)) as given:
+            async for message in within(given, wait / SECOND if wait else None):
+                if any(matches(pattern, message.subject) for pattern in ignore_subject or []):
+                    continue
+                number += 1
+                if report is not None:
+                    report[message.subject] += 1
+                else:
+                    show(message, number, manner)
+                if (ack or durable) and is_stored(message):
+                    await message.ack()
+                if count and number >= count:
+                    break
+        if ack or durable:
+            await api.settle()
+
+    try:
+        run(work, reconnect=True)
+    finally:
+        if report is not None:
+            rows: list[tuple[Cell, ...]] = [(subject, amount) for subject, amount in report.most_common(report_top)]
+            print_table(("subject", "messages"), rows, totals=("", report.total()))
+
+
+async def live(api: "Api", subjects: list[str], queue: str) -> AsyncGenerator["Msg", None]:
+    """Yield the messages of subjects as they are published."""
+    from nats.aio.msg import Msg
+
+    arrived: asyncio.Queue[Msg] = asyncio.Queue(QUEUED_MAX)
+
+    async def take(message: Msg) -> None:
+        await arrived.put(message)
+
+    for subject in subjects:
+        await api.connection.subscribe(subject, queue=queue, cb=take)
+    await api.settle()
+    if is_terminal():
+        print_note(f"Listening on {', '.join(subjects)}", style="dim")
+    while True:
+        yield await arrived.get()
+
+
+async def stored(
+    api: "Api", subjects: list[str], stream: str, durable: str, start: "Start", *, to_end: bool, count: int
+) -> AsyncGenerator["Msg", None]:
+    """Yield the messages that a stream keeps: of the one named, or of the one that takes the subject."""
+    from jetlake.client.pulls import BATCH, pull, read
+
+    if not stream:
+        if len(subjects) != 1:
+            raise ClientError("one subject says which stream is meant; with several of them, or none, give --stream")
+        names = await api.stream_names(subjects[0])
+        if len(names) != 1:
+            found = ", ".join(names) or "none"
+            raise ClientError(f"streams with {subjects[0]!r}: {found}; choose one with --stream")
+        stream = names[0]
+    given = 0
+    while durable:
+        # Never more than will be acknowledged: the rest would be away from others until it is delivered again.
+        batch = min(BATCH, count - given) if count else BATCH
+        async with aclosing(pull(api, stream, durable, batch=max(1, batch), no_wait=to_end)) as messages:
+            async for message in messages:
+                given += 1
+                yield message
+        if to_end:
+            return
+    async with aclosing(read(api, stream, subjects=subjects, start=start, to_end=to_end)) as messages:
+        async for message in messages:
+            yield message
+
+
+async def within(messages: AsyncGenerator["Msg", None], wait_s: float | None) -> AsyncGenerator["Msg", None]:
+    """Yield messages until none has come for so long."""
+    while True:
+        try:
+            yield await asyncio.wait_for(anext(messages), wait_s)
+        except (TimeoutError, StopAsyncIteration):
+            return
+
+
+def show(message: "Msg", number: int, manner: Manner) -> None:
+    """Print one message."""
+    payload = translated(message.data, manner.translate, message.subject) if manner.translate else message.data
+    if manner.dump is not None:
+        write(manner.dump, number, payload)
+    elif manner.as_json:
+        facts: dict[str, Any] = message_facts(message)
+        if manner.translate:
+            facts = {key: value for key, value in facts.items() if not key.startswith("data")} | data_facts(payload)
+        typer.echo(msgspec.json.encode(facts).decode())
+    elif manner.subjects_only:
+        typer.echo(message.subject)
+    elif manner.raw:
+        print_payload(payload)
+    else:
+        when = f"{time.strftime('%H:%M:%S')} " if manner.timestamp else ""
+        print_note(when + message_head(message, number), style="cyan")
+        print_headers(message.headers)
+        if message.headers:
+            typer.echo()
+        if not manner.headers_only:
+            print_payload(payload)
+            typer.echo()
+
+
+def write(folder: Path, number: int, payload: bytes) -> None:
+    """Write a payload to a file named by its number."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}").write_bytes(payload)
+    except OSError as error:
+        raise ClientError(f"cannot write to {folder}: {reason_of(error)}") from error
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Tell whether a subject is one of those that a pattern with * and > means."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for number, part in enumerate(wanted):
+        if part == ">":
+            return len(given) > number
+        if number >= len(given) or part not in ("*", given[number]):
+            return False
+    return len(wanted) == len(given)

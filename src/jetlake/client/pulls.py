@@ -1,0 +1,185 @@
+"""Messages of a stream: one request to a consumer that is pulled, or a reader that makes a consumer for itself.
+
+```python
+async for message in pull(api, "ORDERS", "worker", batch=10, expires_s=5):
+    await message.ack()
+
+async with aclosing(read(api, "ORDERS", start=Start(sequence=1), to_end=True)) as messages:
+    async for message in messages:
+        print(message.metadata.sequence.stream)
+```
+
+Who may stop before the end closes them, so that the server is told at once.
+
+Invariant: a reader gives every message once and in order, also after its consumer was lost and made again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import msgspec
+
+from jetlake.client.api import Api, encoded, token
+from jetlake.errors import ApiError, ClientError
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+BATCH = 500
+"""Messages a reader asks for at once."""
+
+EXPIRES_S = 5.0
+"""How long a reader's request waits at the server for messages that are not there yet."""
+
+GRACE_S = 2.0
+"""After its end a request's last words may still be on their way."""
+
+INACTIVE_S = 60
+"""The server removes a reader's consumer when nobody has asked it for so long."""
+
+NO_MESSAGES = "404"
+REQUEST_IS_OVER = "408"
+CONFLICT = "409"
+NO_RESPONDERS = "503"
+
+SECOND = 1_000_000_000
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """Where reading begins: at one of these, or with the first message there is."""
+
+    sequence: int = 0
+    # RFC 3339.
+    time: str = ""
+    new: bool = False
+    last: bool = False
+    last_per_subject: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields of a consumer."""
+        if self.sequence:
+            return {"deliver_policy": "by_start_sequence", "opt_start_seq": self.sequence}
+        if self.time:
+            return {"deliver_policy": "by_start_time", "opt_start_time": self.time}
+        for policy in ("new", "last", "last_per_subject"):
+            if getattr(self, policy):
+                return {"deliver_policy": policy}
+        return {"deliver_policy": "all"}
+
+
+async def pull(
+    api: Api, stream: str, consumer: str, *, batch: int = 1, expires_s: float = EXPIRES_S, no_wait: bool = False
+) -> AsyncGenerator["Msg", None]:
+    """Send one request for messages and yield those that come; ends when the request does. Raises `ClientError`."""
+    connection = api.connection
+    inbox = connection.new_inbox()
+    subscription = await connection.subscribe(inbox)
+    request = {"batch": batch} | ({"no_wait": True} if no_wait else {"expires": round(expires_s * SECOND)})
+    subject = api.access.api_subject(f"CONSUMER.MSG.NEXT.{token(stream)}.{token(consumer)}")
+    try:
+        await connection.publish(subject, encoded(request), reply=inbox)
+        received = 0
+        deadline = asyncio.get_running_loop().time() + (0 if no_wait else expires_s) + GRACE_S + api.access.timeout_s
+        while received < batch:
+            try:
+                message = await subscription.next_msg(max(0.001, deadline - asyncio.get_running_loop().time()))
+            except TimeoutError:
+                return
+            status = (message.headers or {}).get("Status") if not message.data else None
+            if status is None:
+                received += 1
+                yield message
+            elif _is_end(status, message, stream, consumer):
+                return
+    finally:
+        # A connection that is closed already has no subscriptions any more.
+        if connection.is_connected:
+            await subscription.unsubscribe()
+
+
+def _is_end(status: str, message: "Msg", stream: str, consumer: str) -> bool:
+    """Tell whether a status ends a request; the others are heartbeats."""
+    words = (message.headers or {}).get("Description", "")
+    if status == NO_RESPONDERS:
+        raise ClientError(
+            f"{stream} has no consumer {consumer} that is pulled; `jetlake consumer ls {stream}` lists them"
+        )
+    if status == CONFLICT and any(reason in words.lower() for reason in ("deleted", "push based")):
+        raise ClientError(f"{consumer} of {stream} gives no messages: {words}")
+    return status in (NO_MESSAGES, REQUEST_IS_OVER, CONFLICT)
+
+
+async def read(
+    api: Api,
+    stream: str,
+    *,
+    subjects: list[str] | None = None,
+    start: Start | None = None,
+    to_end: bool = False,
+    headers_only: bool = False,
+) -> AsyncGenerator["Msg", None]:
+    """Yield the messages of a stream in order; with `to_end` until there are no more, else for ever."""
+    begin = start or Start()
+    while True:
+        name = await _reader(api, stream, subjects or [], begin, headers_only=headers_only)
+        try:
+            async with aclosing(_read_by(api, stream, name, to_end=to_end)) as messages:
+                async for message in messages:
+                    begin = Start(sequence=message.metadata.sequence.stream + 1)
+                    yield message
+            return
+        except ClientError:
+            # The server was restarted, or forgot a reader that was gone for too long: go on behind the last one.
+            if to_end or await api.find(f"CONSUMER.INFO.{stream}.{name}") is not None:
+                raise
+        finally:
+            await _forget(api, stream, name)
+
+
+async def _read_by(api: Api, stream: str, consumer: str, *, to_end: bool) -> AsyncGenerator["Msg", None]:
+    if to_end and not (await api.request(f"CONSUMER.INFO.{stream}.{consumer}"))["num_pending"]:
+        return
+    while True:
+        async with aclosing(pull(api, stream, consumer, batch=BATCH, no_wait=to_end)) as messages:
+            async for message in messages:
+                yield message
+                if to_end and not message.metadata.num_pending:
+                    return
+
+
+async def _reader(api: Api, stream: str, subjects: list[str], start: Start, *, headers_only: bool) -> str:
+    """Make a consumer for this reader alone; the server forgets it when nobody asks it any more."""
+    name = f"jetlake_{uuid4().hex[:12]}"
+    config: dict[str, Any] = {
+        "name": name,
+        "ack_policy": "none",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": INACTIVE_S * SECOND,
+        "max_deliver": 1,
+        **start.settings(),
+    }
+    if headers_only:
+        config["headers_only"] = True
+    if start.last_per_subject and not subjects:
+        # Servers want to be told that all subjects are meant.
+        subjects = [">"]
+    if len(subjects) == 1:
+        config["filter_subject"] = subjects[0]
+    elif subjects:
+        config["filter_subjects"] = subjects
+    await api.request(f"CONSUMER.CREATE.{token(stream)}.{name}", {"stream_name": stream, "config": config})
+    return name
+
+
+async def _forget(api: Api, stream: str, consumer: str) -> None:
+    if not api.connection.is_connected:
+        return
+    try:
+        await api.find(f"CONSUMER.DELETE.{stream}.{consumer}")
+    except (ClientError, ApiError):
+        # It goes away by itself.
+        return

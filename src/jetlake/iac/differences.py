@@ -1,0 +1,187 @@
+"""What differs between a declared thing and the one a server has, and what making them equal would cost.
+
+| field of a stream                                        | a change of it                                   |
+|----------------------------------------------------------|--------------------------------------------------|
+| storage, persist_mode, allow_msg_counter                 | needs a new stream                               |
+| retention to or from workqueue, another mirror           | needs a new stream                               |
+| sealed, deny_delete, deny_purge, allow_msg_ttl, schedules | cannot be undone: taking it back needs a new one |
+| max_msgs, max_bytes, max_age, max_msgs_per_subject lower | deletes messages that are beyond it              |
+| retention limits to interest                             | deletes messages that no consumer waits for      |
+
+Of a consumer the way of delivery and of acknowledgement need a new one, which begins where its policy says.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from jetlake.iac.actual import Found
+from jetlake.iac.declaration import OWNER_KEY, Resource
+from jetlake.iac.normal import may_differ, normal_consumer, normal_stream, normal_template
+from jetlake.iac.plan import Change
+from jetlake.iac.times import instant, moment
+
+_NEW_STREAM = ("storage", "persist_mode", "allow_msg_counter")
+_ONE_WAY = ("sealed", "deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
+_NEW_CONSUMER = (
+    "deliver_policy",
+    "opt_start_seq",
+    "opt_start_time",
+    "ack_policy",
+    "replay_policy",
+    "idle_heartbeat",
+    "flow_control",
+    "max_waiting",
+    "mem_storage",
+)
+_PAUSE = "pause_until"
+"""Whether a consumer pauses is its operator's business, unless it is declared."""
+
+
+@dataclass
+class Differences:
+    """The fields that differ, why they need a new thing, and what is lost by changing them."""
+
+    changes: list[Change] = field(default_factory=list)
+    replaces: list[str] = field(default_factory=list)
+    destroys: list[str] = field(default_factory=list)
+    # Fields of the server to send along, so that they stay.
+    kept: dict[str, Any] = field(default_factory=dict)
+
+
+def compare(resource: Resource, found: Found, stream: dict[str, Any], project: str, now: datetime) -> Differences:
+    """Return what differs; `stream` is the normal configuration of a consumer's stream."""
+    wanted, actual = normal(resource.kind, resource.config, stream), normal(resource.kind, found.config, stream)
+    differences = Differences()
+    for name in wanted:
+        if wanted[name] == actual[name]:
+            continue
+        if _is_left(resource, name, wanted[name], actual[name]):
+            if name in found.config:
+                differences.kept[name] = found.config[name]
+            continue
+        note = _note(resource, found, name, wanted, actual, now, differences)
+        differences.changes += _changes(name, actual[name], wanted[name], note)
+    if resource.kind == "consumer" and found.is_ephemeral:
+        differences.changes.append(
+            Change(field="durable_name", before="", after=resource.name, note="needs a new consumer")
+        )
+        differences.replaces.append("durable_name")
+    if resource.kind != "template" and project and found.owner != project:
+        differences.changes.append(Change(field=f"metadata.{OWNER_KEY}", before=found.owner or None, after=project))
+    return differences
+
+
+def normal(kind: str, config: dict[str, Any], stream: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration in the form in which it can be compared."""
+    if kind == "stream":
+        return normal_stream(config)
+    return normal_consumer(config, stream) if kind == "consumer" else normal_template(config)
+
+
+def created(resource: Resource, project: str) -> tuple[Change, ...]:
+    """Return what a new thing says, as changes from nothing."""
+    changes = [
+        change
+        for name, value in resource.config.items()
+        if name not in ("name", "durable_name", "config")
+        for change in _changes(name, None, value, "")
+    ]
+    for name, value in resource.config.get("config", {}).items():
+        changes += _changes(f"config.{name}", None, value, "")
+    if project and resource.kind != "template":
+        changes.append(Change(field=f"metadata.{OWNER_KEY}", after=project))
+    return tuple(changes)
+
+
+def _is_left(resource: Resource, name: str, wanted: Any, actual: Any) -> bool:
+    if name in resource.unmanaged and name not in resource.config:
+        return True
+    if name == _PAUSE and name not in resource.config:
+        return True
+    return may_differ(resource.kind, name, resource.config, wanted, actual)
+
+
+def _changes(name: str, before: Any, after: Any, note: str) -> list[Change]:
+    """Return the changes of a field; of a record those of its fields."""
+    if isinstance(before, dict) or isinstance(after, dict):
+        one, other = before or {}, after or {}
+        keys = [key for key in (*one, *(key for key in other if key not in one)) if one.get(key) != other.get(key)]
+        return [change for key in keys for change in _changes(f"{name}.{key}", one.get(key), other.get(key), note)]
+    return [Change(field=name, before=before, after=after, note=note)]
+
+
+def _note(
+    resource: Resource,
+    found: Found,
+    name: str,
+    wanted: dict[str, Any],
+    actual: dict[str, Any],
+    now: datetime,
+    differences: Differences,
+) -> str:
+    """Return what is special about a change, and put down what it costs."""
+    if resource.kind == "template":
+        differences.replaces.append(name)
+        return ""
+    if resource.kind == "consumer":
+        needs_new = name in _NEW_CONSUMER or (
+            name == "deliver_subject" and not (wanted["deliver_subject"] and actual["deliver_subject"])
+        )
+    else:
+        needs_new = _needs_new_stream(name, wanted[name], actual[name])
+    if needs_new:
+        differences.replaces.append(name)
+        return f"needs a new {resource.kind}"
+    if resource.kind == "consumer":
+        return ""
+    lost = _lost(found, name, wanted, actual, now)
+    if lost:
+        differences.destroys.append(lost)
+        return "deletes messages"
+    if name in _ONE_WAY:
+        return "cannot be undone"
+    return "it becomes a stream of its own" if name == "mirror" else ""
+
+
+def _needs_new_stream(name: str, wanted: Any, actual: Any) -> bool:
+    if name in _NEW_STREAM:
+        return True
+    if name in _ONE_WAY:
+        return bool(actual)
+    if name == "retention":
+        return "workqueue" in (wanted, actual)
+    return name == "mirror" and wanted is not None
+
+
+def _lost(found: Found, name: str, wanted: dict[str, Any], actual: dict[str, Any], now: datetime) -> str:
+    """Return what a change of a stream deletes, as a sentence; nothing if it deletes nothing."""
+    if not found.messages:
+        return ""
+    value, before = wanted[name], actual[name]
+    if name == "retention" and value == "interest":
+        return f"retention becomes interest: of {found.messages:,} messages those go that no consumer waits for"
+    if not _is_lower(value, before):
+        return ""
+    match name:
+        case "max_msgs" if found.messages > value:
+            return f"max_msgs becomes {value:,}: {found.messages - value:,} of {found.messages:,} messages go"
+        case "max_bytes" if found.size_bytes > value:
+            return f"max_bytes becomes {value:,}: {found.size_bytes - value:,} of {found.size_bytes:,} bytes go"
+        case "max_msgs_per_subject" if found.messages > value:
+            return f"max_msgs_per_subject becomes {value:,}: older ones of {found.messages:,} messages go"
+        case "max_age" if _oldest(found, now) > timedelta(microseconds=value / 1_000):
+            return f"max_age becomes shorter: older ones of {found.messages:,} messages go"
+    return ""
+
+
+def _is_lower(value: Any, before: Any) -> bool:
+    """Return whether a limit is lower than another one; what is not positive is no limit."""
+    if not isinstance(value, int) or not isinstance(before, int) or value <= 0:
+        return False
+    return before <= 0 or value < before
+
+
+def _oldest(found: Found, now: datetime) -> timedelta:
+    first = moment(found.first_time)
+    return now - instant(first) if first else timedelta.max

@@ -1,0 +1,56 @@
+"""The words that consumers had in 2020, which Terraform's provider still has, as those of today.
+
+| then                        | today                                                     |
+|-----------------------------|-----------------------------------------------------------|
+| `delivery_subject`          | `deliver_subject`                                         |
+| `deliver_all: true` …       | `deliver_policy: all` …                                   |
+| `stream_seq: 5`             | `deliver_policy: by_start_sequence`, `opt_start_seq: 5`   |
+| `start_time: …`             | `deliver_policy: by_start_time`, `opt_start_time: …`      |
+"""
+
+from jetlake.iac.fields import word_of
+from jetlake.iac.located import Mapping, Node, refusal
+from jetlake.iac.times import moment
+
+_RENAMED = {
+    "deliverysubject": "deliver_subject",
+    "deliverygroup": "deliver_group",
+    "maxdelivery": "max_deliver",
+    "ratelimit": "rate_limit_bps",
+    "memory": "mem_storage",
+}
+_STARTS = {
+    "deliverall": "all",
+    "deliverlast": "last",
+    "delivernew": "new",
+    "deliverlastpersubject": "last_per_subject",
+}
+_SEQUENCES = ("streamseq", "streamsequence")
+_TIMES = ("starttime",)
+
+
+def consumer(node: Node) -> Node:
+    """Return the fields of a consumer with today's names."""
+    found: Mapping = {}
+    starts: list[tuple[str, Node]] = []
+    for key, child in node.mapping.items():
+        word = word_of(key)
+        if word in _STARTS:
+            if child.value is True:
+                starts.append((_STARTS[word], child))
+        elif word in _SEQUENCES:
+            if child.value:
+                starts.append(("by_start_sequence", child))
+                found["opt_start_seq"] = child
+        elif word in _TIMES:
+            if isinstance(child.value, str) and moment(child.value) != "":
+                starts.append(("by_start_time", child))
+                found["opt_start_time"] = child
+        else:
+            found[_RENAMED.get(word, key)] = child
+    if len(starts) > 1:
+        policies = " and ".join(policy for policy, _ in starts)
+        raise refusal(starts[1][1].place, f"a consumer starts in two ways, {policies}: keep one of them")
+    for policy, child in starts:
+        found["deliver_policy"] = Node(policy, child.place)
+    return Node(found, node.place)

@@ -1,0 +1,148 @@
+"""Reads files and folders of any format into one declaration.
+
+| ending                | read as                                                       |
+|-----------------------|---------------------------------------------------------------|
+| `.yaml` `.yml` `.json`| Jetlake's own format, Kubernetes manifests, the API's own JSON |
+| `.toml`               | Jetlake's own format                                          |
+| `.tf`                 | Terraform                                                     |
+| `.py`                 | Python, only when the file itself is named                    |
+
+All files of one command are one declaration: defaults and variables count for all of them, whichever file says them.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from jetlake.errors import ConfigurationError, reason_of
+from jetlake.iac import kubernetes, native
+from jetlake.iac.declaration import Declaration
+from jetlake.iac.fields import word_of
+from jetlake.iac.json_text import read_json
+from jetlake.iac.located import FILE_BYTES_MAX, Node, Place, refusal
+from jetlake.iac.python_files import read_python
+from jetlake.iac.terraform import read_terraform
+from jetlake.iac.toml_text import read_toml
+from jetlake.iac.variables import Variables
+from jetlake.iac.yaml_text import read_yaml
+
+READERS = {".yaml": read_yaml, ".yml": read_yaml, ".json": read_json, ".toml": read_toml}
+TERRAFORM = ".tf"
+PYTHON = ".py"
+
+FILES_MAX = 10_000
+"""Files of one folder; whoever has more has named the wrong folder."""
+
+
+def read(
+    paths: Iterable[Path], given: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+) -> Declaration:
+    """Return what files and folders declare. `given` are the variables of the command line.
+
+    Raises `ConfigurationError` with file and line of whatever is wrong.
+    """
+    given = given or {}
+    environment = os.environ if environment is None else environment
+    documents: list[Node] = []
+    terraform: dict[str, str] = {}
+    for path in _files(paths):
+        if path.suffix == PYTHON:
+            documents += read_python(str(path))
+        elif path.suffix == TERRAFORM:
+            terraform[str(path)] = _text(path)
+        else:
+            documents += READERS[path.suffix](_text(path), str(path))
+    declaration = Declaration()
+    _read_documents(documents, declaration, given, environment)
+    read_terraform(terraform, declaration, given, environment)
+    return declaration
+
+
+def _read_documents(
+    documents: list[Node], declaration: Declaration, given: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
+    manifests = [node for node in documents if kubernetes.is_manifest(node)]
+    own = [node for node in documents if not kubernetes.is_manifest(node)]
+    variables = Variables(given, environment, _declared_variables(own))
+    filled = [variables.fill(node) for node in own]
+    defaults = native.Defaults()
+    for node in filled:
+        for key, child in node.mapping.items():
+            if word_of(key) == "defaults":
+                defaults.read(child)
+            elif word_of(key) == "project":
+                _set_project(declaration, child)
+    for node in filled:
+        native.read_document(node, declaration, defaults)
+    for node in manifests:
+        kubernetes.read_manifest(node, declaration)
+
+
+def _declared_variables(documents: list[Node]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in documents:
+        for key, child in node.mapping.items():
+            if word_of(key) != "variables":
+                continue
+            for name, value in child.mapping.items():
+                if isinstance(value.value, list | dict) or value.value is None:
+                    raise refusal(value.place, f"the variable {name} must be text or a number")
+                text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
+                if found.setdefault(name, text) != text:
+                    raise refusal(value.place, f"the variable {name} is given twice, differently: remove one of them")
+    return found
+
+
+def _set_project(declaration: Declaration, node: Node) -> None:
+    if declaration.project and declaration.project != node.text:
+        raise refusal(
+            node.place, f"the project is {node.text!r} here and {declaration.project!r} elsewhere: keep one of them"
+        )
+    declaration.project = node.text
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += _files_of_folder(path)
+        elif path.suffix in (*READERS, TERRAFORM, PYTHON):
+            found.append(path)
+        elif path.exists():
+            raise ConfigurationError(
+                f"{path} cannot be read: its name must end in {', '.join((*READERS, TERRAFORM, PYTHON))}"
+            )
+        else:
+            raise ConfigurationError(f"{path} is not there: give a file or a folder with declarations")
+    return list(dict.fromkeys(found))
+
+
+def _files_of_folder(folder: Path) -> list[Path]:
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (*READERS, TERRAFORM) and path.is_file() and not _is_hidden(path.relative_to(folder))
+    )
+    if len(found) > FILES_MAX:
+        raise ConfigurationError(f"{folder} holds {len(found):,} files: at most {FILES_MAX:,} are read")
+    if not found:
+        raise ConfigurationError(
+            f"{folder} holds no declarations: write files that end in {', '.join((*READERS, TERRAFORM))}"
+        )
+    return found
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > FILE_BYTES_MAX:
+            raise refusal(Place(str(path)), f"the file has {size:,} bytes: at most {FILE_BYTES_MAX:,} are read")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise refusal(Place(str(path)), f"the file cannot be read: {reason_of(error)}") from error
+    except UnicodeDecodeError:
+        raise refusal(Place(str(path)), "the file is no text in UTF-8") from None

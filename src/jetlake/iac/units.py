@@ -1,0 +1,81 @@
+"""Durations and sizes as people write them: `1d`, `1h30m`, `10GiB`, `1.5M`.
+
+A duration is nanoseconds, a size is bytes. Invariant: reading what was written gives the same number again.
+"""
+
+import re
+from decimal import Decimal
+
+_DURATIONS_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+    "w": 7 * 86_400_000_000_000,
+    "M": 30 * 86_400_000_000_000,
+    "y": 365 * 86_400_000_000_000,
+}
+"""What a unit of time is; a month has 30 days and a year 365, as in the command line of NATS."""
+
+_SIZES_BYTES = {
+    "": 1,
+    "b": 1,
+    **{f"{letter}{tail}": 1024**power for power, letter in enumerate("kmgt", 1) for tail in ("", "b", "ib")},
+}
+"""What a unit of size is: all of them are powers of 1024, as in the command line of NATS."""
+
+_DURATION = re.compile(r"[+-]?(?:\d+(?:\.\d+)?(?:ns|us|µs|μs|ms|[smhdwMyDWY]))+")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|[smhdwMyDWY])")
+_SIZE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([kmgt]?i?b?)", re.IGNORECASE)
+
+_WRITTEN_UNITS = ("y", "d", "h", "m", "s", "ms", "us", "ns")
+_WRITTEN_SIZES = ("TiB", "GiB", "MiB", "KiB")
+
+
+def duration_ns(text: str) -> int | None:
+    """Return the nanoseconds a text means, or None if it means none."""
+    word = text.strip().replace("_", "")
+    if word in ("0", "+0", "-0"):
+        return 0
+    if _DURATION.fullmatch(word) is None:
+        return None
+    parts = _DURATION_PART.findall(word)
+    total = sum(Decimal(number) * _DURATIONS_NS[unit.lower() if unit in "DWY" else unit] for number, unit in parts)
+    whole = int(total)
+    if whole != total:
+        return None
+    return -whole if word.startswith("-") else whole
+
+
+def size_bytes(text: str) -> int | None:
+    """Return the bytes a text means, or None if it means none."""
+    found = _SIZE.fullmatch(text.strip().replace("_", ""))
+    if found is None or found[2].lower() not in _SIZES_BYTES:
+        return None
+    total = Decimal(found[1]) * _SIZES_BYTES[found[2].lower()]
+    return int(total) if total == int(total) else None
+
+
+def write_duration(nanoseconds: int) -> str:
+    """Return a duration as it is written: `1h30m`; `0s` for none."""
+    if nanoseconds < 0:
+        return f"-{write_duration(-nanoseconds)}"
+    text, left = "", nanoseconds
+    for unit in _WRITTEN_UNITS:
+        count, left = divmod(left, _DURATIONS_NS[unit])
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"
+
+
+def write_size(size: int) -> int | str:
+    """Return a size as it is written: `10GiB`, or the number where no unit is exact."""
+    for unit in _WRITTEN_SIZES:
+        factor = _SIZES_BYTES[unit.lower()]
+        if size and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return size

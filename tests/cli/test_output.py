@@ -1,0 +1,82 @@
+"""What commands print: for people on a terminal, for programs in a pipe."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from jetlake.cli.output import Bytes, Nanoseconds, Percent, ask, confirm, plain, print_facts, print_table, shown
+
+PROGRAM = """
+from jetlake.cli.output import Bytes, print_table
+print_table(("name", "bytes"), [("a[b]", Bytes(1536)), ("c", Bytes(3))], totals=("2", Bytes(1539)))
+"""
+
+
+def on_a_terminal(program: str, **variables: str) -> str:
+    """Run a program with a terminal for its output, and return what it wrote there."""
+    controller, terminal = pty.openpty()
+    try:
+        subprocess.run(
+            [sys.executable, "-c", program],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            check=True,
+            timeout=30,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **variables},
+        )
+        return os.read(controller, 100_000).decode()
+    finally:
+        os.close(terminal)
+        os.close(controller)
+
+
+def test_values_are_readable_for_people_and_bare_for_programs():
+    values = (Bytes(1536), Nanoseconds(90_000_000_000), Percent(12.34), 1000, True, None, "a\tb")
+
+    assert [shown(value) for value in values] == ["1.5 KiB", "1m30s", "12.3 %", "1,000", "yes", "", "a\tb"]
+    assert [plain(value) for value in values] == ["1536", "1m30s", "12.34", "1000", "yes", "", "a b"]
+
+
+def test_table_in_a_pipe_is_fields_with_tabs(capsys):
+    print_table(("name", "bytes"), [("a", Bytes(1536))], totals=("1", Bytes(1536)))
+
+    assert capsys.readouterr().out == "name\tbytes\na\t1536\n"
+
+
+def test_table_on_a_terminal_has_a_frame_and_totals():
+    text = on_a_terminal(PROGRAM)
+
+    assert "╭" in text
+    assert "1.5 KiB" in text
+    assert "a[b]" in text
+
+
+def test_no_color_takes_the_colours_away():
+    program = "from jetlake.cli.output import print_note; print_note('text', style='red')"
+
+    assert "\x1b[31m" in on_a_terminal(program)
+    assert "\x1b[3" not in on_a_terminal(program, NO_COLOR="1")
+
+
+def test_facts_that_are_none_are_left_out(capsys):
+    print_facts("title", {"": {"a": 1000, "b": None}})
+
+    assert capsys.readouterr().out == "a: 1,000\n"
+
+
+def test_nothing_is_asked_where_nobody_can_answer(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115
+
+    with pytest.raises(typer.BadParameter, match="give --force to say yes"):
+        confirm("Really?", force=False)
+    with pytest.raises(typer.BadParameter, match="--subjects is missing"):
+        ask("Subjects", flag="--subjects")
+
+    confirm("Really?", force=True)
+    assert ask("Subjects", flag="--subjects", default="x") == "x"
+    sys.stdin.close()

@@ -1,0 +1,98 @@
+"""Messages of a stream, by one request or by a reader, on both servers."""
+
+from contextlib import aclosing
+
+import pytest
+
+from jetlake.client.api import Api
+from jetlake.client.pulls import Start, pull, read
+from jetlake.errors import ClientError
+
+
+@pytest.fixture
+async def stream(api: Api) -> str:
+    await api.find("STREAM.DELETE.READ")
+    await api.request("STREAM.CREATE.READ", {"name": "READ", "subjects": ["read.*"]})
+    for number in range(1, 1201):
+        await api.connection.publish(f"read.{number % 3}", b"%d" % number)
+    await api.settle()
+    while (await api.request("STREAM.INFO.READ"))["state"]["messages"] < 1200:
+        await api.settle()
+    return "READ"
+
+
+async def read_all(messages) -> list[int]:
+    async with aclosing(messages) as given:
+        return [int(message.data) async for message in given]
+
+
+async def test_reader_gives_everything_in_order_and_leaves_nothing(api: Api, stream: str):
+    assert await read_all(read(api, stream, to_end=True)) == list(range(1, 1201))
+    assert await api.consumer_names(stream) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (Start(sequence=1199), [1199, 1200]),
+        (Start(last=True), [1200]),
+        (Start(last_per_subject=True), [1198, 1199, 1200]),
+        (Start(new=True), []),
+        (Start(time="2020-01-01T00:00:00Z"), list(range(1, 1201))),
+    ],
+)
+async def test_reader_begins_where_it_was_wanted(api: Api, stream: str, start: Start, expected: list[int]):
+    assert await read_all(read(api, stream, start=start, to_end=True)) == expected
+
+
+async def test_reader_takes_some_subjects(api: Api, stream: str):
+    found = await read_all(read(api, stream, subjects=["read.0", "read.1"], to_end=True))
+
+    assert found == [number for number in range(1, 1201) if number % 3 != 2]
+
+
+async def test_reader_that_is_closed_early_leaves_nothing(api: Api, stream: str):
+    async with aclosing(read(api, stream)) as messages:
+        async for _ in messages:
+            break
+
+    assert await api.consumer_names(stream) == []
+
+
+async def test_reader_goes_on_after_its_consumer_was_lost(api: Api, stream: str):
+    seen = []
+    async with aclosing(read(api, stream)) as messages:
+        async for message in messages:
+            seen.append(int(message.data))
+            if len(seen) == 600:
+                (name,) = await api.consumer_names(stream)
+                await api.request(f"CONSUMER.DELETE.{stream}.{name}")
+            if len(seen) == 1200:
+                break
+
+    assert seen == list(range(1, 1201))
+
+
+async def test_stream_that_is_not_there_cannot_be_read(api: Api):
+    with pytest.raises(ClientError, match="stream not found"):
+        await read_all(read(api, "NOWHERE", to_end=True))
+
+
+async def test_one_request_ends_when_there_is_no_more(api: Api, stream: str):
+    config = {"durable_name": "c", "ack_policy": "explicit", "filter_subject": "read.0", "max_ack_pending": 3}
+    await api.request(f"CONSUMER.DURABLE.CREATE.{stream}.c", {"stream_name": stream, "config": config})
+
+    taken = await read_all(pull(api, stream, "c", batch=10, expires_s=0.3))
+    nothing = await read_all(pull(api, stream, "c", batch=1, no_wait=True))
+
+    assert (taken, nothing) == ([3, 6, 9], [])
+
+
+async def test_consumer_that_cannot_be_asked_is_told(api: Api, stream: str):
+    config = {"durable_name": "push", "ack_policy": "none", "deliver_subject": "somewhere"}
+    await api.request(f"CONSUMER.DURABLE.CREATE.{stream}.push", {"stream_name": stream, "config": config})
+
+    with pytest.raises(ClientError, match="has no consumer none that is pulled"):
+        await read_all(pull(api, stream, "none"))
+    with pytest.raises(ClientError, match="push"):
+        await read_all(pull(api, stream, "push", expires_s=0.3))
