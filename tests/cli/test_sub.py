@@ -1,9 +1,16 @@
 """`jetlake sub` against both servers."""
 
+import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
 
+import nats
 import pytest
 
+import jetlake
 from jetlake.cli.sub import matches
 
 
@@ -153,3 +160,71 @@ def test_nothing_to_listen_to_is_wrong_usage(cli):
 )
 def test_patterns_are_those_of_nats(pattern, subject, fits):
     assert matches(pattern, subject) is fits
+
+
+def start(url, *words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "jetlake", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"NATS_URL": url},
+    )
+
+
+def test_ctrl_c_ends_it_without_a_trace(url, sending):
+    sending("sub.interrupt", b"x")
+    process = start(url, "sub", "sub.interrupt", "--raw")
+    assert process.stdout.readline() == "x\n"
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+
+    assert (process.returncode, errors) == (130, "")
+
+
+def test_listener_outlives_a_restart_of_its_server():
+    with jetlake.Server() as server:
+        port = server.port
+        process = start(server.url, "sub", "sub.again", "--raw")
+        try:
+            publish_until(server.url, "sub.again", b"before", process.stdout)
+            server.stop()
+            with jetlake.Server(port=port) as again:
+                heard = publish_until(again.url, "sub.again", b"after", process.stdout)
+        finally:
+            process.kill()
+            process.communicate()
+
+    assert heard == "after\n"
+
+
+def publish_until(url, subject, payload, lines):
+    """Publish again and again until a line says so."""
+
+    def heard():
+        return next(line for line in lines if line == f"{payload.decode()}\n")
+
+    async def publish():
+        connection = await nats.connect(url)
+        waiting = asyncio.create_task(asyncio.to_thread(heard))
+        while not waiting.done():
+            await connection.publish(subject, payload)
+            await asyncio.wait([waiting], timeout=0.05)
+        await connection.close()
+        return waiting.result()
+
+    return asyncio.run(asyncio.wait_for(publish(), 30))
+
+
+def test_pipe_that_is_closed_ends_it_quietly(process, url):
+    answer = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m jetlake errors ls | head -1"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+
+    assert (answer.stdout, answer.stderr) == ("error\tHTTP\tname\ttext\n", "")

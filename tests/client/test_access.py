@@ -78,6 +78,13 @@ def test_what_cannot_work_is_refused(options, text):
         resolve(options, environment={})
 
 
+def test_context_that_needs_other_tools_is_refused():
+    contexts.write("c", {"url": "nats://a:1", "nsc": "nsc://operator/account/user", "socks_proxy": ""})
+
+    with pytest.raises(ConfigurationError, match="the context 'c' has nsc, which only"):
+        resolve({}, context="c", environment={})
+
+
 def test_subjects_of_the_api_have_a_prefix_or_a_domain():
     assert Access().api_subject("INFO") == "$JS.API.INFO"
     assert Access(api_prefix="other.api.").api_subject("INFO") == "other.api.INFO"

@@ -3,51 +3,14 @@
 Invariant: what `shown` functions print, the `read` functions of the same kind understand.
 """
 
-import re
-
-SIZE_UNITS = {
-    "": 1,
-    "b": 1,
-    "k": 1 << 10,
-    "kb": 1 << 10,
-    "kib": 1 << 10,
-    "m": 1 << 20,
-    "mb": 1 << 20,
-    "mib": 1 << 20,
-    "g": 1 << 30,
-    "gb": 1 << 30,
-    "gib": 1 << 30,
-    "t": 1 << 40,
-    "tb": 1 << 40,
-    "tib": 1 << 40,
-}
-"""All of them are powers of 1024, as in nats-server's configuration."""
+from jetlake.units import duration_ns, size_bytes
 
 SECOND = 1_000_000_000
 """In nanoseconds, the unit of times in JetStream's API."""
 
-TIME_UNITS = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "ms": 1_000_000,
-    "s": SECOND,
-    "m": 60 * SECOND,
-    "h": 3600 * SECOND,
-    "d": 86_400 * SECOND,
-    "w": 7 * 86_400 * SECOND,
-    "M": 30 * 86_400 * SECOND,
-    "y": 365 * 86_400 * SECOND,
-}
-"""In nanoseconds. A month is 30 days and a year 365."""
-
-TIME_NS_MAX = (1 << 63) - 1
-"""What servers can count."""
-
-_SIZE = re.compile(r"(-?[\d_,]*\.?\d+)\s*([a-zA-Z]*)")
-_TIME_PART = re.compile(r"(\d*\.?\d+)(ns|us|µs|ms|s|m|h|d|w|M|y|Y|D|W)")
 _SHOWN_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_SHOWN_TIMES = (("y", TIME_UNITS["y"]), ("d", TIME_UNITS["d"]), ("h", TIME_UNITS["h"]), ("m", TIME_UNITS["m"]))
+_SHOWN_TIMES = (("y", 365 * 86_400 * SECOND), ("d", 86_400 * SECOND), ("h", 3600 * SECOND), ("m", 60 * SECOND))
+_SHOWN_FRACTIONS = (("ms", 1_000_000), ("µs", 1_000))
 
 
 def read_size(text: str | int) -> int:
@@ -57,11 +20,10 @@ def read_size(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    found = _SIZE.fullmatch(text.strip())
-    factor = None if found is None else SIZE_UNITS.get(found[2].lower())
-    if found is None or factor is None:
+    size = size_bytes(text.replace(",", ""))
+    if size is None:
         raise ValueError(f"{text!r} is no size: write 512, 10MiB or 1.5GiB, or -1 for no limit")
-    return round(float(found[1].replace(",", "").replace("_", "")) * factor)
+    return size
 
 
 def read_duration(text: str | int) -> int:
@@ -71,16 +33,10 @@ def read_duration(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    stripped = text.strip()
-    if stripped in ("0", "-1"):
-        return int(stripped)
-    parts = _TIME_PART.findall(stripped)
-    if not parts or "".join(number + unit for number, unit in parts) != stripped:
+    time_ns = -1 if text.strip() == "-1" else duration_ns(text)
+    if time_ns is None:
         raise ValueError(f"{text!r} is no time: write 30s, 1h30m, 1d, 1w or 1y")
-    total = round(sum(float(number) * TIME_UNITS[unit.lower() if unit in "YDW" else unit] for number, unit in parts))
-    if total > TIME_NS_MAX:
-        raise ValueError(f"{text!r} is too long: at most 292 years")
-    return total
+    return time_ns
 
 
 def shown_size(count_bytes: float) -> str:
@@ -100,9 +56,9 @@ def shown_duration(time_ns: float) -> str:
     if time_ns < 0:
         return f"-{shown_duration(-time_ns)}"
     if time_ns < SECOND:
-        for unit in ("ms", "µs"):
-            if time_ns >= TIME_UNITS[unit]:
-                return f"{time_ns / TIME_UNITS[unit]:.3g}{unit}"
+        for unit, factor in _SHOWN_FRACTIONS:
+            if time_ns >= factor:
+                return f"{time_ns / factor:.3g}{unit}"
         return f"{time_ns:.0f}ns"
     left, parts = int(time_ns), []
     for unit, factor in _SHOWN_TIMES:

@@ -74,6 +74,9 @@ CONTEXT_KEYS = {
 }
 """The key that each field has in the file of a context."""
 
+UNSUPPORTED_KEYS = ("nsc", "user_jwt", "user_seed", "socks_proxy")
+"""What a connection cannot do without, and is not understood here."""
+
 OnError = Callable[[Exception], None]
 
 _PATHS = ("credentials", "nkey", "tls_certificate", "tls_key", "tls_ca")
@@ -152,6 +155,11 @@ def resolve(
     variables = os.environ if environment is None else environment
     name = context or variables.get(CONTEXT_VARIABLE, "") or (contexts.chosen() if not _is_broken_choice() else "")
     content = contexts.read(name) if name else {}
+    unknown = [key for key in UNSUPPORTED_KEYS if content.get(key)]
+    if unknown:
+        raise ConfigurationError(
+            f"the context {name!r} has {', '.join(unknown)}, which only NATS' own tools understand: use creds or nkey"
+        )
     layers: list[dict[str, Any]] = [
         {field: content[key] for field, key in CONTEXT_KEYS.items() if content.get(key)},
         {field: variables[variable] for field, variable in VARIABLES.items() if variables.get(variable)},

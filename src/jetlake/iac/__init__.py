@@ -9,7 +9,6 @@ From files to a declaration:
 - `hcl_tokens`    the words of Terraform's language
 - `hcl`           Terraform's language as blocks and values
 - `variables`     `${NAME}` in texts
-- `units`         durations and sizes
 - `times`         moments
 - `subjects`      whether two subjects can mean the same
 - `fields`        every field there is

@@ -12,7 +12,7 @@ from typing import Any
 from jetlake.iac.fields import UNLIMITED, Field, Kind, by_word, word_of
 from jetlake.iac.located import DIGITS_MAX, Node, describe, refusal, suggestion
 from jetlake.iac.times import moment
-from jetlake.iac.units import duration_ns, size_bytes
+from jetlake.units import duration_ns, size_bytes
 
 SHORTEST_NS = 1_000_000
 """A shorter duration without a unit was hardly meant: somebody has written seconds."""

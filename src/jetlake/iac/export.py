@@ -15,8 +15,8 @@ from jetlake.iac.fields import CONSUMER, DEAD_LETTERS_KEY, STREAM, Field, Kind
 from jetlake.iac.located import Place
 from jetlake.iac.normal import DIALECT_KEY, TEMPLATE_KEY, normal_consumer, normal_stream, normal_template, own_metadata
 from jetlake.iac.toml_writer import write_toml
-from jetlake.iac.units import write_duration, write_size
 from jetlake.iac.yaml_text import bare_value
+from jetlake.units import write_duration, write_size
 
 Format = Literal["yaml", "json", "toml"]
 

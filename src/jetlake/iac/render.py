@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from jetlake.iac.fields import CONSUMER, STREAM, Field, Kind
 from jetlake.iac.plan import Action, Change, Plan, Step
-from jetlake.iac.units import write_duration, write_size
+from jetlake.units import write_duration, write_size
 
 Style = Literal["add", "change", "remove", "danger", "note", "title", ""]
 

@@ -99,17 +99,26 @@ pub fn read(
     let pending = read.pending.unwrap_or_default();
     let again = |sequence: &u64| {
         let count = redelivered.get(sequence).copied().unwrap_or(0);
-        u32::try_from(count).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
+        u32::try_from(count)
+            .unwrap_or(u32::MAX - 1)
+            .min(u32::MAX - 1)
     };
     let is_open = |sequence: &u64| (state.floor.stream + 1..=delivered.stream).contains(sequence);
     let open: Vec<u64> = pending.keys().copied().filter(is_open).collect();
     let given_up = redelivered.keys().copied().filter(is_open);
-    let given_up: Vec<u64> = given_up.filter(|each| !pending.contains_key(each)).collect();
+    let given_up: Vec<u64> = given_up
+        .filter(|each| !pending.contains_key(each))
+        .collect();
     for sequence in open {
         let waiting = pending[&sequence];
         let counted = waiting.sequence.clamp(1, delivered.consumer.max(1));
         let deliveries = again(&sequence) + 1;
-        state.restore(Entry::new(sequence, counted, waiting.timestamp.max(0), deliveries));
+        state.restore(Entry::new(
+            sequence,
+            counted,
+            waiting.timestamp.max(0),
+            deliveries,
+        ));
     }
     for sequence in given_up {
         state.restore_exceeded(sequence, again(&sequence) + 1);
@@ -173,7 +182,10 @@ mod tests {
     fn an_empty_state_has_delivered_nothing() {
         for text in ["{}", r#"{"pending":null,"redelivered":null,"other":1}"#] {
             let read = read(text.as_bytes(), AckPolicy::Explicit, 9).unwrap();
-            assert_eq!((read.next_stream, read.next_consumer, read.floor.stream), (1, 1, 0));
+            assert_eq!(
+                (read.next_stream, read.next_consumer, read.floor.stream),
+                (1, 1, 0)
+            );
         }
     }
 

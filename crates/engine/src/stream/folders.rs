@@ -182,7 +182,16 @@ impl Folders {
 
     /// Lets a stream be gone, durably. Its files are still there.
     pub fn delete(&self, folder: &Path) -> io::Result<()> {
-        self.define(folder, DELETED)
+        match self.define(folder, DELETED) {
+            Err(error) if is_full(&error) => {
+                // Deleting makes room, so it must not need any: one copy of the definition goes for what the other one becomes.
+                let copy = folder.join(format!("{DEFINITION}.2"));
+                self.file_system.remove_file(&copy)?;
+                self.file_system.sync_folder(folder)?;
+                self.define(folder, DELETED)
+            }
+            defined => defined,
+        }
     }
 
     /// Removes the files of a stream that is gone; what this leaves is removed at the next start.
@@ -208,6 +217,10 @@ impl Folders {
             _ => Ok(()),
         }
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
 fn is_missing(error: &io::Error) -> bool {
