@@ -64,6 +64,11 @@ def test_a_command_imports_only_its_own_module():
     assert not loaded & {"nats", "pyspark", "jetlake._engine"}
 
 
+def test_help_of_a_command_says_where_the_other_flags_are():
+    for words in (["rtt", "--help"], ["stream", "--help"], ["stream", "ls", "--help"]):
+        assert "--server and --context" in CliRunner().invoke(create(), words).output
+
+
 def test_every_line_of_the_table_leads_somewhere():
     for command in COMMANDS:
         assert callable(find(command)), command.name

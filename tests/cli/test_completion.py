@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jetlake.cli.app import create
-from jetlake.cli.complete import candidates, main
+from jetlake.cli.complete import candidates, main, names_of
+from jetlake.cli.invocation import Invocation
+from jetlake.client.api import open_api
 
 
 @pytest.fixture
@@ -38,6 +40,18 @@ def test_names_come_from_the_server(names):
     assert candidates(["consumer", "info", "COMPLETE", ""]) == ["worker"]
     assert candidates(["consumer", "next", "--raw", "COMPLETE", "w"]) == ["worker"]
     assert candidates(["stream", "info", "COMPLETE", ""]) == []
+
+
+async def test_buckets_and_keys_are_found_where_a_command_wants_them(url):
+    invocation = Invocation({"url": url})
+    async with open_api(url) as api:
+        config = {"name": "KV_box", "subjects": ["$KV.box.>"], "max_msgs_per_subject": 1, "allow_direct": True}
+        await api.request("STREAM.CREATE.KV_box", config)
+        for key in ("b.c", "a"):
+            await api.ask(f"$KV.box.{key}", b"value")
+
+    assert await names_of("BUCKET", {}, invocation) == ["box"]
+    assert await names_of("KEY", {"BUCKET": "box"}, invocation) == ["a", "b.c"]
 
 
 def test_values_of_flags_are_left_to_the_shell(names):

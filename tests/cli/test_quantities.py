@@ -27,6 +27,14 @@ def test_what_is_no_time_is_refused_with_examples(text):
         read_duration(text)
 
 
+def test_time_that_is_too_long_or_negative_is_refused():
+    with pytest.raises(ValueError, match="is too long"):
+        read_duration("300y")
+    with pytest.raises(ValueError, match="is no time"):
+        read_duration("-5s")
+    assert read_duration("-1") == -1
+
+
 @pytest.mark.parametrize("text", ["", "x", "1XB", "GiB"])
 def test_what_is_no_size_is_refused_with_examples(text):
     with pytest.raises(ValueError, match="is no size: write 512"):

@@ -109,3 +109,22 @@ def test_process_shows_no_progress_bar_in_a_pipe(process, done, saved, tmp_path)
     answer = process("stream", "backup", "SAVED", str(tmp_path / "backup"))
 
     assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_consumers_come_back_where_they_were_unless_left_out(done, read, tmp_path):
+    done("stream", "add", "WITH", "--subjects", "with")
+    done("pub", "with", "{{Count}}", "--count", "5", "-J", "-q")
+    done("consumer", "add", "WITH", "worker")
+    done("consumer", "next", "WITH", "worker", "--count", "2")
+
+    done("stream", "backup", "WITH", str(tmp_path / "with"))
+    done("stream", "backup", "WITH", str(tmp_path / "without"), "--no-consumers")
+    done("stream", "rm", "WITH", "--force")
+    done("stream", "restore", str(tmp_path / "with"))
+    info = read("consumer", "info", "WITH", "worker")
+    after = done("consumer", "next", "WITH", "worker", "--raw")
+    done("stream", "rm", "WITH", "--force")
+    done("stream", "restore", str(tmp_path / "without"))
+
+    assert (info["ack_floor"]["stream_seq"], info["num_pending"], after) == (2, 3, "3\n")
+    assert read("consumer", "ls", "WITH") == []

@@ -27,5 +27,12 @@ async def test_refused_credentials_are_a_client_error():
             await jetlake.connect(server, token="wrong", allow_reconnect=False, error_cb=ignore)
 
 
+async def test_credentials_are_not_sent_in_the_clear_when_tls_is_wanted(jetlake_server):
+    address = jetlake_server.url.replace("nats://", "tls://")
+
+    with pytest.raises(jetlake.ClientError, match="TLS is wanted, and the server has none"):
+        await jetlake.connect(address, user="ada", password="pw", allow_reconnect=False, error_cb=ignore)
+
+
 async def ignore(_error):
     """nats-py reports refused logins here as well as by the exception."""

@@ -79,11 +79,12 @@ async def test_stream_that_is_not_there_cannot_be_read(api: Api):
 
 
 async def test_one_request_ends_when_there_is_no_more(api: Api, stream: str):
-    config = {"durable_name": "c", "ack_policy": "explicit", "filter_subject": "read.0", "max_ack_pending": 3}
-    await api.request(f"CONSUMER.DURABLE.CREATE.{stream}.c", {"stream_name": stream, "config": config})
+    for name, subject in (("c", "read.0"), ("empty", "read.9")):
+        config = {"durable_name": name, "ack_policy": "explicit", "filter_subject": subject, "max_ack_pending": 3}
+        await api.request(f"CONSUMER.DURABLE.CREATE.{stream}.{name}", {"stream_name": stream, "config": config})
 
     taken = await read_all(pull(api, stream, "c", batch=10, expires_s=0.3))
-    nothing = await read_all(pull(api, stream, "c", batch=1, no_wait=True))
+    nothing = await read_all(pull(api, stream, "empty", batch=1, no_wait=True))
 
     assert (taken, nothing) == ([3, 6, 9], [])
 

@@ -109,10 +109,11 @@ def _names(kind: str, arguments: list[Any], values: list[str], invocation: Invoc
         return []
     # What was typed before says of which stream the consumer is, and of which bucket the key.
     known = {str(argument.metavar): value for argument, value in zip(arguments, values, strict=False)}
-    return asyncio.run(asyncio.wait_for(_ask(kind, known, invocation), SERVER_S_MAX))[:NAMES_MAX]
+    return asyncio.run(asyncio.wait_for(names_of(kind, known, invocation), SERVER_S_MAX))[:NAMES_MAX]
 
 
-async def _ask(kind: str, known: dict[str, str], invocation: Invocation) -> list[str]:
+async def names_of(kind: str, known: dict[str, str], invocation: Invocation) -> list[str]:
+    """Ask the server for the names of a kind; `known` are those that stand before on the line, by their kinds."""
     from jetlake.client.api import open_api
 
     access = msgspec.structs.replace(invocation.access(), timeout_s=SERVER_S_MAX)

@@ -15,6 +15,8 @@ from typer.main import get_command, get_group
 from jetlake.cli.commands import COMMAND_OF_WORD, COMMANDS, Command
 from jetlake.cli.invocation import FLAGS, UsageError, current, enter, hoist
 
+EPILOG = "Flags of the connection, such as --server and --context, are explained by `jetlake --help`."
+
 
 class LazyGroup(TyperGroup):
     """A group whose commands are those of the table."""
@@ -61,10 +63,20 @@ def load(command: Command) -> Any:
     """Return a command of the table as typer has it, its module imported."""
     found = find(command)
     if isinstance(found, typer.Typer):
-        return get_group(found)
-    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    application.command(command.name)(found)
-    return get_command(application)
+        loaded: Any = get_group(found)
+    else:
+        application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        application.command(command.name)(found)
+        loaded = get_command(application)
+    _point_to_flags(loaded)
+    return loaded
+
+
+def _point_to_flags(loaded: Any) -> None:
+    """Have the help of a command, and of those below it, say where the flags of all commands are explained."""
+    loaded.epilog = loaded.epilog or EPILOG
+    for below in getattr(loaded, "commands", {}).values():
+        _point_to_flags(below)
 
 
 def _raw(command: Command, words: list[str]) -> TyperCommand:

@@ -8,6 +8,9 @@ from jetlake.units import duration_ns, size_bytes
 SECOND = 1_000_000_000
 """In nanoseconds, the unit of times in JetStream's API."""
 
+TIME_NS_MAX = (1 << 63) - 1
+"""What servers can count."""
+
 _SHOWN_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SHOWN_TIMES = (("y", 365 * 86_400 * SECOND), ("d", 86_400 * SECOND), ("h", 3600 * SECOND), ("m", 60 * SECOND))
 _SHOWN_FRACTIONS = (("ms", 1_000_000), ("µs", 1_000))
@@ -34,8 +37,10 @@ def read_duration(text: str | int) -> int:
     if isinstance(text, int):
         return text
     time_ns = -1 if text.strip() == "-1" else duration_ns(text)
-    if time_ns is None:
+    if time_ns is None or time_ns < -1:
         raise ValueError(f"{text!r} is no time: write 30s, 1h30m, 1d, 1w or 1y")
+    if time_ns > TIME_NS_MAX:
+        raise ValueError(f"{text!r} is too long: at most 292 years")
     return time_ns
 
 

@@ -25,16 +25,19 @@ async def connect(server: str | list[str] | HasUrl = DEFAULT_URL, **options: Any
     """Connect to a server by URL, by several URLs, or to a running `jetlake.Server`.
 
     The options are those of `nats.connect`: `user`, `password`, `token`, `name`, `error_cb` and so on.
-    Raises `ClientError` when no server answers or the credentials are refused.
+    Raises `ClientError` when no server answers or the credentials are refused. With `tls`, or an address that begins
+    with tls://, nothing is said in the clear.
 
     >>> connection = await jetlake.connect(server)
     >>> await connection.publish("greeting", b"hello")
     """
-    from nats.aio.client import Client
     from nats.errors import Error
 
+    from jetlake.client.guarded import GuardedClient
+
     address = server if isinstance(server, str | list) else server.url
-    client = Client()
+    addresses = [address] if isinstance(address, str) else address
+    client = GuardedClient(wants_tls="tls" in options or any(each.startswith("tls://") for each in addresses))
     try:
         await client.connect(address, **options)
     except (Error, OSError) as error:
