@@ -8,7 +8,7 @@ DOCS_STAMP := $(VENV)/installed-docs
 MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop -q --skip-install
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools engine engine-release format check test bench demo docs
+.PHONY: help setup tools engine engine-release format check test test-long bench demo docs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ check: engine ## what CI refuses: format, lint, types, stubs, style
 test: engine ## all tests, Rust then Python
 	cargo test -q
 	$(BIN)/pytest -q -n 2 --dist loadfile
+
+test-long: engine ## the tests of Spark that kill drivers and workers, some twenty minutes
+	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark -m slow
 
 bench: engine-release ## measure this server and nats-server in one run
 	$(BIN)/python -m benchmarks.run

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import nats.aio.client
 import pytest
+from hypothesis import HealthCheck, settings
 
 import jetlake
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# A machine that is busy with other tests is slow, and the inputs are none the worse for it.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 START_S_MAX = 20.0
 """How long a server process may take to say that it is ready, on a machine that is busy with other tests."""

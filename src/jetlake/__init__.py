@@ -18,7 +18,7 @@ The map of the package:
 - `storage`     what is on a disk, looked at without a server: the check of a store
 - `management`  the JetStream API's decisions: what streams and consumers may be, and what answers say
 - `iac`         config as code: files declare, a plan makes a server so
-- `spark`       what the Spark side needs; so far the search for a Java
+- `spark`       every stream is a table: the format `jetlake`, sessions, tables, pipelines
 - `cli`         the command `jetlake`
 - `_engine`     the native engine: everything that happens once per message
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         StartError,
     )
     from jetlake.server.server import Server
+    from jetlake.spark.frame import table
 
 __all__ = [
     "ApiError",
@@ -58,6 +59,7 @@ __all__ = [
     "StartError",
     "__version__",
     "connect",
+    "table",
 ]
 
 _HOME_OF_NAME = {
@@ -73,6 +75,7 @@ _HOME_OF_NAME = {
     "StartError": "jetlake.errors",
     "__version__": "jetlake._engine",
     "connect": "jetlake.client.connection",
+    "table": "jetlake.spark.frame",
 }
 
 

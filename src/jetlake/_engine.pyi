@@ -15,8 +15,12 @@ __all__ = [
     "Engine",
     "EngineError",
     "LogLine",
+    "PublishWriter",
     "Request",
+    "RowBatch",
+    "RowReader",
     "Stopped",
+    "StoreReader",
     "__version__",
     "build_profile",
     "check_store",
@@ -140,6 +144,13 @@ class Engine:
     def subscribe(self, account: str, subject: str, queue: str | None = None) -> int: ...
     def subscribe_api(self, account: str, subject: str) -> int:
         """Like `subscribe`, but requests that the engine answers itself never reach Python: plain ones for one message."""
+    def subscribe_untaken(self, account: str, subject: str) -> int:
+        """Like `subscribe`, for messages that no stream takes: held until a stream is made or `refuse_untaken` is called.
+
+        Only the subject is handed to Python, once.
+        """
+    def refuse_untaken(self, account: str, subject: str, text: str) -> None:
+        """Answer what is held with an error; a stream that takes it after all gets it instead."""
     def unsubscribe(self, service: int) -> bool: ...
     def has_interest(self, account: str, subject: str) -> bool: ...
     def publish(
@@ -172,6 +183,8 @@ class Engine:
         """Return how many requests for a message the engine has answered with that there is none."""
     def delete_message(self, account: str, name: str, sequence: int, erase: bool) -> bool:
         """Remove one message, durably; False when there is none. With `erase` its bytes are overwritten."""
+    def stored_message(self, account: str, name: str, sequence: int) -> tuple[str, int, bytes] | None:
+        """Return subject, time and payload of one message; None when there is none."""
     def stored_consumers(self, account: str, stream: str) -> list[bytes]:
         """Return the definitions of consumers that are on disk and not opened yet."""
     def open_consumer(self, account: str, stream: str, definition: bytes) -> None:
@@ -201,8 +214,19 @@ class Engine:
         """Return why nothing can be stored in a stream at the moment; empty if it can."""
     def consumer_hindrances(self, account: str, stream: str, name: str) -> bytes:
         """Return what might keep messages from moving, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
+    def consumer_pending(self, account: str, stream: str, name: str) -> bytes:
+        """Return what waits for its acknowledgement, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
     def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:
         """Return the first sequence of a stream that is not older than a moment."""
+    def plan_scan(self, account: str, name: str, request: bytes) -> bytes:
+        """Return how a range of a stream can be divided among readers; both sides are JSON objects, listed in crates/engine/src/stream/scans.rs."""
+    def scan_files(self, account: str, name: str, request: bytes) -> bytes:
+        """Return where a range of a stream lies on disk; the answer is what `StoreReader` takes, listed in crates/engine/src/storage/store/pieces.rs."""
+    def start_scan(self, account: str, name: str, request: bytes) -> None:
+        """Send a range of a stream as Arrow; its reader hears how it ended.
+
+        The request is a JSON object, listed in crates/engine/src/stream/scan.rs.
+        """
     def start_snapshot(self, account: str, name: str, request: bytes) -> None:
         """Send a stream as an archive; its end is told as an `ArchiveEvent`.
 
@@ -236,3 +260,132 @@ def check_store(folder: str, progress: Callable[[int, int], object] | None = Non
 
     `progress` is told how many bytes of how many are done; what it raises ends the check. Raises `OSError`.
     """
+
+@final
+class RowBatch:
+    """Rows as Arrow, handed over without a copy: `pyarrow.record_batch(batch)`."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def size_bytes(self) -> int:
+        """The memory its columns hold."""
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+@final
+class RowReader:
+    """A client's reading of one range of one stream, without its socket: bytes of a server in, Arrow out.
+
+    The caller connects (INFO, CONNECT, TLS, first PING and PONG), then repeats until `finished`: write `to_send()`, read,
+    `feed()`. The reader subscribes, asks, asks on, answers PINGs and flow control, and tidies up after itself: what
+    `to_send` returns once `finished` is true ends its subscription and its consumer, and the connection can be used on.
+    One reader at a time per connection; messages for other subscriptions are passed over.
+
+    The options are a JSON object; unknown keys are refused:
+    - `stream`: its name; `inbox`: a subject of the caller's own, without wildcards, that nobody else uses; `sid`: the
+      subscription number to use, 1 if not given, another one for every reader or writer of a connection; `api_prefix`:
+      `$JS.API` if not given.
+    - `source`: `consumer` (any server, ordered, the fast way on nats-server), `direct_get` (needs `allow_direct` and
+      nats-server 2.11) or `scan` (Jetlake: the server makes the columns and sends only those).
+    - `start` and `end`: the sequences, `end` not included; an `end` of 0 is where the stream ends when this is asked.
+    - `columns`: any of `stream`, `subject`, `sequence`, `timestamp`, `time_ns`, `headers`, `data`, in any order; all of them,
+      in this order, if not given. The types are string, string, int64, timestamp[us, tz=UTC], int64,
+      map<string, list<string>> (empty, never NULL) and binary; every field is nullable.
+    - `subjects`: only messages on one of these, wildcards allowed; empty for all.
+    - `decompress`: `zlib` (gzip too), `snappy` (block or framed), `zstd`, or empty. `bad_payload`: `fail` (the default) or
+      `null`, which gives NULL for data that does not decompress.
+    - `batch_rows` (8192) and `batch_bytes` (8 MiB): a batch ends at the first of them; one larger message comes alone.
+    - `request_rows`: messages asked for at a time from a consumer or by direct get, 8192 if not given.
+
+    Errors are `EngineError` with the kinds `options`, `refused` (the server said no, with its words), `protocol` (bytes that
+    are not NATS), `lost` (the stream or the consumer went away, or gaps of delivery came too often) and `data`. The
+    reader is over after one.
+    """
+
+    def __new__(cls, options: bytes) -> RowReader: ...
+    def feed(self, data: bytes | bytearray | memoryview) -> list[RowBatch]:
+        """Take what was read from the socket, in any pieces, and return the batches that are full; the last ones at the end."""
+    def flush(self) -> list[RowBatch]:
+        """Return the rows that fill no batch yet, at most one batch, to hand them on while waiting for more."""
+    def stop(self) -> None:
+        """End the reading here; `to_send` then returns what tidies up. Nothing is to be fed afterwards."""
+    def to_send(self) -> bytes:
+        """Return what to write to the socket now, empty if nothing. To be asked at first and after every `feed`."""
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def rows(self) -> int:
+        """How many rows have come so far, in batches or waiting for one."""
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of the first row, 0 if there is none yet."""
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last row, 0 if there is none yet."""
+
+@final
+class StoreReader:
+    """A range of a stream read straight from the files of a Jetlake server on the same host; nothing is written.
+
+    The caller asks `$JS.API.STREAM.SCAN.FILES.<stream>` with `{"start": …, "end": …}` just before, and gives `pieces` of the
+    answer. An error of kind `lost` means that the files are not here or have changed: the rows that came are right, and
+    the rest is read over the connection, from behind `last_sequence` on. The server refuses for streams in memory and
+    for encrypted ones.
+
+    The options are a JSON object; unknown keys are refused: `stream`, `pieces`, and as for `RowReader` `columns`, `subjects`,
+    `decompress`, `bad_payload`, `batch_rows` and `batch_bytes`.
+    """
+
+    def __new__(cls, options: bytes) -> StoreReader: ...
+    def read(self) -> list[RowBatch]:
+        """Return the next batches, none when everything has been read."""
+    @property
+    def rows(self) -> int: ...
+    @property
+    def first_sequence(self) -> int: ...
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last row that was returned or waits to be."""
+
+@final
+class PublishWriter:
+    """A client's publishing of rows with every acknowledgement checked, without its socket: Arrow in, bytes for a server out.
+
+    The caller connects as for `RowReader`, then repeats: `add()` a batch when `waiting` is 0, write `to_send()`, read and `feed()`
+    when `to_send` was empty or `outstanding` is high. Everything is stored when `waiting` and `outstanding` are 0.
+
+    The options are a JSON object; unknown keys are refused:
+    - `inbox` and `sid` as for `RowReader`.
+    - `subject`: where rows go that have no subject of their own; may be empty.
+    - `stream`: if given, a message that another stream would take is refused (`Nats-Expected-Stream`).
+    - `ids`: `content` gives every message the id `<id_prefix>-<128-bit hash of subject, headers and data>-<occurrence>`, so that
+      a retried task stores nothing twice, in any order of its rows; `column` takes the column `msg_id`; `none`.
+    - `id_prefix`: `<query>-<batch>-<partition>`; needed with `content`.
+    - `payload_bytes_max`: what the server's INFO says as `max_payload`; a larger message is refused before it is sent.
+    - `outstanding_max` (4096 messages) and `outstanding_bytes_max` (8 MiB): what may be sent and not acknowledged.
+
+    Columns: `subject` (string), `data` or `value` (binary or string), `headers` (map<string, list<string>> or
+    map<string, string>), `msg_id` (string, only with the ids `column`), each but `data` or `value` optional; another column
+    is refused. NULL data is an empty message, NULL headers are none.
+
+    Errors as for `RowReader`; `refused` carries the server's text, `data` names the column and row.
+    """
+
+    def __new__(cls, options: bytes) -> PublishWriter: ...
+    def add(self, batch: object) -> None:
+        """Take rows: a batch of pyarrow or anything else with `__arrow_c_array__`. Refused while `waiting` is not 0."""
+    def to_send(self) -> bytes:
+        """Return what to write to the socket now: as many messages as may be outstanding, at most about 1 MiB at a time."""
+    def feed(self, data: bytes | bytearray | memoryview) -> None: ...
+    @property
+    def waiting(self) -> int:
+        """How many rows are added and not sent."""
+    @property
+    def outstanding(self) -> int:
+        """How many messages are sent and not acknowledged."""
+    @property
+    def stored(self) -> int:
+        """How many messages the server has stored."""
+    @property
+    def duplicates(self) -> int:
+        """How many messages the server had already, by their ids."""

@@ -117,6 +117,44 @@ class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
         return f"EngineTls(verify={self.verify}, min_version={self.min_version!r})"
 
 
+class EngineRemoteTls(msgspec.Struct, frozen=True, kw_only=True):
+    """Certificates for a connection to another server, as text."""
+
+    # Who signs the certificates of that server.
+    ca_pem: str
+    # What it is shown; empty = nothing.
+    certificate_pem: str = ""
+    key_pem: str = ""
+    handshake_first: bool = False
+
+    def __repr__(self) -> str:
+        return "EngineRemoteTls(…)"
+
+
+class EngineRemote(msgspec.Struct, frozen=True, kw_only=True):
+    """Another server, or another account of this one, that streams may be copied from."""
+
+    name: str
+    # Of this server; None = another server, by its addresses.
+    account: str | None = None
+    addresses: tuple[str, ...] = ()
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    # Of the user's key, and the claims about it.
+    seed: str = ""
+    jwt: str = ""
+    tls: EngineRemoteTls | None = None
+    domain: str = ""
+    api_prefix: str = ""
+    # Those whose streams may read from it; empty = all.
+    allowed_accounts: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        # Options end up in logs and tracebacks; a password must not.
+        return f"EngineRemote(name={self.name!r})"
+
+
 class EngineOptions(Limits, frozen=True, kw_only=True):
     """Everything the engine is told when it is made."""
 

@@ -233,9 +233,6 @@ def test_backup_of_natscli_is_restored_by_us(
     server_kind: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    if server_kind == "jetlake":
-        reason = "a snapshot begins before natscli has subscribed to its exact subject"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
     nats("stream", "backup", "BACK", str(tmp_path / "theirs"), "--no-progress")
     nats("stream", "rm", "BACK", "--force")
 

@@ -32,6 +32,7 @@ class TwinRequest(msgspec.Struct, frozen=True, kw_only=True):
     reply: str = "reply"
     header: bytes = b""
     connection_id: int = 7
+    service: int = 1
 
 
 class TwinArchiveEvent(msgspec.Struct, frozen=True, kw_only=True):

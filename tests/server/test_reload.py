@@ -96,6 +96,11 @@ def test_certificates_are_read_again_in_any_case():
         ),
         ("jetstream {}", "jetstream { key: secret }", "JetStreamKey: old=, new=[REDACTED];"),
         ("jetstream { prev_key: a }", "jetstream { prev_key: b }", "JetStreamPreviousKey: old=[REDACTED], new=[RED"),
+        (
+            "jetstream { remotes { a { url: h, user: u, password: p } } }",
+            "jetstream { remotes { a { url: h, user: u, password: q } } }",
+            "JetStreamRemotes: old=[REDACTED], new=[REDACTED];",
+        ),
         ("jetstream { max_mem: 2GB }", "jetstream { max_mem: 1GB }", "decreasing jetstream max memory and store"),
         ("jetstream { max_mem: 2GB }", "jetstream {}", "jetstream dynamic max memory and store"),
     ],

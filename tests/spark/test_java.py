@@ -1,5 +1,6 @@
 """The search for a Java."""
 
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -59,12 +60,29 @@ def test_old_java_home_is_passed_over_for_the_path(bare, monkeypatch):
     assert find_java() == new
 
 
-def test_java_of_the_package_is_the_last_resort(bare, monkeypatch):
+def test_java_of_the_package_is_the_last_resort_and_is_not_asked_for_the_module_it_lacks(bare, monkeypatch):
     old = make_java(bare / "old", "11.0.2")
     monkeypatch.setenv("JAVA_HOME", str(old))
-    provide_package(monkeypatch, bare / "bundled")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(bare / "cache"))
+    bundled = make_java(bare / "bundled home", "25.0.2")
+    (bundled / "bin" / "java").write_text('#!/bin/sh\nfor word in "$@"; do echo "<$word>"; done\n')
+    provide_package(monkeypatch, bundled)
 
-    assert find_java() == bare / "bundled"
+    home = find_java()
+
+    command = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Xmx1g", "a b", "--add-modules=other"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    assert said == ["<-Xmx1g>", "<a b>", "<--add-modules=other>", ""]
+    assert find_java() == home
+
+
+def test_a_cache_folder_that_cannot_be_written_is_named(bare, monkeypatch):
+    (bare / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(bare / "file"))
+    provide_package(monkeypatch, make_java(bare / "bundled", "25.0.2"))
+
+    with pytest.raises(MissingDependencyError, match="set XDG_CACHE_HOME to a folder that can"):
+        find_java()
 
 
 def test_without_any_java_the_error_says_what_was_found_and_what_to_do(bare, monkeypatch):

@@ -1,31 +1,8 @@
 """The format `jetlake`, as Spark finds it."""
 
-import os
-import sys
-
 import pytest
 
-from jetlake.spark.java import find_java
-
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
-
-
-@pytest.fixture(scope="module")
-def session():
-    from pyspark.sql import SparkSession
-
-    os.environ["JAVA_HOME"] = str(find_java())
-    # Spark asks a Python of its own which formats there are; it must be one that has this package.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    yield spark
-    spark.stop()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_spark_finds_the_format_by_itself_and_is_told_what_is_missing(session):
-    with pytest.raises(Exception, match="this version of Jetlake has none yet: install a later version"):
-        session.read.format("jetlake").load().collect()
+pytestmark = pytest.mark.spark
 
 
 def test_the_columns_are_those_of_a_message():
@@ -33,3 +10,23 @@ def test_the_columns_are_those_of_a_message():
 
     assert DefaultSource.name() == "jetlake"
     assert DefaultSource({}).schema().startswith("stream STRING, subject STRING, sequence BIGINT")
+
+
+def test_a_decoded_payload_is_one_more_column():
+    from pyspark_jetlake import DefaultSource
+
+    assert DefaultSource({"decode": "json"}).schema().endswith("data BINARY, value VARIANT")
+    assert DefaultSource({"valueSchema": "id BIGINT"}).schema().endswith("value STRUCT<id BIGINT>")
+    assert DefaultSource({"valueSchema": "STRUCT<id: BIGINT>"}).schema().endswith("value STRUCT<id: BIGINT>")
+
+
+def test_importing_the_package_imports_neither_spark_nor_arrow():
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, jetlake.spark, jetlake.spark.options; print({'pyspark', 'pyarrow', 'pandas'} & set(sys.modules))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert said.strip() == "set()"

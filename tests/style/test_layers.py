@@ -9,7 +9,16 @@ features import `client` and never each other; `cli` and `dashboard` sit on top 
 import ast
 import re
 
-BULK_NAMES = {"EngineError", "__version__", "build_profile", "run_load"}
+BULK_NAMES = {
+    "PublishWriter",
+    "RowBatch",
+    "RowReader",
+    "StoreReader",
+    "EngineError",
+    "__version__",
+    "build_profile",
+    "run_load",
+}
 """What of the engine the client side may use: it needs no server in this process."""
 
 FILE_NAMES = {"EngineError", "check_store"}

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jetlake_engine::config::Options;
@@ -9,6 +10,7 @@ use jetlake_engine::connection::mailbox::Verdict;
 use jetlake_engine::error::EngineError;
 use jetlake_engine::services::Message;
 use jetlake_engine::storage::message::Purge;
+use jetlake_engine::stream::registry::Streams;
 use jetlake_engine::{reports, statistics};
 use pyo3::prelude::*;
 
@@ -18,9 +20,23 @@ use crate::events;
 /// Account, name and definition of a stream on disk.
 type StoredStream = (String, String, Cow<'static, [u8]>);
 
+/// Subject, time and payload.
+type StoredMessage = (String, i64, Cow<'static, [u8]>);
+
 #[pyclass(frozen, module = "jetlake._engine")]
 pub struct Engine {
     inner: jetlake_engine::engine::Engine,
+}
+
+impl Engine {
+    /// Does something with the streams, without the GIL.
+    fn with_streams<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&Arc<Streams>) -> Result<T, EngineError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| act(self.inner.streams()?)).map_err(to_python)
+    }
 }
 
 #[pymethods]
@@ -116,6 +132,29 @@ impl Engine {
             .map_err(to_python)
     }
 
+    fn subscribe_untaken(&self, account: &str, subject: &str) -> PyResult<u64> {
+        let services = self.inner.services();
+        self.inner
+            .streams()
+            .and_then(|streams| streams.subscribe_untaken(services, account, subject.as_bytes()))
+            .map_err(to_python)
+    }
+
+    fn refuse_untaken(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        subject: &str,
+        text: &str,
+    ) -> PyResult<()> {
+        py.detach(|| {
+            let streams = self.inner.streams()?;
+            streams.refuse_untaken(account, subject.as_bytes(), text);
+            Ok(())
+        })
+        .map_err(to_python)
+    }
+
     fn unsubscribe(&self, service: u64) -> bool {
         self.inner.services().unsubscribe(service)
     }
@@ -164,8 +203,7 @@ impl Engine {
     }
 
     fn create_stream(&self, py: Python<'_>, account: &str, definition: &[u8]) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.create(account, definition))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.create(account, definition))
     }
 
     fn fork_stream(
@@ -176,12 +214,9 @@ impl Engine {
         last_sequence: u64,
         definition: &[u8],
     ) -> PyResult<()> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .fork(account, origin, last_sequence, definition)
+        self.with_streams(py, |streams| {
+            streams.fork(account, origin, last_sequence, definition)
         })
-        .map_err(to_python)
     }
 
     fn open_stream(
@@ -191,18 +226,15 @@ impl Engine {
         name: &str,
         definition: &[u8],
     ) -> PyResult<Vec<String>> {
-        py.detach(|| self.inner.streams()?.open(account, name, definition))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.open(account, name, definition))
     }
 
     fn update_stream(&self, py: Python<'_>, account: &str, definition: &[u8]) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.update(account, definition))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.update(account, definition))
     }
 
     fn delete_stream(&self, py: Python<'_>, account: &str, name: &str) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.delete(account, name))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.delete(account, name))
     }
 
     fn stream_state(
@@ -212,9 +244,8 @@ impl Engine {
         name: &str,
         query: &[u8],
     ) -> PyResult<Cow<'static, [u8]>> {
-        py.detach(|| self.inner.streams()?.state(account, name, query))
+        self.with_streams(py, |streams| streams.state(account, name, query))
             .map(Cow::Owned)
-            .map_err(to_python)
     }
 
     #[pyo3(signature = (account, name, subject, below_sequence, keep))]
@@ -232,8 +263,7 @@ impl Engine {
             below_sequence: (below_sequence > 0).then_some(below_sequence),
             keep,
         };
-        py.detach(|| self.inner.streams()?.purge(account, name, &purge))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.purge(account, name, &purge))
     }
 
     fn limit_account(
@@ -261,12 +291,61 @@ impl Engine {
         sequence: u64,
         erase: bool,
     ) -> PyResult<bool> {
-        py.detach(|| {
+        self.with_streams(py, |streams| {
+            streams.delete_message(account, name, sequence, erase)
+        })
+    }
+
+    fn stored_message(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        sequence: u64,
+    ) -> PyResult<Option<StoredMessage>> {
+        let found = py.detach(|| {
             self.inner
                 .streams()?
-                .delete_message(account, name, sequence, erase)
-        })
-        .map_err(to_python)
+                .stored_message(account, name, sequence)
+        });
+        let message = found.map_err(to_python)?;
+        Ok(message.map(|message| {
+            let subject = String::from_utf8_lossy(message.subject()).into_owned();
+            let payload = Cow::Owned(message.payload().to_vec());
+            (subject, message.time_ns, payload)
+        }))
+    }
+
+    fn plan_scan(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        request: &[u8],
+    ) -> PyResult<Cow<'static, [u8]>> {
+        self.with_streams(py, |streams| streams.plan_scan(account, name, request))
+            .map(Cow::Owned)
+    }
+
+    fn scan_files(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        request: &[u8],
+    ) -> PyResult<Cow<'static, [u8]>> {
+        self.with_streams(py, |streams| streams.scan_files(account, name, request))
+            .map(Cow::Owned)
+    }
+
+    fn start_scan(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        name: &str,
+        request: &[u8],
+    ) -> PyResult<()> {
+        self.with_streams(py, |streams| streams.start_scan(account, name, request))
     }
 
     fn start_snapshot(
@@ -276,8 +355,7 @@ impl Engine {
         name: &str,
         request: &[u8],
     ) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.start_snapshot(account, name, request))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.start_snapshot(account, name, request))
     }
 
     fn start_restore(
@@ -287,17 +365,13 @@ impl Engine {
         definition: &[u8],
         request: &[u8],
     ) -> PyResult<()> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .start_restore(account, definition, request)
+        self.with_streams(py, |streams| {
+            streams.start_restore(account, definition, request)
         })
-        .map_err(to_python)
     }
 
     fn finish_restore(&self, py: Python<'_>, restore_id: &str, definition: &[u8]) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.finish_restore(restore_id, definition))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.finish_restore(restore_id, definition))
     }
 
     fn cancel_restore(&self, py: Python<'_>, restore_id: &str) -> PyResult<bool> {
@@ -324,17 +398,13 @@ impl Engine {
         stream: &str,
         definition: &[u8],
     ) -> PyResult<()> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .open_consumer(account, stream, definition)
+        self.with_streams(py, |streams| {
+            streams.open_consumer(account, stream, definition)
         })
-        .map_err(to_python)
     }
 
     fn consumers_opened(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.consumers_opened(account, stream))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.consumers_opened(account, stream))
     }
 
     fn create_consumer(
@@ -344,13 +414,10 @@ impl Engine {
         stream: &str,
         definition: &[u8],
     ) -> PyResult<Cow<'static, [u8]>> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .create_consumer(account, stream, definition)
+        self.with_streams(py, |streams| {
+            streams.create_consumer(account, stream, definition)
         })
         .map(Cow::Owned)
-        .map_err(to_python)
     }
 
     fn restore_consumer(
@@ -361,17 +428,13 @@ impl Engine {
         definition: &[u8],
         state: &[u8],
     ) -> PyResult<()> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .restore_consumer(account, stream, definition, state)
+        self.with_streams(py, |streams| {
+            streams.restore_consumer(account, stream, definition, state)
         })
-        .map_err(to_python)
     }
 
     fn commit_consumers(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.commit_consumers(account, stream))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.commit_consumers(account, stream))
     }
 
     fn update_consumer(
@@ -381,12 +444,9 @@ impl Engine {
         stream: &str,
         definition: &[u8],
     ) -> PyResult<()> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .update_consumer(account, stream, definition)
+        self.with_streams(py, |streams| {
+            streams.update_consumer(account, stream, definition)
         })
-        .map_err(to_python)
     }
 
     fn delete_consumer(
@@ -396,8 +456,7 @@ impl Engine {
         stream: &str,
         name: &str,
     ) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.delete_consumer(account, stream, name))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.delete_consumer(account, stream, name))
     }
 
     fn consumer_state(
@@ -407,9 +466,8 @@ impl Engine {
         stream: &str,
         name: &str,
     ) -> PyResult<Cow<'static, [u8]>> {
-        py.detach(|| self.inner.streams()?.consumer_state(account, stream, name))
+        self.with_streams(py, |streams| streams.consumer_state(account, stream, name))
             .map(Cow::Owned)
-            .map_err(to_python)
     }
 
     fn reset_consumer(
@@ -420,12 +478,9 @@ impl Engine {
         name: &str,
         sequence: u64,
     ) -> PyResult<u64> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .reset_consumer(account, stream, name, sequence)
+        self.with_streams(py, |streams| {
+            streams.reset_consumer(account, stream, name, sequence)
         })
-        .map_err(to_python)
     }
 
     fn unpin_consumer(
@@ -435,24 +490,20 @@ impl Engine {
         stream: &str,
         name: &str,
     ) -> PyResult<()> {
-        py.detach(|| self.inner.streams()?.unpin_consumer(account, stream, name))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.unpin_consumer(account, stream, name))
     }
 
     fn stream_figures(&self, py: Python<'_>) -> PyResult<Cow<'static, [u8]>> {
-        py.detach(|| {
-            self.inner
-                .streams()?
+        self.with_streams(py, |streams| {
+            streams
                 .figures()
                 .map_err(|error| EngineError::Options(error.to_string()))
         })
         .map(Cow::Owned)
-        .map_err(to_python)
     }
 
     fn stream_hindrance(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<String> {
-        py.detach(|| self.inner.streams()?.stream_hindrance(account, stream))
-            .map_err(to_python)
+        self.with_streams(py, |streams| streams.stream_hindrance(account, stream))
     }
 
     fn consumer_hindrances(
@@ -462,13 +513,23 @@ impl Engine {
         stream: &str,
         name: &str,
     ) -> PyResult<Cow<'static, [u8]>> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .consumer_hindrances(account, stream, name)
+        self.with_streams(py, |streams| {
+            streams.consumer_hindrances(account, stream, name)
         })
         .map(Cow::Owned)
-        .map_err(to_python)
+    }
+
+    fn consumer_pending(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> PyResult<Cow<'static, [u8]>> {
+        self.with_streams(py, |streams| {
+            streams.consumer_pending(account, stream, name)
+        })
+        .map(Cow::Owned)
     }
 
     fn first_sequence_at(
@@ -478,12 +539,9 @@ impl Engine {
         stream: &str,
         time_ns: i64,
     ) -> PyResult<u64> {
-        py.detach(|| {
-            self.inner
-                .streams()?
-                .first_sequence_at(account, stream, time_ns)
+        self.with_streams(py, |streams| {
+            streams.first_sequence_at(account, stream, time_ns)
         })
-        .map_err(to_python)
     }
 
     fn advance(&self, py: Python<'_>, duration_ns: i64) -> PyResult<()> {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the GIL is released around every call that may wait.
 
+mod bulk;
 mod check;
 mod engine;
 mod error;
@@ -13,6 +14,8 @@ use pyo3::prelude::*;
 mod module {
     use super::*;
 
+    #[pymodule_export]
+    use super::bulk::{PublishWriter, RowBatch, RowReader, StoreReader};
     #[pymodule_export]
     use super::check::check_store;
     #[pymodule_export]

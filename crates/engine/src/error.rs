@@ -20,6 +20,14 @@ pub enum EngineError {
     UnknownStream { account: String, name: String },
     /// There is no such consumer. Is returned by everything that names one.
     UnknownConsumer { stream: String, name: String },
+    /// A server said no, in these words. Is returned by bulk readers and writers.
+    Refused(String),
+    /// A server sent what is not NATS, or not an answer to what was asked. Is returned by bulk readers and writers.
+    Protocol(String),
+    /// What was being read went away, or broke off too often. Is returned by bulk readers.
+    Lost(String),
+    /// A payload or a column is not what it is said to be. Is returned by bulk readers and writers.
+    Data(String),
     /// A load could not be run. Is returned by the load generator.
     Load(String),
 }
@@ -34,6 +42,10 @@ impl EngineError {
             Self::Store(_) => "store",
             Self::UnknownStream { .. } => "unknown_stream",
             Self::UnknownConsumer { .. } => "unknown_consumer",
+            Self::Refused(_) => "refused",
+            Self::Protocol(_) => "protocol",
+            Self::Lost(_) => "lost",
+            Self::Data(_) => "data",
             Self::Load(_) => "load",
         }
     }
@@ -45,7 +57,12 @@ impl fmt::Display for EngineError {
             Self::Options(reason) => write!(formatter, "engine options: {reason}"),
             Self::Listen { address, cause } => write!(formatter, "listen tcp {address}: {cause}"),
             Self::System { what, cause } => write!(formatter, "{what}: {cause}"),
-            Self::Store(reason) | Self::Load(reason) => write!(formatter, "{reason}"),
+            Self::Store(reason)
+            | Self::Refused(reason)
+            | Self::Protocol(reason)
+            | Self::Lost(reason)
+            | Self::Data(reason)
+            | Self::Load(reason) => write!(formatter, "{reason}"),
             Self::UnknownStream { account, name } => {
                 write!(formatter, "account {account:?} has no stream {name:?}")
             }

@@ -10,6 +10,7 @@ const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 #[derive(Debug, Clone, Copy)]
 pub enum KeyPrefix {
     Server = 13 << 3,
+    User = 20 << 3,
     Curve = 23 << 3,
 }
 
@@ -27,12 +28,13 @@ pub fn public_key(prefix: KeyPrefix) -> Result<String, EngineError> {
     Ok(encode_key(prefix, &random::<32>()?))
 }
 
-fn encode_key(prefix: KeyPrefix, key: &[u8; 32]) -> String {
+/// A key as text.
+pub fn encode_key(prefix: KeyPrefix, key: &[u8; 32]) -> String {
     let mut raw = Vec::with_capacity(35);
     raw.push(prefix as u8);
     raw.extend_from_slice(key);
-    let checksum = crc16(&raw);
-    raw.extend_from_slice(&checksum.to_le_bytes());
+    let sum = checksum(&raw);
+    raw.extend_from_slice(&sum.to_le_bytes());
     encode(&raw, 5, BASE32)
 }
 
@@ -73,7 +75,7 @@ fn encode(bytes: &[u8], width: u32, alphabet: &[u8]) -> String {
 }
 
 /// CRC-16/XMODEM, which NKEYs end in.
-fn crc16(bytes: &[u8]) -> u16 {
+pub fn checksum(bytes: &[u8]) -> u16 {
     let mut crc = 0u16;
     for byte in bytes {
         crc ^= u16::from(*byte) << 8;
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_published_one() {
-        assert_eq!(crc16(b"123456789"), 0x31c3);
+        assert_eq!(checksum(b"123456789"), 0x31c3);
     }
 
     #[test]

@@ -12,7 +12,9 @@
 //! - `storage` keeps messages on disk: `store` is the messages of one stream, and every call to a disk is behind `file_system`.
 //! - `stream` is what happens to a message between the router and the store; `sender` is how the server itself sends.
 //! - `consumer` is what reads a stream: who gets which message next, and what is acknowledged.
-//! - `clock`, `random`, `identity` are the small things the rest takes for granted.
+//! - `remote` reads streams of other servers, for those that copy them.
+//! - `bulk` turns a stream's messages into Arrow and Arrow into messages, for whoever treats streams as tables.
+//! - `clock`, `random`, `identity`, `secret` are the small things the rest takes for granted.
 //!
 //! # The path of one message
 //! 1. `connection::worker` reads up to 512 KB from a socket.
@@ -22,6 +24,7 @@
 //! 5. `connection::staging` takes one `MSG` line per receiver, and a copy of the body or only its place in the read buffer.
 //! 6. After the whole read, `connection::outbox` writes each receiver's bytes with one system call.
 
+pub mod bulk;
 pub mod clock;
 pub mod closed;
 pub mod config;
@@ -33,8 +36,10 @@ pub mod events;
 pub mod identity;
 pub mod load;
 pub mod random;
+pub mod remote;
 pub mod reports;
 pub mod routing;
+pub mod secret;
 pub mod sender;
 pub mod services;
 pub mod statistics;

@@ -13,6 +13,7 @@ What all commands share:
 - `message_text`  bodies with templates, headers, and what is printed of a message
 - `choose`        which stream or consumer is meant when the line does not say
 - `settings`      flags that are fields of a configuration
+- `spark_options` how Spark reaches the server of a line
 - `difference`    two configurations compared, field by field
 
 The commands:
@@ -33,12 +34,17 @@ The commands:
 - `events`      `jetlake events`, what servers tell of themselves
 - `export`      `jetlake export`, what a server has as a declaration
 - `iac_files`   what `plan`, `apply` and `drift` share
+- `jsm`         `jetlake jsm`, message sets and observables as the tool of 2019 had them
+- `nats`        `jetlake nats`, streams and consumers as the tool of 2020 had them; `preview` is what both are made of
+- `pipeline`    `jetlake pipeline`, streams into tables
 - `plan`        `jetlake plan`, what would make a server as files declare it
 - `pub`         `jetlake pub`, sends messages
 - `reply`       `jetlake reply`, answers requests
 - `req`         `jetlake req`, asks
 - `rtt`         `jetlake rtt`, how long a server takes to answer
 - `schema`      `jetlake schema`, JSON schemas
+- `shims`       `jetlake shims`, executables named as NATS' own tools
+- `sql`         `jetlake sql`, questions to streams in SQL
 - `stream`      `jetlake stream`; `stream_change` makes streams, `stream_messages` reads them, `stream_archive` saves
   them, `stream_graph` draws them, `stream_settings` are its flags
 - `sub`         `jetlake sub`, prints what comes

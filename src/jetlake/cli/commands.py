@@ -29,6 +29,8 @@ COMMANDS = (
     Command("reply", "jetlake.cli.reply", "reply", "Answer requests."),
     Command("stream", "jetlake.cli.stream", "application", "Look after streams.", aliases=("str", "s")),
     Command("consumer", "jetlake.cli.consumer", "application", "Look after consumers.", aliases=("con", "c")),
+    Command("sql", "jetlake.cli.sql", "sql", "Ask streams a question in SQL; needs Spark."),
+    Command("pipeline", "jetlake.cli.pipeline", "application", "Streams into tables, with Spark."),
     Command("plan", "jetlake.cli.plan", "plan", "Show what would make a server as files declare it."),
     Command("apply", "jetlake.cli.apply", "apply", "Make a server as files declare it."),
     Command("drift", "jetlake.cli.drift", "drift", "Tell whether a server is as files declare it."),
@@ -48,6 +50,9 @@ COMMANDS = (
     Command("errors", "jetlake.cli.errors", "application", "What the numbers in refusals mean.", aliases=("err",)),
     Command("schema", "jetlake.cli.schema", "application", "JSON schemas of requests, answers and advisories."),
     Command("completion", "jetlake.cli.completion", "completion", "Scripts for shells: bash, zsh, fish."),
+    Command("jsm", "jetlake.cli.jsm", "main", "Message sets and observables, as the tool of 2019 had them.", raw=True),
+    Command("nats", "jetlake.cli.nats", "main", "Streams and consumers, as the tool of 2020 had them.", raw=True),
+    Command("shims", "jetlake.cli.shims", "main", "Write executables named as NATS' own tools.", raw=True),
     Command("version", "jetlake.cli.version", "version", "Show the versions of Jetlake and of what it is like."),
     Command("__complete", "jetlake.cli.complete", "main", "For the scripts of shells.", raw=True, hidden=True),
 )

@@ -12,5 +12,9 @@
 - `digest`        one value that changes with every message of a stream
 - `schemas`       JSON schemas, and the check of a value by one
 - `dead_letters`  messages that consumers have given up on
+- `preview`       requests in the dialects of 2019 and 2020
+- `raw_connection`   one blocking connection: socket, TLS, CONNECT, requests, bytes for the engine's bulk part
+- `raw_credentials`  what a client shows of itself in CONNECT
+- `raw_streams`      what is asked about streams over a blocking connection
 - `load`          the native load generator behind `jetlake bench`
 """

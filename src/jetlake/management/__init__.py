@@ -10,7 +10,9 @@ From the request to the answer:
 - `messages`           get and delete of one message
 - `account_info`       what an account uses and may use
 - `archives`           snapshot and restore
+- `scans`              a range of a stream as a table: plans, rows, and where they lie
 - `consumers`          create, names, list, info, delete, pause, unpin, reset
+- `preview`            the API of the first two years, beside today's
 - `replies`            the envelope of an answer
 - `paging`             which part of a list an answer shows
 - `stream_info`        the description of a stream in answers
@@ -34,6 +36,7 @@ The streams and consumers themselves:
 
 The rules:
 
+- `dialect`            which API a stream or a consumer was asked for in
 - `error_codes`        every error of the API, as one closed table
 - `json_syntax`        where the values of a JSON text are, and what is wrong with it
 - `json_types`         the types of a request, each with how it is read and written

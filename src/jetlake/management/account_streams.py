@@ -10,6 +10,7 @@ subjects taken are those of the configurations.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 
+from jetlake.management.dialect import OF_2019, dialect_of
 from jetlake.management.stream_config import StreamConfig
 from jetlake.management.taken_subjects import TakenSubjects
 
@@ -62,8 +63,17 @@ class AccountStreams(Mapping[str, StreamConfig]):
         del self._names[position]
 
     def overlaps(self, config: StreamConfig) -> bool:
-        """Return whether some message would be stored by another stream too. Raises `TooManyStepsError`."""
-        return self._taken.is_met_by_others(config.subjects or (), config.name)
+        """Return whether some message would be stored by another stream too. Raises `TooManyStepsError`.
+
+        Message sets of 2019 may share subjects with each other, as they could then.
+        """
+        subjects = config.subjects or ()
+        if not self._taken.is_met_by_others(subjects, config.name):
+            return False
+        if dialect_of(config.metadata) != OF_2019:
+            return True
+        others = {owner for subject in subjects for owner in self._taken.owners_meeting(subject)} - {config.name}
+        return any(dialect_of(self._configs[other].metadata) != OF_2019 for other in others)
 
     def names_meeting(self, subject: str) -> list[str]:
         """Return, in order, the names of the streams that take some of what the subject matches."""

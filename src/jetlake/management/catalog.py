@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from jetlake._engine import EngineError
+from jetlake.config import EngineRemote
 from jetlake.management.account_streams import AccountStreams
 from jetlake.management.api_level import API_LEVEL, REQUIRED_LEVEL_KEY, is_level_too_high
 from jetlake.management.consumer_catalog import ConsumerCatalog
@@ -54,6 +55,8 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     # What messages and consumers are encrypted with, and what they were before; empty = not.
     key: str = ""
     previous_key: str = ""
+    # Where streams may be copied from besides their own account.
+    remotes: tuple[EngineRemote, ...] = ()
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,6 +232,10 @@ class Catalog:
         """Remove one message, and return whether there was one."""
         with answered_as(ErrorCode.STREAM_MESSAGE_DELETE_FAILED):
             return self._engine.delete_message(account, name, sequence, erase)
+
+    def message(self, account: str, name: str, sequence: int) -> tuple[str, int, bytes] | None:
+        """Return subject, time and payload of one message; None = it is not there."""
+        return self._engine.stored_message(account, name, sequence)
 
     def _put(self, account: str, stream: Stream) -> None:
         config = stream.config

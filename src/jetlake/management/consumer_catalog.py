@@ -15,7 +15,7 @@ import msgspec
 from jetlake._engine import EngineError
 from jetlake.management.api_level import API_LEVEL, REQUIRED_LEVEL_KEY, is_level_too_high
 from jetlake.management.consumer_config import ConsumerConfig
-from jetlake.management.consumer_state import ConsumerState, read_consumer_state
+from jetlake.management.consumer_state import ConsumerState, PendingMessages, read_consumer_state, read_pending
 from jetlake.management.engine_failures import answered_as
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.protocols import ConsumerEngine
@@ -149,6 +149,11 @@ class ConsumerCatalog:
         """Return the state of a consumer."""
         with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
             return read_consumer_state(self._engine.consumer_state(account, stream, name))
+
+    def pending(self, account: str, stream: str, name: str) -> PendingMessages:
+        """Return what a consumer has delivered and waits for, message by message."""
+        with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
+            return read_pending(self._engine.consumer_pending(account, stream, name))
 
     def reset(self, account: str, stream: str, name: str, sequence: int) -> int:
         """Have a consumer begin again, at a sequence or, with 0, behind what is acknowledged. Return where."""

@@ -35,9 +35,34 @@ class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
     pinned: Pin | None = None
 
 
+class PendingMessages(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes next, and the messages that wait for their acknowledgement: the first ones, if there are many."""
+
+    next_stream_sequence: int = 1
+    next_consumer_sequence: int = 1
+    # Sequence, since when it waits, how often it was delivered.
+    pending: list[tuple[int, int, int]] = []
+
+    @property
+    def times_ns(self) -> dict[int, int]:
+        """When each was delivered."""
+        return {sequence: time_ns for sequence, time_ns, _ in self.pending}
+
+    @property
+    def redeliveries(self) -> dict[int, int]:
+        """How often each came again, of those that did."""
+        return {sequence: count - 1 for sequence, _, count in self.pending if count > 1}
+
+
 _STATE = msgspec.json.Decoder(ConsumerState)
+_PENDING = msgspec.json.Decoder(PendingMessages)
 
 
 def read_consumer_state(state: bytes) -> ConsumerState:
     """Read what the engine says."""
     return _STATE.decode(state)
+
+
+def read_pending(pending: bytes) -> PendingMessages:
+    """Read what the engine says about single messages."""
+    return _PENDING.decode(pending)

@@ -199,6 +199,14 @@ class ConsumerEndpoints:
         for account, stream, consumer in self._catalog.consumers.take_ended_pauses():
             self._advisories.tell_pause(account, stream, consumer.name, consumer.config.pause_until)
 
+    def make(self, call: Call) -> Granted:
+        """Make or change a consumer, by its name if the call has one, and return when it would survive a power cut."""
+        granted = self.create_durable(call) if len(call.names) > 1 else self.create(call)
+        if granted.created is not None:
+            account, stream, name = granted.created
+            self.commit(account, stream, [name])
+        return granted
+
     def commit(self, account: str, stream: str, names: Sequence[str]) -> None:
         """Make durable the consumers that were made, all at once, and tell of them. Raises `ApiError`."""
         self._catalog.consumers.commit(account, stream, names)

@@ -9,7 +9,7 @@ Invariant: `answer` returns for every request, whatever its bytes; what breaks i
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,9 +23,13 @@ from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.forks import ForkEndpoint
 from jetlake.management.messages import MessageEndpoints, PlainRequest
 from jetlake.management.protocols import Request
+from jetlake.management.scans import ScanEndpoints
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
 from jetlake.management.why import WhyEndpoints
+
+if TYPE_CHECKING:
+    from jetlake.management.preview.dispatch import PreviewDispatcher
 
 API_PREFIX = "$JS.API."
 
@@ -94,10 +98,13 @@ class Dispatcher:
         catalog: Catalog,
         streams: StreamEndpoints,
         consumer: ConsumerEndpoints,
+        messages: MessageEndpoints,
         accounts: AccountEndpoints,
         archives: ArchiveEndpoints,
         forks: ForkEndpoint,
         why: WhyEndpoints,
+        scans: ScanEndpoints,
+        preview: Callable[[], "PreviewDispatcher"],
         settings: Callable[[], ManagementSettings],
         warn: Callable[[str], None],
     ) -> None:
@@ -105,14 +112,15 @@ class Dispatcher:
         self._streams = streams
         self._settings = settings
         self._warn = warn
-        self._endpoints = _endpoints(streams, accounts, MessageEndpoints(catalog), consumer, archives, forks, why)
+        self._preview = preview
+        self._endpoints = _endpoints(streams, accounts, messages, consumer, archives, forks, why, scans)
 
     def answer(self, request: Request) -> Answer | None:
         """Return the answer; None = there is none."""
         settings = self._settings()
         subject = api_subject(request.subject, settings.domain)
         if subject is None:
-            return None
+            return self._answer_preview(request)
         tokens = subject.removeprefix(API_PREFIX).split(".")
         if request.account == settings.system_account:
             return self._answer_system(subject, tokens)
@@ -134,6 +142,10 @@ class Dispatcher:
         if endpoint.is_there is not None and not (request.reply and endpoint.is_there(call)):
             return None
         return self._answer_call(endpoint, call, is_enabled=request.account in settings.accounts)
+
+    def _answer_preview(self, request: Request) -> Answer | None:
+        """What is not below the prefix of today's API is one of the old dialects, but for the system account."""
+        return None if request.account == self._settings().system_account else self._preview().answer(request)
 
     def _find(self, tokens: list[str]) -> tuple[Endpoint, tuple[str, ...]] | None:
         for count in range(min(_PREFIX_TOKENS_MAX, len(tokens)), 0, -1):
@@ -251,6 +263,7 @@ def _endpoints(
     archives: ArchiveEndpoints,
     forks: ForkEndpoint,
     why: WhyEndpoints,
+    scans: ScanEndpoints,
 ) -> dict[tuple[str, ...], Endpoint]:
     """Return the endpoints by the words their subjects begin with."""
     create_kind = "consumer_create_response"
@@ -263,6 +276,9 @@ def _endpoints(
         "STREAM.INFO": Endpoint(kind="stream_info_response", handle=streams.info, names=1),
         "STREAM.FORK": Endpoint(kind="stream_fork_response", handle=forks.fork, names=1),
         "STREAM.WHY": Endpoint(kind="stream_why_response", handle=why.of_stream, names=1),
+        "STREAM.SCAN.PLAN": Endpoint(kind="stream_scan_plan_response", handle=scans.plan, names=1),
+        "STREAM.SCAN.FILES": Endpoint(kind="stream_scan_files_response", handle=scans.files, names=1),
+        "STREAM.SCAN.ROWS": Endpoint(kind="stream_scan_rows_response", handle=scans.rows, names=1),
         "CONSUMER.WHY": Endpoint(kind="consumer_why_response", handle=why.of_consumer, names=2),
         "STREAM.DELETE": Endpoint(kind="stream_delete_response", handle=streams.delete, names=1),
         "STREAM.PURGE": Endpoint(kind="stream_purge_response", handle=streams.purge, names=1),

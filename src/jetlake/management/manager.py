@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Condition, Thread
+from typing import TYPE_CHECKING
 
 from jetlake._engine import EngineError
 from jetlake.management import replies
@@ -27,11 +28,18 @@ from jetlake.management.consumers import ConsumerEndpoints
 from jetlake.management.dispatch import API_PREFIX, Answer, Dispatcher
 from jetlake.management.error_codes import ApiError
 from jetlake.management.forks import ForkEndpoint
+from jetlake.management.messages import MessageEndpoints
+from jetlake.management.preview.endpoints import Today
+from jetlake.management.preview.templates import Templates
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, ManagedEngine, Request
+from jetlake.management.scans import ScanEndpoints
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
 from jetlake.management.subject_rights import SubjectRights
 from jetlake.management.why import WhyEndpoints
+
+if TYPE_CHECKING:
+    from jetlake.management.preview.dispatch import PreviewDispatcher
 
 REQUESTS_OF_ACCOUNT_MAX = 10_000
 """Requests of one account that wait: nats-server's own bound."""
@@ -86,8 +94,31 @@ class Manager:
         )
         forks = ForkEndpoint(catalog, self._advisories, rights, self._settings_in_force)
         why = WhyEndpoints(engine, catalog)
+        messages = MessageEndpoints(catalog)
+        self._today = Today(
+            catalog=catalog,
+            streams=streams,
+            consumers=self._consumers,
+            messages=messages,
+            accounts=self.accounts,
+            settings=self._settings_in_force,
+        )
+        self.templates = Templates(engine, self._today, warn)
+        self._preview: PreviewDispatcher | None = None
+        scans = ScanEndpoints(engine, catalog)
         self._dispatcher = Dispatcher(
-            catalog, streams, self._consumers, self.accounts, self._archives, forks, why, self._settings_in_force, warn
+            catalog,
+            streams,
+            self._consumers,
+            messages,
+            self.accounts,
+            self._archives,
+            forks,
+            why,
+            scans,
+            self._preview_dispatcher,
+            self._settings_in_force,
+            warn,
         )
         self._thread: Thread | None = None
         self._changed = Condition()
@@ -113,7 +144,7 @@ class Manager:
 
         Only the thread that hears the engine calls this.
         """
-        if request.connection_id == 0:
+        if request.connection_id == 0 and request.service not in self.templates.services:
             return
         with self._changed:
             if self._closed:
@@ -170,6 +201,9 @@ class Manager:
         if self._held and (key is None or key in self._held):
             # What comes next must find everything settled.
             self._settle()
+        if request.service in self.templates.services:
+            self.templates.serve(request.account, request.subject)
+            return
         answer = self._dispatcher.answer(request)
         if answer is None:
             return
@@ -208,6 +242,14 @@ class Manager:
             self._advisories.tell_answer(request, answer.subject, answer.body)
         if answer.then is not None:
             answer.then()
+
+    def _preview_dispatcher(self) -> "PreviewDispatcher":
+        """Most servers are never asked in an old dialect, and do not wait for what reads it."""
+        if self._preview is None:
+            from jetlake.management.preview.dispatch import PreviewDispatcher
+
+            self._preview = PreviewDispatcher(self._today, self.templates, self._warn)
+        return self._preview
 
     def _settings_in_force(self) -> ManagementSettings:
         return self._settings

@@ -22,6 +22,7 @@ from jetlake.errors import StartError
 from jetlake.management.catalog import Catalog, StoreOptions
 from jetlake.management.dispatch import API_PREFIX, DOMAIN_SUBJECTS
 from jetlake.management.manager import Manager
+from jetlake.management.preview.subjects import SUBSCRIPTIONS as PREVIEW_SUBJECTS
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent
 from jetlake.management.settings import ManagementSettings, SubjectLists
 from jetlake.management.stream_context import AccountLimits, ServerLimits
@@ -61,7 +62,7 @@ class JetStream:
             lines = self.catalog.open(self._folder.directory, store_options(self._options().jetstream, self._folder))
         except EngineError as error:
             raise StartError(f"The streams cannot be opened: {message_of(error)}") from error
-        for line in lines:
+        for line in [*lines, *self.manager.templates.open(self._folder.directory)]:
             self._log.warning(line)
 
     def update(self) -> None:
@@ -77,12 +78,14 @@ class JetStream:
         for account in sorted(wanted - self._services.keys()):
             is_system = account == options.access.system_account
             subjects = api_subjects(options.jetstream.domain, is_system=is_system)
+            subjects += () if is_system else PREVIEW_SUBJECTS
             self._services[account] = [self._engine.subscribe_api(account, subject) for subject in subjects]
+        self.manager.templates.listen(settings.accounts)
         self._all_services = frozenset(service for services in self._services.values() for service in services)
 
     def serves(self, service: int) -> bool:
         """Return whether a request to this service is one to the API."""
-        return service in self._all_services
+        return service in self._all_services or service in self.manager.templates.services
 
     def receive(self, request: Request) -> None:
         """Take a request, to answer it in another thread."""
@@ -129,7 +132,8 @@ def api_subjects(domain: str, *, is_system: bool) -> list[str]:
 def store_options(options: JetStreamOptions, folder: StoreFolder) -> StoreOptions:
     """Return how the engine is to store.
 
-    What is acknowledged is on disk, unless somebody has asked for an interval: the risk is never the default.
+    What is acknowledged is on disk, unless somebody has asked for an interval: the risk is never the default. The files
+    of remotes are read now: raises `ConfigurationError` if one cannot be.
     """
     has_interval = options.sync_interval_s != DEFAULT_SYNC_INTERVAL_S
     return StoreOptions(
@@ -147,6 +151,7 @@ def store_options(options: JetStreamOptions, folder: StoreFolder) -> StoreOption
         batch_idle_ms_max=int((options.batch_idle_s_max or 0) * 1_000),
         key=options.key,
         previous_key=options.previous_key,
+        remotes=tuple(remote.for_engine() for remote in options.remotes),
     )
 
 

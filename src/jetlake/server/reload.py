@@ -15,6 +15,7 @@ from jetlake.errors import ConfigurationError
 from jetlake.server.authentication.verdict import REDACTED
 from jetlake.server.banner import readable_bytes
 from jetlake.server.options import ServerOptions
+from jetlake.server.options.remotes import Remote
 from jetlake.server.options.tls import DEFAULT_TIMEOUT_S
 
 Get = Callable[[ServerOptions], object]
@@ -27,6 +28,11 @@ class _Hidden(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return REDACTED if self.text else ""
+
+
+def _written(remotes: tuple[Remote, ...]) -> str:
+    """All that is to be compared; passwords are in it, so it is only ever hidden."""
+    return msgspec.json.encode(remotes).decode() if remotes else ""
 
 
 FIXED: tuple[tuple[str, Get], ...] = (
@@ -56,6 +62,7 @@ FIXED: tuple[tuple[str, Get], ...] = (
     ("SyncAlways", lambda options: options.jetstream.sync_always),
     ("JetStreamKey", lambda options: _Hidden(options.jetstream.key)),
     ("JetStreamPreviousKey", lambda options: _Hidden(options.jetstream.previous_key)),
+    ("JetStreamRemotes", lambda options: _Hidden(_written(options.jetstream.remotes))),
 )
 
 APPLIED: tuple[tuple[str, Get], ...] = (

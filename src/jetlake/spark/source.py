@@ -1,43 +1,79 @@
 """The format `jetlake` of Spark: `spark.read.format("jetlake")`, found by Spark itself.
 
-A row is a message of a stream. This version of Jetlake has no streams yet, so asking for rows is refused, on the
-driver and before anything runs, with what to do; the name and the columns are those that will stay.
+A row is a message of a stream. Options are checked here, on the driver, before anything runs; everything that is
+pickled to another process is made of plain values.
 """
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import DataSource
 
-from jetlake.errors import ConfigurationError
+from jetlake.spark.columns import ddl, narrow
+from jetlake.spark.options import OPTIONS, parse
+from jetlake.spark.publishing import check_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from jetlake.spark.batch_reader import JetlakeReader
+    from jetlake.spark.stream_reader import JetlakeStreamReader
+    from jetlake.spark.writers import JetlakeStreamWriter, JetlakeWriter
+
+__all__ = ["FORMAT", "JetlakeSource"]
 
 FORMAT = "jetlake"
-
-COLUMNS = (
-    "stream STRING, subject STRING, sequence BIGINT, timestamp TIMESTAMP, time_ns BIGINT, "
-    "headers MAP<STRING, ARRAY<STRING>>, data BINARY"
-)
-"""The columns of a message."""
 
 
 class JetlakeSource(DataSource):
     """What Spark asks for a table of this format."""
+
+    OWN: ClassVar[dict[str, str]] = {}
+    """Options that a class brings along; those of the query go before them."""
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def schema(self) -> str:
-        return COLUMNS
+        # Spark asks for this before it says whether it is going to read or to write, so only these are looked at.
+        asked = {name: value for name, value in self._given().items() if name in ("decode", "valueschema")}
+        values = parse(asked, "read")
+        return ddl(decode=values["decode"], value_schema=values["valueSchema"])
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        self._refuse()
+    def reader(self, schema: "StructType") -> "JetlakeReader":
+        from jetlake.spark.batch_reader import JetlakeReader
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        self._refuse()
+        return JetlakeReader(self._values("read"), narrow(schema))
 
-    def _refuse(self) -> NoReturn:
-        raise ConfigurationError(
-            f"format({FORMAT!r}) reads streams, and this version of Jetlake has none yet: install a later version, or "
-            "read from a file or a socket until then"
-        )
+    def streamReader(self, schema: "StructType") -> "JetlakeStreamReader":  # noqa: N802
+        from jetlake.spark.stream_reader import JetlakeStreamReader
+
+        return JetlakeStreamReader(self._values("read"), narrow(schema))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "JetlakeWriter":
+        from jetlake.spark.writers import JetlakeWriter
+
+        values = self._values("write")
+        check_columns(schema, values)
+        return JetlakeWriter(values, overwrite=overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "JetlakeStreamWriter":  # noqa: N802
+        from jetlake.spark.writers import JetlakeStreamWriter
+
+        values = self._values("write")
+        check_columns(schema, values)
+        return JetlakeStreamWriter(values, overwrite=overwrite)
+
+    def _values(self, side: Literal["read", "write"]) -> dict[str, Any]:
+        given = self._given(side)
+        values = parse(given, side)
+        # `load("ORDERS")` says the same as the option.
+        if given.get("path") and not any(values.get(key) for key in ("stream", "streams", "streamsPattern")):
+            values["stream"] = given["path"]
+        return values
+
+    def _given(self, side: str = "") -> dict[str, str]:
+        """Return the options by lower-case names: what a class brings for a side (or all), and the query's."""
+        others = {option.name for option in OPTIONS if side and option.side not in (side, "both")}
+        own = {name.lower(): value for name, value in self.OWN.items() if name not in others}
+        return {**own, **{name.lower(): value for name, value in dict(self.options).items()}}

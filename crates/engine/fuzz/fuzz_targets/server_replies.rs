@@ -1,7 +1,8 @@
-//! Bytes of a server, as the load generator and the bulk readers get them. A server is trusted no more than a client is.
+//! Bytes of a server, as the load generator, the bulk readers and the readers of remote streams get them. A server is trusted no more than a client is.
 
 #![no_main]
 
+use jetlake_engine::remote::delivery;
 use jetlake_engine::wire::reply::{parse_reply, NotUnderstood, Reply};
 use libfuzzer_sys::fuzz_target;
 
@@ -18,6 +19,9 @@ fn read(bytes: &[u8]) -> (Vec<String>, usize, bool) {
                 } = &reply
                 {
                     assert!(*header_len <= body.len());
+                }
+                if let Some(heard) = delivery::read(&reply) {
+                    replies.push(format!("{heard:?}"));
                 }
                 replies.push(format!("{reply:?}"));
                 position += consumed;

@@ -105,6 +105,15 @@ impl AckState {
         delivered.next().map(|entry| entry.stream_sequence)
     }
 
+    /// The first so many that were delivered and are not acknowledged: sequence, since when each waits, how often it was delivered.
+    pub fn first_delivered(&self, most: usize) -> Vec<(u64, i64, u32)> {
+        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        delivered
+            .take(most)
+            .map(|entry| (entry.stream_sequence, entry.time_ns, entry.deliveries))
+            .collect()
+    }
+
     /// Messages that were given up and not acknowledged since.
     pub fn given_up_count(&self) -> usize {
         self.exceeded.len()

@@ -11,6 +11,18 @@ use super::*;
 /// How long a message waits for its acknowledgement.
 const WAIT_NS: i64 = 100;
 
+#[test]
+fn the_first_that_wait_are_listed_with_how_often_they_were_delivered() {
+    let mut state = AckState::new(AckPolicy::Explicit, 1);
+    for sequence in 1..=3 {
+        state.deliver(sequence, 10 * sequence as i64);
+    }
+    state.acknowledge(2);
+
+    assert_eq!(state.first_delivered(9), [(1, 10, 1), (3, 30, 1)]);
+    assert_eq!(state.first_delivered(1), [(1, 10, 1)]);
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// The next message is delivered; so many before it are none of this consumer's.

@@ -4,15 +4,19 @@
 //! |-----------------------------------------------------------------------------|-------------|
 //! | `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>` | 9           |
 //! | `$JS.ACK.<domain>.<account>.<stream>.<consumer>.…` the same five numbers     | 11 or more  |
+//! | `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>`, in the dialect of 2020 | 7 |
+//! | `$JS.A.<set>.<observable>.<delivered>.<set seq>.<observable seq>`, in that of 2019 | 7      |
 //! | `$JS.FC.<stream>.<consumer>.<four letters>`                                 | 5           |
 //! | `$JS.FC.<domain>.<account>.<stream>.<consumer>.<four letters>`              | 7           |
 //!
-//! Which shape is written is a matter of the server; both are read. Written and read once per message, so nothing is allocated.
-//! Invariant: what `encode` writes, `read` reads back.
+//! Which shape is written is a matter of the server and of the consumer's dialect; all are read. Written and read once per message, so nothing is allocated.
+//! Invariant: what `encode` writes, `read` reads back; the shapes of the dialects without time and pending.
 
 use crate::random::Random;
+use crate::stream::dialect::Dialect;
 
 const ACK: &[u8] = b"$JS.ACK.";
+const ACK_OF_2019: &[u8] = b"$JS.A.";
 const FLOW_CONTROL: &[u8] = b"$JS.FC.";
 
 /// What tells one flow control request from the last one.
@@ -20,6 +24,8 @@ const FLOW_CONTROL_LETTERS: usize = 4;
 
 /// Tokens behind the prefix: two names and five numbers, and in the long shape two more names before them.
 const SHORT_TOKENS: usize = 7;
+/// In the old dialects three numbers.
+const OLD_TOKENS: usize = 5;
 const LONG_TOKENS: usize = 9;
 
 /// A number that is none. nats-server goes on with it, as no message has this sequence.
@@ -43,18 +49,31 @@ pub struct AckSubject {
 pub struct AckPrefix {
     acknowledgement: Box<[u8]>,
     flow_control: Box<[u8]>,
+    /// Three numbers are all.
+    is_old: bool,
 }
 
 impl AckPrefix {
     /// With domain and account hash it is the long shape; a server without a domain has an empty one.
-    pub fn new(stream: &str, consumer: &str, origin: Option<(&str, &str)>) -> Self {
+    pub fn new(
+        stream: &str,
+        consumer: &str,
+        origin: Option<(&str, &str)>,
+        dialect: Option<Dialect>,
+    ) -> Self {
+        let origin = origin.filter(|_| dialect.is_none());
         let origin = origin.map_or(String::new(), |(domain, account_hash)| {
             let domain = if domain.is_empty() { "_" } else { domain };
             format!("{domain}.{account_hash}.")
         });
         let names = format!("{origin}{stream}.{consumer}.");
+        let start = match dialect {
+            Some(Dialect::Of2019) => ACK_OF_2019,
+            Some(Dialect::Of2020) | None => ACK,
+        };
         Self {
-            acknowledgement: [ACK, names.as_bytes()].concat().into(),
+            is_old: dialect.is_some(),
+            acknowledgement: [start, names.as_bytes()].concat().into(),
             flow_control: [FLOW_CONTROL, names.as_bytes()].concat().into(),
         }
     }
@@ -72,6 +91,10 @@ impl AckPrefix {
             out.extend_from_slice(digits.format(number).as_bytes());
             out.push(b'.');
         }
+        if self.is_old {
+            out.pop();
+            return;
+        }
         out.extend_from_slice(digits.format(numbers.time_ns).as_bytes());
         out.push(b'.');
         out.extend_from_slice(digits.format(numbers.pending).as_bytes());
@@ -86,7 +109,7 @@ impl AckPrefix {
     }
 }
 
-/// Reads the numbers of either shape. One that is no decimal number, or too large, is the largest there is, and a time then is -1.
+/// Reads the numbers of any shape. One that is no decimal number, or too large, is the largest there is, and a time then is -1.
 #[inline]
 pub fn read(subject: &[u8]) -> Option<AckSubject> {
     let [delivered, stream, consumer, time, pending] = split(subject)?;
@@ -104,7 +127,9 @@ pub fn read(subject: &[u8]) -> Option<AckSubject> {
 /// The five numbers of a subject as texts.
 #[inline]
 fn split(subject: &[u8]) -> Option<[&[u8]; 5]> {
-    let rest = subject.strip_prefix(ACK)?;
+    let rest = subject
+        .strip_prefix(ACK)
+        .or_else(|| subject.strip_prefix(ACK_OF_2019))?;
     let mut tokens: [&[u8]; LONG_TOKENS] = [b""; LONG_TOKENS];
     let mut count = 0;
     let mut start = 0;
@@ -121,6 +146,7 @@ fn split(subject: &[u8]) -> Option<[&[u8]; 5]> {
         (SHORT_TOKENS, [_, _, a, b, c, d, e, ..]) | (LONG_TOKENS, [_, _, _, _, a, b, c, d, e]) => {
             Some([a, b, c, d, e])
         }
+        (OLD_TOKENS, [_, _, a, b, c, ..]) => Some([a, b, c, b"0", b"0"]),
         _ => None,
     }
 }
@@ -169,9 +195,9 @@ mod tests {
 
     #[test]
     fn both_shapes_are_written_as_nats_server_writes_them() {
-        let short = AckPrefix::new("X", "c1", None);
-        let long = AckPrefix::new("X", "c1", Some(("hub", "NUmM6cRx")));
-        let without_domain = AckPrefix::new("X", "c1", Some(("", "NUmM6cRx")));
+        let short = AckPrefix::new("X", "c1", None, None);
+        let long = AckPrefix::new("X", "c1", Some(("hub", "NUmM6cRx")), None);
+        let without_domain = AckPrefix::new("X", "c1", Some(("", "NUmM6cRx")), None);
 
         assert_eq!(
             encoded(&short, &NUMBERS),
@@ -185,7 +211,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_shape_is_none() {
+    fn the_old_dialects_have_three_numbers() {
+        for (dialect, subject) in [
+            (Dialect::Of2019, "$JS.A.X.c1.1.7.3"),
+            (Dialect::Of2020, "$JS.ACK.X.c1.1.7.3"),
+        ] {
+            let prefix = AckPrefix::new("X", "c1", Some(("hub", "h")), Some(dialect));
+
+            assert_eq!(encoded(&prefix, &NUMBERS), subject);
+            let read = read(subject.as_bytes()).unwrap();
+            let numbers = [
+                read.delivered_count,
+                read.stream_sequence,
+                read.consumer_sequence,
+            ];
+            assert_eq!(numbers, [1, 7, 3]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_shape_is_none() {
         for subject in [
             "",
             "$JS.ACK",
@@ -225,7 +270,7 @@ mod tests {
 
     #[test]
     fn flow_control_requests_differ() {
-        let prefix = AckPrefix::new("S", "C", Some(("hub", "h")));
+        let prefix = AckPrefix::new("S", "C", Some(("hub", "h")), None);
         let mut random = Random::seeded(1);
         let mut draw = || {
             let mut out = Vec::new();
@@ -245,7 +290,7 @@ mod tests {
         fn what_is_written_can_be_read(
             delivered_count: u64, stream_sequence: u64, consumer_sequence: u64, time_ns in 0..=i64::MAX, pending: u64, is_long: bool
         ) {
-            let prefix = AckPrefix::new("S", "C", is_long.then_some(("hub", "h")));
+            let prefix = AckPrefix::new("S", "C", is_long.then_some(("hub", "h")), None);
             let numbers = AckSubject { delivered_count, stream_sequence, consumer_sequence, time_ns, pending };
             prop_assert_eq!(read(encoded(&prefix, &numbers).as_bytes()), Some(numbers));
         }

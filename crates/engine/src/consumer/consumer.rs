@@ -116,7 +116,7 @@ impl Consumer {
         let origin = belongings
             .long_ack_subjects
             .then_some((domain, account_hash.as_str()));
-        let prefix = AckPrefix::new(&belongings.stream, &name, origin);
+        let prefix = AckPrefix::new(&belongings.stream, &name, origin, settings.dialect);
         let now_ns = belongings.shared.clock.wall_ns();
         let mut core = {
             let around = around(&belongings, &name, &prefix);

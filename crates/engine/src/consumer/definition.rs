@@ -10,6 +10,7 @@ use super::settings::{
     AckPolicy, ConsumerSettings, DeliverPolicy, Key, PriorityPolicy, ReplayPolicy,
 };
 use crate::routing::subject;
+use crate::stream::dialect::Dialect;
 use crate::stream::moment;
 
 /// In the metadata: what the messages of a key-shared group are told apart by.
@@ -203,6 +204,7 @@ pub fn read(definition: &[u8]) -> Result<ConsumerSettings, String> {
         priority_policy,
         priority_timeout_ns,
         key: config.key()?,
+        dialect: Dialect::of(config.metadata.as_ref()),
         nak_backoff: config.option(NAK_BACKOFF_KEY) == Some("true"),
         deliver_subject: Some(config.deliver_subject).filter(|subject| !subject.is_empty()),
         deliver_group: Some(config.deliver_group).filter(|group| !group.is_empty()),

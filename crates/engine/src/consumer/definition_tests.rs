@@ -18,7 +18,7 @@ fn a_pull_consumer_is_read() {
         "max_deliver":4,"backoff":[1000000000,2000000000],"filter_subjects":["u.a","u.*.b"],"replay_policy":"original","sample_freq":"50%",
         "max_waiting":7,"max_ack_pending":1000,"headers_only":true,"max_batch":3,"max_expires":60000000000,"max_bytes":100,
         "inactive_threshold":5000000000,"num_replicas":0,"mem_storage":true,"description":"x",
-        "metadata":{"_nats.level":"5","a":"b","jetlake.key":"subject.2","jetlake.nak_backoff":"true"},"pause_until":"1970-01-01T00:00:02Z",
+        "metadata":{"_nats.level":"5","a":"b","jetlake.key":"subject.2","jetlake.nak_backoff":"true","jetlake.dialect":"2019"},"pause_until":"1970-01-01T00:00:02Z",
         "priority_groups":["a"],"priority_policy":"overflow"}}"#;
 
     let expected = ConsumerSettings {
@@ -46,6 +46,7 @@ fn a_pull_consumer_is_read() {
         priority_groups: vec!["a".to_owned()],
         key: Some(Key::SubjectToken(2)),
         nak_backoff: true,
+        dialect: Some(Dialect::Of2019),
         ..ConsumerSettings::default()
     };
     assert_eq!(read(definition), Ok(expected));

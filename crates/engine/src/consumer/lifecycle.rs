@@ -27,6 +27,10 @@ impl Consumer {
             subjects.push(format!(
                 "$JS.ACK.{domain}.{account}.{stream}.{name}.*.*.*.*.>"
             ));
+            if settings.dialect.is_some() {
+                subjects.push(format!("$JS.ACK.{stream}.{name}.*.*.*"));
+                subjects.push(format!("$JS.A.{stream}.{name}.*.*.*"));
+            }
         }
         if settings.flow_control {
             subjects.push(format!("$JS.FC.{stream}.{name}.*"));

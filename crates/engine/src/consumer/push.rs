@@ -127,7 +127,7 @@ mod tests {
         let mut random = Random::seeded(1);
         assert!(!flow.sent(WINDOW_BYTES_FIRST / 2));
         assert!(flow.sent(1));
-        let prefix = AckPrefix::new("S", "C", None);
+        let prefix = AckPrefix::new("S", "C", None, None);
         let subject = flow.ask(&prefix, &mut random).to_vec();
         assert!(!flow.sent(WINDOW_BYTES_FIRST), "one question at a time");
         assert!(flow.is_full());

@@ -1,5 +1,7 @@
 //! What the configuration of a consumer means for each message, decided once when the configuration is set.
 
+use crate::stream::dialect::Dialect;
+
 /// Which message of the stream comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeliverPolicy {
@@ -107,6 +109,8 @@ pub struct ConsumerSettings {
     pub priority_timeout_ns: i64,
     /// Messages of one key are given out one after the other.
     pub key: Option<Key>,
+    /// In which reply subjects are written, unless in today's.
+    pub dialect: Option<Dialect>,
     /// A message that is to come again without a delay of its own waits as `back_off_ns` says.
     pub nak_backoff: bool,
 }

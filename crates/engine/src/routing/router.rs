@@ -18,6 +18,7 @@ use crate::wire::{encoder, Publish};
 
 /// Subjects of acknowledgements begin so; each comes once, and its first tokens name the consumer.
 const ACKNOWLEDGEMENT: &[u8] = b"$JS.ACK.";
+const ACKNOWLEDGEMENT_OF_2019: &[u8] = b"$JS.A.";
 const ACKNOWLEDGEMENT_TOKENS: usize = 4;
 
 /// What a worker routes with. Belongs to one thread.
@@ -74,7 +75,9 @@ impl Router {
         self.cache_of(publisher.account);
         let cache = &mut self.caches[publisher.account.index];
         let found;
-        let routes = if publish.subject.starts_with(ACKNOWLEDGEMENT) {
+        let is_acknowledgement = publish.subject.starts_with(ACKNOWLEDGEMENT)
+            || publish.subject.starts_with(ACKNOWLEDGEMENT_OF_2019);
+        let routes = if is_acknowledgement {
             found =
                 cache.find_by_prefix(publisher.account, publish.subject, ACKNOWLEDGEMENT_TOKENS);
             found.routes(cache)

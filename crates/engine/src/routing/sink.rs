@@ -16,4 +16,14 @@ pub trait Sink: Send + Sync {
 
     /// Everything that was read together has been taken.
     fn settle(&self);
+
+    /// Keeps what it takes, as a stream does.
+    fn stores(&self) -> bool {
+        false
+    }
+
+    /// Is there only for messages that nobody stores.
+    fn wants_unstored(&self) -> bool {
+        false
+    }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 
+use super::sink::Sink;
 use super::subject;
-use super::subscription::Subscription;
+use super::subscription::{Receiver, Subscription};
 
 /// Who gets a message on one subject: every plain subscription, and one member of each queue group.
 #[derive(Default)]
@@ -27,6 +28,28 @@ impl Routes {
         let members = self.groups.iter().flat_map(|group| &group.members);
         let mut all = self.plain.iter().chain(members);
         all.any(|subscription| !subscription.restrictions.kept_back.is_empty())
+    }
+
+    /// Passes over those who are there only for what nobody stores, if somebody does.
+    fn drop_unneeded(&mut self) {
+        let is =
+            |subscription: &Arc<Subscription>, asked: fn(&dyn Sink) -> bool| match &subscription
+                .receiver
+            {
+                Receiver::Sink(sink) => asked(&**sink),
+                Receiver::Connection(_) | Receiver::Service(_) => false,
+            };
+        let wants_unstored =
+            |subscription: &Arc<Subscription>| is(subscription, |sink| sink.wants_unstored());
+        if self.plain.iter().any(wants_unstored)
+            && self
+                .plain
+                .iter()
+                .any(|subscription| is(subscription, |sink| sink.stores()))
+        {
+            self.plain
+                .retain(|subscription| !wants_unstored(subscription));
+        }
     }
 
     fn drop_unseen(&mut self, subject: &[u8]) {
@@ -131,6 +154,7 @@ impl SubscriptionTree {
         }
         let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
         self.root.collect(&tokens, 0, &mut routes, &mut deciding);
+        routes.drop_unneeded();
         if routes.is_restricted() {
             routes.drop_unseen(subject);
             deciding = usize::MAX;

@@ -142,3 +142,65 @@ fn answers_of_one_inbox_are_decided_by_what_their_subjects_begin_with() {
     tree.insert(subscription(&connection, "_INBOX.a.7", None));
     assert_eq!(deciding(&tree, "_INBOX.a.1"), 3);
 }
+
+/// Somebody inside the server who takes nothing.
+struct Inside {
+    stores: bool,
+    wants_unstored: bool,
+}
+
+impl Sink for Inside {
+    fn take(
+        &self,
+        _publisher: &crate::routing::router::Publisher<'_>,
+        _publish: &crate::wire::Publish<'_>,
+        _staging: &mut crate::connection::staging::Staging,
+    ) -> bool {
+        false
+    }
+
+    fn settle(&self) {}
+
+    fn stores(&self) -> bool {
+        self.stores
+    }
+
+    fn wants_unstored(&self) -> bool {
+        self.wants_unstored
+    }
+}
+
+#[test]
+fn who_wants_what_nobody_stores_is_passed_over_where_somebody_does() {
+    let inside = |subject: &str, stores, wants_unstored| {
+        Arc::new(Subscription::new(
+            Receiver::Sink(Arc::new(Inside {
+                stores,
+                wants_unstored,
+            })),
+            subject.as_bytes(),
+            None,
+            b"",
+            Restrictions::default(),
+        ))
+    };
+    let template = inside("orders.*", false, true);
+    let stream = inside("orders.new", true, false);
+    let client = subscription(&connection(), "orders.>", None);
+    let mut tree = SubscriptionTree::default();
+    for subscription in [&template, &stream, &client] {
+        tree.insert(Arc::clone(subscription));
+    }
+
+    let has = |tree: &SubscriptionTree, subject: &[u8], wanted: &Arc<Subscription>| {
+        let routes = tree.find(subject);
+        routes.plain.iter().any(|found| Arc::ptr_eq(found, wanted))
+    };
+
+    assert!(has(&tree, b"orders.old", &template));
+    assert!(has(&tree, b"orders.old", &client));
+    assert!(!has(&tree, b"orders.new", &template));
+    assert!(has(&tree, b"orders.new", &stream) && has(&tree, b"orders.new", &client));
+    tree.remove(&stream);
+    assert!(has(&tree, b"orders.new", &template));
+}

@@ -17,7 +17,7 @@ pub enum Matching {
 }
 
 impl Matching {
-    fn contains(&self, id: SubjectId) -> bool {
+    pub fn contains(&self, id: SubjectId) -> bool {
         match self {
             Self::Everything => true,
             Self::Nothing => false,
@@ -27,7 +27,7 @@ impl Matching {
     }
 
     /// Whether a segment may hold a match.
-    fn touches(&self, segment: &Segment) -> bool {
+    pub fn touches(&self, segment: &Segment) -> bool {
         segment.live_count > 0
             && match self {
                 Self::Everything => true,

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use super::dialect::Dialect;
+
 /// A message was stored, or had been before.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stored<'a> {
@@ -17,6 +19,14 @@ pub struct Stored<'a> {
 }
 
 impl Stored<'_> {
+    /// As a stream says it that speaks this dialect, or today's.
+    pub fn encode_in(&self, dialect: Option<Dialect>, out: &mut Vec<u8>) {
+        match dialect {
+            Some(_) => Dialect::put_stored(out),
+            None => self.encode(out),
+        }
+    }
+
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"stream\":");
         put_text(out, self.stream);
@@ -51,6 +61,14 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// As a stream says it that speaks this dialect, or today's.
+    pub fn encode_in(&self, dialect: Option<Dialect>, stream: &str, out: &mut Vec<u8>) {
+        match dialect {
+            Some(dialect) => dialect.put_refusal(&self.description, out),
+            None => self.encode(stream, out),
+        }
+    }
+
     pub fn encode(&self, stream: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"error\":");
         self.encode_error(out);

@@ -15,6 +15,10 @@ use crate::wire::Publish;
 
 const MESSAGE_GET: &[u8] = b"$JS.API.STREAM.MSG.GET.";
 const MESSAGE_NEXT: &[u8] = b"$JS.API.CONSUMER.MSG.NEXT.";
+/// The same in the dialect of 2019.
+const REQUEST_NEXT: &[u8] = b"$JS.RN.";
+/// Below this are the requests of 2020: `<stream>.CONSUMER.<consumer>.NEXT` is a pull.
+const STREAM_OF_2020: &[u8] = b"$JS.STREAM.";
 const DIRECT_GET: &[u8] = b"$JS.API.DIRECT.GET.";
 
 /// Plain requests are short; what is longer is for Python to look at.
@@ -47,6 +51,20 @@ impl Api {
         if let Some(tail) = publish.subject.strip_prefix(MESSAGE_NEXT) {
             return self.pull(publisher, publish, tail);
         }
+        if let Some(tail) = publish.subject.strip_prefix(REQUEST_NEXT) {
+            return self.pull(publisher, publish, tail);
+        }
+        if let Some(tail) = publish.subject.strip_prefix(STREAM_OF_2020) {
+            let mut words = std::str::from_utf8(tail).ok()?.splitn(5, '.');
+            let stream = words.next()?;
+            let ("CONSUMER", name) = (words.next()?, words.next()?) else {
+                return None;
+            };
+            if words.next()? != "NEXT" || words.next().is_some() {
+                return None;
+            }
+            return self.pull_of(publisher, publish, stream, name);
+        }
         let name = publish.subject.strip_prefix(MESSAGE_GET)?;
         let reply = publish.reply?;
         if publish.header_len > 0 || publish.body.len() > PLAIN_BYTES_MAX {
@@ -75,6 +93,16 @@ impl Api {
         if names.next().is_some() {
             return None;
         }
+        self.pull_of(publisher, publish, stream, name)
+    }
+
+    fn pull_of(
+        &self,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        stream: &str,
+        name: &str,
+    ) -> Option<()> {
         let streams = self.streams.upgrade()?;
         let stream = streams.find(&publisher.account.name, stream)?;
         let consumer = stream.consumers().find(name)?;

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::archive_import::ImportError;
 use super::folders::Folders;
-use super::registry::{disk_error, store_error, Streams};
+use super::refusals::{disk_error, store_error};
+use super::registry::Streams;
 use super::restore::{Restore, RestoreRequest, Spool, SPOOL_NAME};
 use super::settings::{Settings, Storage};
 use super::snapshot::{Snapshot, SnapshotRequest};

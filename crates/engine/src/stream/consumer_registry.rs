@@ -61,6 +61,18 @@ struct Hindrances {
     given_up: usize,
 }
 
+/// Messages that were delivered and wait for their acknowledgement, listed at most: more would not fit into an answer.
+const PENDING_LISTED_MAX: usize = 10_000;
+
+/// What was delivered, message by message.
+#[derive(Serialize)]
+struct PendingReport {
+    next_stream_sequence: u64,
+    next_consumer_sequence: u64,
+    /// Sequence, since when it waits, how often it was delivered.
+    pending: Vec<(u64, i64, u32)>,
+}
+
 impl Streams {
     /// Why nothing can be stored in a stream at the moment; empty if it can.
     pub fn stream_hindrance(&self, account: &str, stream: &str) -> Result<String, EngineError> {
@@ -181,6 +193,25 @@ impl Streams {
             .map_err(|error| EngineError::Options(error.to_string()))
     }
 
+    /// The messages that a consumer has delivered and that wait for their acknowledgement, as JSON; the first ones, if there are many.
+    pub fn consumer_pending(
+        &self,
+        account: &str,
+        stream: &str,
+        name: &str,
+    ) -> Result<Vec<u8>, EngineError> {
+        let consumer = self.stream(account, stream)?.consumers().consumer(name)?;
+        consumer
+            .with_core(|core, _, _| {
+                serde_json::to_vec(&PendingReport {
+                    next_stream_sequence: core.acks.next_stream,
+                    next_consumer_sequence: core.acks.next_consumer,
+                    pending: core.acks.first_delivered(PENDING_LISTED_MAX),
+                })
+            })
+            .map_err(|error| EngineError::Options(error.to_string()))
+    }
+
     /// Has a consumer begin anew at a sequence, behind its floor if that is 0; returns the sequence.
     pub fn reset_consumer(
         &self,
@@ -221,7 +252,7 @@ impl Streams {
     ) -> Result<u64, EngineError> {
         let stream = self.stream(account, stream)?;
         let found = stream.store().sequence_at(time_ns);
-        found.map_err(|error| super::registry::store_error(&error))
+        found.map_err(|error| super::refusals::store_error(&error))
     }
 }
 

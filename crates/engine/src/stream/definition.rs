@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::dialect::Dialect;
 use super::moment;
 use super::origin::{hash8, External, Origin, Parts};
 use super::settings::{Discard, Republish, Retention, Settings, Storage};
@@ -163,6 +164,7 @@ pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String>
     };
     let chained = option(CHAIN_KEY).is_some_and(|value| value == "true");
     let dead_letters = option(DEAD_LETTERS_KEY).cloned();
+    let dialect = Dialect::of(config.metadata.as_ref());
     let mirror = config.mirror.iter().map(|mirror| mirror.origin(true));
     let sources = config.sources.iter().flatten();
     let origins = mirror.chain(sources.map(|source| source.origin(false)));
@@ -193,6 +195,7 @@ pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String>
         compressed: !matches!(config.compression.as_str(), "none" | ""),
         chained,
         dead_letters,
+        dialect,
         asynchronous: config.persist_mode == "async",
         sealed: config.sealed,
         deny_delete: config.deny_delete,
@@ -243,7 +246,7 @@ mod tests {
     fn what_matters_to_messages_is_read() {
         let definition = br#"{"config":{"name":"S","subjects":["a.>"],"retention":"limits","max_msgs":-1,"max_bytes":1024,
             "max_age":0,"max_msgs_per_subject":3,"max_msg_size":-1,"discard":"new","storage":"memory","num_replicas":1,
-            "duplicate_window":120000000000,"compression":"s2","metadata":{"jetlake.chain":"true"},"republish":{"src":">","dest":""},
+            "duplicate_window":120000000000,"compression":"s2","metadata":{"jetlake.chain":"true","jetlake.dialect":"2020"},"republish":{"src":">","dest":""},
             "mirror":null,"sealed":false},"created":"2026-01-01T00:00:00Z"}"#;
 
         let server = ServerFacts {
@@ -265,6 +268,7 @@ mod tests {
         assert!(settings.chained && settings.compressed);
         assert_eq!(settings.republish, None);
         assert_eq!(settings.first_sequence, 1);
+        assert_eq!(settings.dialect, Some(Dialect::Of2020));
     }
 
     #[test]

@@ -9,30 +9,20 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::followers::{Followers, FollowersByName};
+use super::followers::Followers;
+use super::inflow_remote::elsewhere_refusal;
 use super::inflow_work::{Shown, Turn, Work};
+use super::neighbours::{Neighbours, Whereabouts};
 use super::origin::Origin;
-use super::origin_positions::Place;
 use super::settings::Settings;
 use super::stream::Stream;
+use crate::remote::channel::End;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::message::StoreResult;
 use crate::storage::work_pool::Job;
 
 /// An origin that is there is heard of so often at least.
 const HEARTBEAT_NS: i64 = 1_000_000_000;
-
-/// Finds another stream of the account by its name.
-pub type FindStream = dyn Fn(&str) -> Option<Arc<Stream>> + Send + Sync;
-
-/// What an inflow needs of its surroundings.
-#[derive(Clone)]
-pub struct Neighbours {
-    pub find: Arc<FindStream>,
-    pub followers: Arc<FollowersByName>,
-    /// Where to write down how far the sources are; nowhere for a stream in memory.
-    pub place: Option<Place>,
-}
 
 /// How it stands with an origin.
 #[derive(Debug, Clone, Serialize)]
@@ -47,6 +37,20 @@ pub struct OriginState {
     pub error: Option<(u16, u16, String)>,
 }
 
+/// A stream on this server, by its account and its name, whether it is there or not.
+#[derive(Clone)]
+struct Followed {
+    account: String,
+    name: String,
+    followers: Arc<Followers>,
+}
+
+impl Followed {
+    fn is(&self, other: &Self) -> bool {
+        self.account == other.account && self.name == other.name
+    }
+}
+
 pub struct Inflow {
     stream: Weak<Stream>,
     neighbours: Neighbours,
@@ -54,8 +58,8 @@ pub struct Inflow {
     work: Mutex<Work>,
     /// The origins, with what may be seen of them.
     shown: Mutex<Vec<(Arc<Origin>, Shown)>>,
-    /// The origins of the account, each by its name.
-    followed: Mutex<Vec<(String, Arc<Followers>)>>,
+    /// The origins on this server.
+    followed: Mutex<Vec<Followed>>,
     /// A commit here may be what it waits for.
     waits: AtomicBool,
     /// Something is to be done when its time comes.
@@ -66,7 +70,7 @@ pub struct Inflow {
 impl Inflow {
     /// Another stream of the account.
     pub fn neighbour(&self, name: &str) -> Option<Arc<Stream>> {
-        (self.neighbours.find)(name)
+        self.neighbours.find(name)
     }
 
     pub fn new(
@@ -104,39 +108,42 @@ impl Inflow {
     pub fn follow(&self, settings: &Settings) {
         self.is_stopped.store(false, Ordering::Release);
         let mut followed = self.followed.lock();
-        if followed.is_empty() && settings.origins.is_empty() {
+        let had_none = followed.is_empty() && self.shown.lock().is_empty();
+        if had_none && settings.origins.is_empty() {
             return;
         }
-        let local = settings.origins.iter();
-        let local = local.filter(|origin| origin.external.is_none());
-        let wanted: Vec<(String, Arc<Followers>)> = local
-            .map(|origin| {
-                let followers = self.neighbours.followers.of(&origin.name);
-                (origin.name.clone(), followers)
-            })
-            .collect();
-        for (_, followers) in &wanted {
-            followers.add(self.job());
+        let mut wanted = Vec::new();
+        for origin in &settings.origins {
+            if let Whereabouts::Account(account) = self.neighbours.whereabouts(origin) {
+                wanted.push(Followed {
+                    followers: self.neighbours.followers(&account).of(&origin.name),
+                    account,
+                    name: origin.name.clone(),
+                });
+            }
+        }
+        for each in &wanted {
+            each.followers.add(self.job());
         }
         let mut left = std::mem::replace(&mut *followed, wanted.clone());
         drop(followed);
-        left.retain(|(name, _)| wanted.iter().all(|(other, _)| other != name));
+        left.retain(|each| !wanted.iter().any(|other| other.is(each)));
         self.leave(left);
         self.job().ask();
     }
 
     /// Follows these no more.
-    fn leave(&self, left: Vec<(String, Arc<Followers>)>) {
-        for (name, followers) in left {
-            followers.remove(self.job());
-            if let Some(stream) = (self.neighbours.find)(&name) {
+    fn leave(&self, left: Vec<Followed>) {
+        for each in left {
+            each.followers.remove(self.job());
+            if let Some(stream) = self.neighbours.find_in(&each.account, &each.name) {
                 stream.lost_follower();
             }
         }
     }
 
     /// Brings nothing more; returns when that is so.
-    pub fn stop(&self) {
+    pub fn stop(&self, end: End) {
         if self.is_stopped.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -144,6 +151,7 @@ impl Inflow {
         self.leave(left);
         // Waits for a run that has begun. What is not written down is found again in the messages.
         let _ = self.save();
+        self.work.lock().end_readers(end);
     }
 
     /// Something here was committed or removed: there may be room again.
@@ -186,10 +194,21 @@ impl Inflow {
     }
 
     fn state(&self, origin: &Origin, shown: Shown, now_ns: i64) -> OriginState {
-        let stream = match origin.external {
-            None => (self.neighbours.find)(&origin.name),
-            Some(_) => None,
+        let refusal = shown.refusal.as_ref();
+        let refusal = refusal.map(|refusal| {
+            let description = refusal.description.clone();
+            (refusal.code, refusal.error_code, description)
+        });
+        let sequence = if origin.is_mirror { 0 } else { shown.sequence };
+        let account = match self.neighbours.whereabouts(origin) {
+            Whereabouts::Account(account) => account,
+            Whereabouts::Server(remote) => {
+                let name = &remote.options.name;
+                return state_elsewhere(origin, name, &shown, sequence, refusal);
+            }
+            Whereabouts::Nowhere => return state_elsewhere(origin, "", &shown, sequence, refusal),
         };
+        let stream = self.neighbours.find_in(&account, &origin.name);
         let is_there = stream.is_some();
         let lag = stream.map_or(0, |stream| {
             let filters = origin.filters.iter();
@@ -199,14 +218,6 @@ impl Inflow {
                 .sum()
         });
         let ago_ns = now_ns.saturating_sub(shown.heard_ns).max(0);
-        let error = match shown.refusal {
-            Some(refusal) => Some((refusal.code, refusal.error_code, refusal.description)),
-            // Of a stream elsewhere nothing is known, not even that it is missing.
-            None if !is_there && origin.external.is_none() => {
-                Some((404, 10059, "stream not found".to_owned()))
-            }
-            None => None,
-        };
         OriginState {
             lag,
             active_ns: match shown.heard_ns {
@@ -214,8 +225,11 @@ impl Inflow {
                 _ if is_there => ago_ns % HEARTBEAT_NS,
                 _ => ago_ns,
             },
-            sequence: if origin.is_mirror { 0 } else { shown.sequence },
-            error,
+            sequence,
+            error: match refusal {
+                None if !is_there => Some((404, 10059, "stream not found".to_owned())),
+                refusal => refusal,
+            },
         }
     }
 
@@ -230,7 +244,7 @@ impl Inflow {
         // Whatever is committed from here on asks for another run, until it is clear that nobody waits for it.
         self.waits.store(true, Ordering::Release);
         let settings = stream.settings();
-        let turn = work.run(&stream, &settings, &*self.neighbours.find, self.job());
+        let turn = work.run(&stream, &settings, &self.neighbours, self.job());
         let waits = turn == Turn::Waits || work.awaits_commit();
         self.waits.store(waits, Ordering::Release);
         self.is_timed.store(work.is_timed(), Ordering::Release);
@@ -239,5 +253,29 @@ impl Inflow {
         if turn == Turn::More {
             self.job().ask();
         }
+    }
+}
+
+/// Of an origin on another server, or nowhere.
+fn state_elsewhere(
+    origin: &Origin,
+    remote: &str,
+    shown: &Shown,
+    sequence: u64,
+    refusal: Option<(u16, u16, String)>,
+) -> OriginState {
+    let status = shown.channel.as_ref().map(|channel| channel.status());
+    let status = status.unwrap_or_default();
+    let trouble = status.trouble.map(|trouble| {
+        let refusal = elsewhere_refusal(origin, remote, &trouble);
+        (refusal.code, refusal.error_code, refusal.description)
+    });
+    OriginState {
+        lag: status.lag,
+        active_ns: status
+            .heard
+            .map_or(-1, |ago| i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX)),
+        sequence,
+        error: refusal.or(trouble),
     }
 }

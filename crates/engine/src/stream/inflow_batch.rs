@@ -3,6 +3,7 @@
 //! They are read without any lock of a stream, and staged under one. Invariant: a batch never has more than `MESSAGES_MAX` messages, and more than
 //! `BYTES_MAX` bytes only if it has one.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use super::origin::{stays_behind, Origin, STREAM_SOURCE_HEADER};
 use super::settings::Settings;
 use super::stored_headers;
 use crate::random::Random;
+use crate::remote::delivery::Delivery;
 use crate::storage::message::StoreResult;
-use crate::storage::record::Record;
 use crate::storage::store::Store;
 
 const MESSAGES_MAX: usize = 512;
@@ -26,6 +27,15 @@ struct Entry {
     headers: Range<usize>,
     payload: Range<usize>,
     stream_source: Range<usize>,
+    sequence: u64,
+    time_ns: i64,
+}
+
+/// A message of an origin.
+struct Found<'a> {
+    subject: &'a [u8],
+    headers: &'a [u8],
+    payload: &'a [u8],
     sequence: u64,
     time_ns: i64,
 }
@@ -99,7 +109,14 @@ impl Batch {
             store.scan(next, |record| {
                 looked_at = record.sequence;
                 misses += 1;
-                if self.push(record, wanted, random) {
+                let found = Found {
+                    subject: record.subject,
+                    headers: record.headers,
+                    payload: record.payload,
+                    sequence: record.sequence,
+                    time_ns: record.time_ns,
+                };
+                if self.push(&found, wanted, random) {
                     misses = 0;
                 }
                 is_stopped = self.is_full() || misses == MISSES_MAX;
@@ -113,12 +130,39 @@ impl Batch {
         Ok((next - 1, false))
     }
 
+    /// Takes what came from another server; returns the last sequence that was looked at.
+    pub fn fill_from(
+        &mut self,
+        held: &VecDeque<Delivery>,
+        wanted: &Wanted<'_>,
+        random: &mut Random,
+    ) -> u64 {
+        self.entries.clear();
+        self.bytes.clear();
+        let mut looked_at = wanted.first_sequence - 1;
+        for delivery in held {
+            if self.is_full() {
+                break;
+            }
+            looked_at = delivery.sequence;
+            let found = Found {
+                subject: delivery.subject(),
+                headers: delivery.headers(),
+                payload: delivery.payload(),
+                sequence: delivery.sequence,
+                time_ns: delivery.time_ns,
+            };
+            self.push(&found, wanted, random);
+        }
+        looked_at
+    }
+
     fn is_full(&self) -> bool {
         self.entries.len() == MESSAGES_MAX || self.bytes.len() >= BYTES_MAX
     }
 
     /// Takes a message, if it is to be taken.
-    fn push(&mut self, record: &Record<'_>, wanted: &Wanted<'_>, random: &mut Random) -> bool {
+    fn push(&mut self, record: &Found<'_>, wanted: &Wanted<'_>, random: &mut Random) -> bool {
         let Wanted {
             origin,
             identity,

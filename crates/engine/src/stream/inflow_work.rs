@@ -10,21 +10,26 @@ use std::time::{Duration, Instant};
 
 use super::acknowledgement::Refusal;
 use super::arrivals::Hindrance;
-use super::inflow::FindStream;
 use super::inflow_batch::{Batch, Wanted};
+use super::inflow_remote;
 use super::ingest::store_refusal;
+use super::neighbours::{Neighbours, Whereabouts};
 use super::origin::Origin;
 use super::origin_positions::{OriginPositions, Place, Position};
 use super::settings::{Retention, Settings};
 use super::stream::Stream;
 use crate::clock::system_ns;
 use crate::random::Random;
+use crate::remote::channel::{Channel, End};
+use crate::remote::delivery::Delivery;
+use crate::remote::origin_api::Start;
+use crate::remote::reader::Reader;
 use crate::storage::message::{Limits, StoreResult};
 use crate::storage::store::Store;
 use crate::storage::work_pool::Job;
 
 /// Batches of one origin in one turn; then others have theirs.
-const TURN_BATCHES_MAX: usize = 8;
+pub(super) const TURN_BATCHES_MAX: usize = 8;
 
 /// Batches of all origins in one run; then other streams have theirs.
 const RUN_BATCHES_MAX: usize = 32;
@@ -33,14 +38,14 @@ const RUN_BATCHES_MAX: usize = 32;
 const TURN_MESSAGES: u64 = 8192;
 
 /// How long after a failure it is tried again.
-const RETRY: Duration = Duration::from_secs(2);
+pub(super) const RETRY: Duration = Duration::from_secs(2);
 
 /// How often it is written down how far the sources are, where messages that say it may be removed by a limit, and where they may not.
 const SAVE_INTERVAL_LIMITED: Duration = Duration::from_secs(1);
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What others may see of an origin.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Shown {
     /// The last one that was taken.
     pub sequence: u64,
@@ -51,6 +56,8 @@ pub struct Shown {
     pub is_there: bool,
     /// Why it does not go on.
     pub refusal: Option<Refusal>,
+    /// How it stands with another server.
+    pub channel: Option<Arc<Channel>>,
 }
 
 /// What became of a run, or of the turn of one origin.
@@ -66,17 +73,23 @@ pub enum Turn {
 }
 
 /// One origin, as the job knows it.
-struct Link {
-    origin: Arc<Origin>,
-    index_name: String,
+pub(super) struct Link {
+    pub(super) origin: Arc<Origin>,
+    pub(super) index_name: String,
     /// Of the stream that was read last.
-    identity: String,
+    pub(super) identity: String,
     /// Everything up to this was looked at there.
-    looked_at: u64,
+    pub(super) looked_at: u64,
     /// What was staged: the last sequence here, and there.
-    unconfirmed: VecDeque<(u64, u64)>,
-    retry_at: Option<Instant>,
-    shown: Shown,
+    pub(super) unconfirmed: VecDeque<(u64, u64)>,
+    pub(super) retry_at: Option<Instant>,
+    pub(super) shown: Shown,
+    /// Of an origin on another server: what reads it, in which session, and what came and is not stored.
+    pub(super) reader: Option<Reader>,
+    pub(super) session: u64,
+    pub(super) held: VecDeque<Delivery>,
+    /// Its messages stay there only until they are acknowledged.
+    pub(super) is_consumed: bool,
 }
 
 impl Link {
@@ -89,10 +102,14 @@ impl Link {
             unconfirmed: VecDeque::new(),
             retry_at: None,
             shown: Shown::default(),
+            reader: None,
+            session: 0,
+            held: VecDeque::new(),
+            is_consumed: false,
         }
     }
 
-    fn look_at(&mut self, sequence: u64) {
+    pub(super) fn look_at(&mut self, sequence: u64) {
         self.looked_at = sequence;
         self.shown.looked_at = sequence;
     }
@@ -100,22 +117,22 @@ impl Link {
 
 pub struct Work {
     settings: Option<Arc<Settings>>,
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     /// Whose turn it is first.
     first_link: usize,
     positions: OriginPositions,
     /// Those of the store when it was found out how far the stream is.
     resets: Option<u64>,
-    batch: Batch,
-    random: Random,
+    pub(super) batch: Batch,
+    pub(super) random: Random,
     saved_at: Instant,
 }
 
 /// The stream that gets the messages.
-struct Target<'a> {
-    stream: &'a Arc<Stream>,
-    settings: &'a Arc<Settings>,
-    resets: u64,
+pub(super) struct Target<'a> {
+    pub(super) stream: &'a Arc<Stream>,
+    pub(super) settings: &'a Arc<Settings>,
+    pub(super) resets: u64,
 }
 
 impl Work {
@@ -166,7 +183,7 @@ impl Work {
         &mut self,
         stream: &Arc<Stream>,
         settings: &Arc<Settings>,
-        find: &FindStream,
+        neighbours: &Neighbours,
         job: &Arc<Job>,
     ) -> Turn {
         self.link(settings);
@@ -193,7 +210,7 @@ impl Work {
                 outcome = Turn::More;
                 break;
             }
-            let turn = self.turn_of(at, &target, find, job, &mut budget);
+            let turn = self.turn_of(at, &target, neighbours, job, &mut budget);
             outcome = outcome.max(turn);
             if self.resets.is_none() {
                 // Nobody goes on before it is known again where.
@@ -226,6 +243,9 @@ impl Work {
                 None => Link::new(origin),
             });
         }
+        for link in &mut old {
+            link.end_reader(End::Farewell);
+        }
     }
 
     /// Finds out how far the stream is, if that is not known.
@@ -242,6 +262,7 @@ impl Work {
         for link in &mut self.links {
             link.looked_at = 0;
             link.unconfirmed.clear();
+            link.begin_anew();
         }
         self.resets = Some(resets);
         Ok(resets)
@@ -251,19 +272,27 @@ impl Work {
         &mut self,
         at: usize,
         target: &Target<'_>,
-        find: &FindStream,
+        neighbours: &Neighbours,
         job: &Arc<Job>,
         budget: &mut usize,
     ) -> Turn {
+        let account = match neighbours.whereabouts(&self.links[at].origin) {
+            Whereabouts::Account(account) => account,
+            Whereabouts::Server(remote) => {
+                return self.turn_of_remote(at, target, &remote, job, budget);
+            }
+            Whereabouts::Nowhere => {
+                let link = &mut self.links[at];
+                link.shown.refusal = Some(inflow_remote::nowhere(&link.origin));
+                return Turn::Done;
+            }
+        };
         let link = &mut self.links[at];
         let now_ns = target.stream.now_ns();
         if link.shown.is_there {
             link.shown.heard_ns = now_ns;
         }
-        let from = match link.origin.external {
-            None => find(&link.origin.name),
-            Some(_) => None,
-        };
+        let from = neighbours.find_in(&account, &link.origin.name);
         link.shown.is_there = from.is_some();
         let Some(from) = from else {
             link.shown.refusal = None;
@@ -282,30 +311,49 @@ impl Work {
             link.unconfirmed.clear();
         }
         let brought = self.bring(at, target, &from, budget);
-        let link = &mut self.links[at];
-        let turn = match brought {
-            Ok(turn) => turn,
-            Err(Hindrance::Room) => Turn::Waits,
-            Err(Hindrance::Changed) => Turn::More,
-            Err(Hindrance::Behind) => {
-                self.resets = None;
-                return Turn::More;
-            }
-            Err(Hindrance::Refused(refusal)) => {
-                link.shown.refusal = Some(refusal);
-                link.retry_at = Some(Instant::now() + RETRY);
-                Turn::Failed
-            }
+        let turn = self.outcome(at, brought);
+        let Some(committed) = self.committed(target) else {
+            return Turn::More;
         };
+        let link = &mut self.links[at];
         if turn == Turn::Done && link.origin.is_mirror {
             target.stream.answer_for_origin();
         }
         if from_settings.retention == Retention::Limits {
             link.unconfirmed.clear();
         } else {
-            link.let_go(target.stream.store(), &from, job);
+            link.let_go(committed, &from, job);
         }
         turn
+    }
+
+    /// What comes of it when something stands in the way.
+    pub(super) fn outcome(&mut self, at: usize, brought: Result<Turn, Hindrance>) -> Turn {
+        match brought {
+            Ok(turn) => turn,
+            Err(Hindrance::Room) => Turn::Waits,
+            Err(Hindrance::Changed) => Turn::More,
+            Err(Hindrance::Behind) => {
+                self.resets = None;
+                Turn::More
+            }
+            Err(Hindrance::Refused(refusal)) => {
+                let link = &mut self.links[at];
+                link.shown.refusal = Some(refusal);
+                link.retry_at = Some(Instant::now() + RETRY);
+                Turn::Failed
+            }
+        }
+    }
+
+    /// The last sequence that is committed; none if something staged was refused, whose sequence may be another message's now.
+    pub(super) fn committed(&mut self, target: &Target<'_>) -> Option<u64> {
+        let store = target.stream.store();
+        let committed = store.counts().last_sequence;
+        if store.resets() != target.resets {
+            self.resets = None;
+        }
+        self.resets.map(|_| committed)
     }
 
     /// Brings some messages over.
@@ -317,9 +365,17 @@ impl Work {
         budget: &mut usize,
     ) -> Result<Turn, Hindrance> {
         let unread = |error| Hindrance::Refused(store_refusal(&error));
-        let mut first = self
-            .first_wanted(at, target.stream.store(), from.store())
+        let start = self
+            .first_wanted(
+                at,
+                target.stream.store(),
+                from.store().counts().first_sequence,
+            )
             .map_err(unread)?;
+        let mut first = match start {
+            Start::Sequence(sequence) => sequence,
+            Start::Time(time_ns) => from.store().sequence_at(time_ns).map_err(unread)?,
+        };
         self.make_safe(at, target)?;
         for _ in 0..TURN_BATCHES_MAX {
             let link = &mut self.links[at];
@@ -346,7 +402,7 @@ impl Work {
     }
 
     /// Stages the batch; what was staged is noted even if something then stands in the way.
-    fn stage(&mut self, at: usize, target: &Target<'_>) -> Result<(), Hindrance> {
+    pub(super) fn stage(&mut self, at: usize, target: &Target<'_>) -> Result<(), Hindrance> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -380,46 +436,51 @@ impl Work {
         staged
     }
 
-    /// The first message that is still to be taken.
-    fn first_wanted(&mut self, at: usize, store: &Store, from: &Store) -> StoreResult<u64> {
+    /// The first message that is still to be taken, of a stream whose first one is `first_sequence`. A time it is only as long as nothing was taken.
+    pub(super) fn first_wanted(
+        &mut self,
+        at: usize,
+        store: &Store,
+        first_sequence: u64,
+    ) -> StoreResult<Start> {
         let link = &mut self.links[at];
         let origin = &link.origin;
-        let start = |at_least: u64| -> StoreResult<u64> {
-            match (origin.start_sequence, origin.start_time_ns) {
-                (0, Some(time_ns)) => from.sequence_at(time_ns),
-                (sequence, _) => Ok(sequence.max(at_least).max(1)),
-            }
-        };
+        let time_ns = origin.start_time_ns.filter(|_| origin.start_sequence == 0);
         let taken = if origin.is_mirror {
-            let last = store.last_given_sequence();
-            if last == 0 {
-                let first = start(from.counts().first_sequence)?;
-                if first > 1 && origin.start_time_ns.is_none() {
-                    store.advance(first)?;
+            match (store.last_given_sequence(), time_ns) {
+                (0, Some(_)) => None,
+                (0, None) => {
+                    let first = origin.start_sequence.max(first_sequence).max(1);
+                    if first > 1 && origin.start_time_ns.is_none() {
+                        store.advance(first)?;
+                    }
+                    Some(first - 1)
                 }
-                first - 1
-            } else {
-                last
+                (last, _) => Some(last),
             }
         } else {
             let position = self.positions.get(&link.index_name);
             let taken = match position {
-                Some(position) if position.identity == link.identity => position.sequence,
-                Some(position) if position.identity.is_empty() => position.sequence,
+                Some(position) if position.identity == link.identity => Some(position.sequence),
+                Some(position) if position.identity.is_empty() => Some(position.sequence),
                 // Another stream of that name.
-                Some(_) => 0,
-                None => start(1)? - 1,
+                Some(_) => Some(0),
+                None if time_ns.is_some() => None,
+                None => Some(origin.start_sequence.max(1) - 1),
             };
-            link.shown.sequence = position.map_or(0, |_| taken);
+            link.shown.sequence = position.and(taken).unwrap_or(0);
             taken
         };
-        let looked_at = taken.max(link.looked_at);
+        if let (None, 0, Some(time_ns)) = (taken, link.looked_at, time_ns) {
+            return Ok(Start::Time(time_ns));
+        }
+        let looked_at = taken.unwrap_or(0).max(link.looked_at);
         link.look_at(looked_at);
-        Ok(looked_at + 1)
+        Ok(Start::Sequence(looked_at + 1))
     }
 
     /// What is staged now may remove messages that say how far other sources are: that is written down first.
-    fn make_safe(&mut self, at: usize, target: &Target<'_>) -> Result<(), Hindrance> {
+    pub(super) fn make_safe(&mut self, at: usize, target: &Target<'_>) -> Result<(), Hindrance> {
         let limits = target.settings.removing_limits();
         let index_name = &self.links[at].index_name;
         let store = target.stream.store();
@@ -463,8 +524,15 @@ impl Work {
 
 impl Link {
     /// An origin that keeps messages only until they are taken hears how far they are.
-    fn let_go(&mut self, store: &Store, from: &Stream, job: &Arc<Job>) {
-        let committed = store.counts().last_sequence;
+    fn let_go(&mut self, committed: u64, from: &Stream, job: &Arc<Job>) {
+        let confirmed = self.confirmed(committed);
+        if confirmed > 0 {
+            from.let_go(&self.origin, job, confirmed);
+        }
+    }
+
+    /// Up to which sequence of the origin everything is on disk; 0 if that is not known.
+    pub(super) fn confirmed(&mut self, committed: u64) -> u64 {
         let mut confirmed = match self.unconfirmed.front() {
             None => self.looked_at,
             Some(_) => 0,
@@ -476,8 +544,6 @@ impl Link {
             confirmed = *sequence;
             self.unconfirmed.pop_front();
         }
-        if confirmed > 0 {
-            from.let_go(&self.origin, job, confirmed);
-        }
+        confirmed
     }
 }

@@ -220,7 +220,7 @@ impl Ingest {
             ..Stored::default()
         };
         self.answer.clear();
-        stored.encode(&mut self.answer);
+        stored.encode_in(settings.dialect, &mut self.answer);
         self.push_answer(b"", reply);
     }
 
@@ -243,7 +243,10 @@ impl Ingest {
 
     fn is_full(&self) -> bool {
         let (messages, bytes) = self.pending.counts_behind(0);
-        messages as usize >= self.buffer.messages_max || bytes >= self.buffer.bytes_max
+        // Publishers of the old dialects were held up instead of refused, and do not look: only bytes are bounded.
+        let is_counted = self.settings.dialect.is_none();
+        (is_counted && messages as usize >= self.buffer.messages_max)
+            || bytes >= self.buffer.bytes_max
     }
 
     /// Makes ready what the checks of this message will ask for.
@@ -437,7 +440,7 @@ impl Ingest {
     pub(super) fn refuse(&mut self, refusal: &Refusal, header: &[u8], reply: &[u8]) {
         let settings = Arc::clone(&self.settings);
         self.answer.clear();
-        refusal.encode(&settings.name, &mut self.answer);
+        refusal.encode_in(settings.dialect, &settings.name, &mut self.answer);
         self.push_answer(header, reply);
     }
 

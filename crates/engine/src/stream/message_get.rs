@@ -6,7 +6,11 @@ use base64::Engine as _;
 use super::get_request::GetRequest;
 use super::moment;
 use super::reads::Source;
+use super::refusals::store_error;
+use super::registry::Streams;
+use crate::error::EngineError;
 use crate::sender::{Outgoing, Sender};
+use crate::storage::message::Message;
 use crate::stream::acknowledgement::put_text;
 
 const TYPE: &[u8] = b"{\"type\":\"io.nats.jetstream.api.v1.stream_msg_get_response\"";
@@ -139,5 +143,18 @@ fn find(source: &Source<'_>, which: &Which) -> Option<u64> {
             let first = store.sequence_at(*time_ns).ok()?;
             store.next_match(b">", first)
         }
+    }
+}
+impl Streams {
+    /// One message, for requests that Python answers; none if it is not there.
+    pub fn stored_message(
+        &self,
+        account: &str,
+        name: &str,
+        sequence: u64,
+    ) -> Result<Option<Message>, EngineError> {
+        let stream = self.stream(account, name)?;
+        let read = stream.store().read(sequence);
+        read.map_err(|error| store_error(&error))
     }
 }

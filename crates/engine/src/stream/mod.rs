@@ -1,19 +1,22 @@
 //! Streams: what happens to a message between the router and the store.
 //!
-//! - `registry` has all streams of a server, on disk in `folders` by their `definition`; `stream` is one of them, with its `settings`.
+//! - `registry` has all streams of a server, on disk in `folders` by their `definition`; `stream` is one of them, with its `settings`; `refusals` say what failed on a disk.
 //! - `ingest` takes a publish in: checked against a `staged_view`, `admitted`, staged, and noted as `pending` until it is committed and answered.
 //!   `atomic_batches` and `batch_commit`, `fast_batches` and `fast_publish` are the two kinds of batches; `scheduling` publishes what `schedules` says is due;
 //!   `delete_marker` stands for what has expired; `republish` sends on what was stored.
 //! - `reads` answers `direct_get` and, through `api`, `message_get`; `state_report` says what there is, `figures` the same of all for monitoring, and `account_usage` how much of it there may be.
 //! - `publish_headers` are the headers of a publish that mean something to a stream; `time_to_live` is one of them.
 //! - `publish_checks` decides whether a message may be stored, by the stream's `settings`; `duplicates` remembers message ids for a while.
-//! - `acknowledgement` is the answer to a publish, as bytes.
+//! - `acknowledgement` is the answer to a publish, as bytes; `dialect` says it as the first releases did.
+//! - `untaken` holds messages that no stream takes, until Python has made one of a template.
 //! - `subject_transform` maps subjects; `counter` adds up; `schedule`, with `schedule_cron` and `schedule_checks`, says when a message is due.
-//! - `origin` is where a mirror or a stream with sources gets its messages; `inflow` brings them, `inflow_work` in runs, `inflow_batch` a few at a time;
+//! - `origin` is where a mirror or a stream with sources gets its messages; `inflow` brings them, `inflow_work` in runs, `inflow_batch` a few at a time, `inflow_remote`
+//!   what comes from another server; `neighbours` says where an origin is;
 //!   `arrivals` takes them in; `origin_positions` remembers how far it is, and `followers` who is to hear of something new.
 //! - `consuming` is what it does for its consumers, `consumer_registry` how Python's decisions reach them; `dead_letters` are what they give up.
 //! - `snapshot` sends a stream as an `archive` in `s2_frames`, `restore` takes one back through `archive_import`; `archives` keeps those under way;
 //!   `legacy_archive` reads those that nats-server made before 2.15.
+//! - `scan` sends a range as Arrow, as far as its reader's `credits` go; `scans` keeps those under way and plans them.
 
 pub mod account_usage;
 pub mod acknowledgement;
@@ -29,9 +32,11 @@ pub mod batch_commit;
 pub mod consumer_registry;
 pub mod consuming;
 pub mod counter;
+pub mod credits;
 pub mod dead_letters;
 pub mod definition;
 pub mod delete_marker;
+pub mod dialect;
 pub mod direct_get;
 pub mod duplicates;
 pub mod fast_batches;
@@ -42,21 +47,26 @@ pub mod followers;
 pub mod get_request;
 pub mod inflow;
 pub mod inflow_batch;
+pub mod inflow_remote;
 pub mod inflow_work;
 pub mod ingest;
 pub mod legacy_archive;
 pub mod message_get;
 pub mod moment;
+pub mod neighbours;
 pub mod origin;
 pub mod origin_positions;
 pub mod pending;
 pub mod publish_checks;
 pub mod publish_headers;
 pub mod reads;
+mod refusals;
 pub mod registry;
 pub mod republish;
 pub mod restore;
 pub mod s2_frames;
+pub mod scan;
+pub mod scans;
 pub mod schedule;
 pub mod schedule_checks;
 pub mod schedule_cron;
@@ -72,3 +82,4 @@ pub mod stream;
 pub mod stream_options;
 pub mod subject_transform;
 pub mod time_to_live;
+pub mod untaken;

@@ -3,10 +3,9 @@
 //! Decisions come from Python; what they mean for the disk and for messages happens here. Invariant: a stream is in the registry from the moment it
 //! would survive a power cut until it would not come back after one.
 
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ahash::AHashMap;
@@ -20,22 +19,27 @@ use super::definition::{self, ServerFacts};
 use super::fast_batches::FastBatches;
 use super::folders::Folders;
 use super::followers::FollowersByName;
-use super::inflow::Neighbours;
+use super::neighbours::Neighbours;
 use super::origin_positions::Place;
+use super::refusals::{disk_error, store_error};
+use super::scans::Scans;
 use super::settings::{Settings, Storage};
 use super::state_report;
 use super::stream::{Stream, Surroundings};
 use super::stream_options::StreamOptions;
+use super::untaken::Untaken;
 use crate::consumer::consumers::JournalPlace;
 use crate::consumer::timers::Timers;
 use crate::engine::Shared;
 use crate::error::EngineError;
 use crate::random::Random;
+use crate::remote::channel::End;
+use crate::remote::remotes::Remotes;
 use crate::sender::Senders;
 use crate::storage::file_system::FileSystem;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::memory::MemoryFileSystem;
-use crate::storage::message::{Purge, StoreError};
+use crate::storage::message::Purge;
 use crate::storage::store::{Store, StoreOptions};
 
 /// How often the clock looks at the streams: messages expire within so long of their time.
@@ -58,16 +62,20 @@ pub struct Streams {
     threads: Arc<StorageThreads>,
     timers: Arc<Timers>,
     streams: Arc<RwLock<AHashMap<String, ByName>>>,
-    followers: Mutex<AHashMap<String, Arc<FollowersByName>>>,
+    followers: Arc<Mutex<AHashMap<String, Arc<FollowersByName>>>>,
+    remotes: Arc<Remotes>,
     /// One change at a time.
     pub(super) changing: Mutex<Random>,
     pub(super) archives: Archives,
+    pub(super) scans: Scans,
     stopped: AtomicBool,
     server_usage: Arc<ServerUsage>,
     usages: Mutex<AHashMap<String, Arc<AccountUsage>>>,
     /// Batches that are open, of all streams.
     open_batches: Arc<AtomicUsize>,
     open_fast_batches: Arc<AtomicUsize>,
+    /// Those who hold messages for streams to come, by account.
+    pub(super) untaken: Mutex<AHashMap<String, Vec<Weak<Untaken>>>>,
 }
 
 impl Streams {
@@ -88,6 +96,7 @@ impl Streams {
             options.memory_bytes_max,
             options.storage_bytes_max,
         ));
+        let remotes = Arc::new(Remotes::new(&options.remotes)?);
         let streams = Arc::new(Self {
             senders: Arc::new(Senders::new(Arc::clone(&shared))),
             timers: Timers::start(Arc::clone(&shared))?,
@@ -96,14 +105,17 @@ impl Streams {
             folders: Folders::new(file_system, folder),
             threads: Arc::default(),
             streams: Arc::default(),
-            followers: Mutex::default(),
+            followers: Arc::default(),
+            remotes,
             changing: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
             archives: Archives::default(),
+            scans: Scans::default(),
             stopped: AtomicBool::new(false),
             server_usage,
             usages: Mutex::default(),
             open_batches: Arc::default(),
             open_fast_batches: Arc::default(),
+            untaken: Mutex::default(),
         });
         let clock = Arc::downgrade(&streams);
         let spawned = std::thread::Builder::new()
@@ -258,6 +270,7 @@ impl Streams {
     }
 
     pub(super) fn enter(&self, account: &str, name: String, stream: Arc<Stream>) {
+        self.hand_over_untaken(account, &stream);
         stream.listen();
         let mut streams = self.streams.write();
         streams
@@ -286,7 +299,7 @@ impl Streams {
     pub fn delete(&self, account: &str, name: &str) -> Result<(), EngineError> {
         let _one = self.changing.lock();
         let stream = self.stream(account, name)?;
-        stream.stop();
+        stream.stop(End::Farewell);
         if stream.settings().storage == Storage::File {
             let folder = self.folders.of_stream(account, name);
             if let Err(error) = self.folders.delete(&folder) {
@@ -388,6 +401,7 @@ impl Streams {
         let _one = self.changing.lock();
         self.stopped.store(true, Ordering::Release);
         self.archives.stop();
+        self.scans.stop();
         let streams = std::mem::take(&mut *self.streams.write());
         let mut failures = Vec::new();
         for (account, by_name) in streams {
@@ -500,21 +514,26 @@ impl Streams {
         }
     }
 
-    /// The other streams of the account, as one of them needs them.
+    /// The other streams, as one of an account needs them.
     fn neighbours(&self, account: &str, settings: &Settings) -> Neighbours {
         let streams = Arc::downgrade(&self.streams);
-        let (owner, key) = (account.to_owned(), account.to_owned());
+        let followers = Arc::clone(&self.followers);
         let place = (settings.storage == Storage::File).then(|| Place {
             file_system: Arc::clone(&self.folders.file_system),
             folder: self.folders.of_stream(account, &settings.name),
         });
         Neighbours {
-            find: Arc::new(move |name| {
+            account: account.to_owned(),
+            find_stream: Arc::new(move |account, name| {
                 let streams = streams.upgrade()?;
                 let streams = streams.read();
-                streams.get(&owner)?.get(name).map(Arc::clone)
+                streams.get(account)?.get(name).map(Arc::clone)
             }),
-            followers: Arc::clone(self.followers.lock().entry(key).or_default()),
+            find_followers: Arc::new(move |account| {
+                let mut followers = followers.lock();
+                Arc::clone(followers.entry(account.to_owned()).or_default())
+            }),
+            remotes: Arc::clone(&self.remotes),
             place,
         }
     }
@@ -572,18 +591,4 @@ struct Kept {
 #[derive(Deserialize)]
 struct Named {
     name: String,
-}
-
-pub(super) fn store_error(error: &StoreError) -> EngineError {
-    EngineError::Store(error.to_string())
-}
-
-pub(super) fn disk_error(error: io::Error) -> EngineError {
-    let text = match error.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT) => {
-            "the disk is full: free some space and try again".to_owned()
-        }
-        _ => error.to_string(),
-    };
-    EngineError::Store(text)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::dialect::Dialect;
 use super::origin::Origin;
 use super::subject_transform::SubjectTransform;
 use crate::storage::message::{Counting, Limits};
@@ -79,6 +80,8 @@ pub struct Settings {
     pub chained: bool,
     /// The stream that keeps what consumers give up.
     pub dead_letters: Option<String>,
+    /// In which it answers publishers, unless in today's.
+    pub dialect: Option<Dialect>,
     /// Acknowledged before it is on disk.
     pub asynchronous: bool,
     pub sealed: bool,

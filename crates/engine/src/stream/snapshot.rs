@@ -206,16 +206,25 @@ impl Snapshot {
         sent.err().map(Failure::text).unwrap_or_default()
     }
 
+    /// Waits for somebody who listens on the very subject: a client may hear its answers by a wildcard, and subscribe for the chunks only after the
+    /// answer. Who listens by a wildcard alone is served when the wait is over.
     fn await_interest(&self) -> Result<(), Failure> {
         let begun = Instant::now();
         let subject = self.request.deliver_subject.as_bytes();
         loop {
             let (routes, _) = self.account().find(subject);
-            if !routes.plain.is_empty() || !routes.groups.is_empty() {
+            let members = routes.groups.iter().flat_map(|group| &group.members);
+            let mut all = routes.plain.iter().chain(members);
+            if all.any(|subscription| *subscription.subject == *subject) {
                 return Ok(());
             }
             if begun.elapsed() > INTEREST_WAIT_MAX || self.stopped.load(Ordering::Acquire) {
-                return Err(Failure::NoInterest);
+                let is_heard = !routes.plain.is_empty() || !routes.groups.is_empty();
+                return if is_heard {
+                    Ok(())
+                } else {
+                    Err(Failure::NoInterest)
+                };
             }
             std::thread::sleep(INTEREST_INTERVAL);
         }

@@ -18,8 +18,9 @@ use super::consuming::StreamKeeper;
 use super::delete_marker;
 use super::fast_batches::FastBatches;
 use super::followers::Followers;
-use super::inflow::{Inflow, Neighbours, OriginState};
+use super::inflow::{Inflow, OriginState};
 use super::ingest::{store_refusal, BufferLimits, Ingest, Readers};
+use super::neighbours::Neighbours;
 use super::pending::{About, Drained, Item};
 use super::publish_checks::Publication;
 use super::reads::Reads;
@@ -29,6 +30,7 @@ use crate::connection::staging::Staging;
 use crate::consumer::consumers::{Consumers, JournalPlace, StreamFacts};
 use crate::consumer::timers::Timers;
 use crate::engine::Shared;
+use crate::remote::channel::End;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
@@ -109,7 +111,7 @@ impl Stream {
         let usage = Arc::new(StreamUsage::new(usage, settings.storage));
         usage.say(store.counts().bytes);
         let settings = Arc::new(settings);
-        let followers = neighbours.followers.of(&settings.name);
+        let followers = neighbours.followers(&account.name).of(&settings.name);
         Arc::new_cyclic(|stream: &Weak<Self>| {
             let consumers = Arc::new(Consumers::new(StreamFacts {
                 shared: Arc::clone(&shared),
@@ -320,13 +322,13 @@ impl Stream {
         self.begin();
     }
 
-    /// Takes no messages any more.
-    pub fn stop(&self) {
+    /// Takes no messages any more; with a farewell if it is about to be removed.
+    pub fn stop(&self, end: End) {
         self.closed.store(true, Ordering::Release);
         for subscription in self.subscriptions.lock().drain(..) {
             self.account.unsubscribe(&subscription);
         }
-        self.inflow.stop();
+        self.inflow.stop(end);
     }
 
     /// Takes messages again, after a removal that failed.
@@ -435,7 +437,7 @@ impl Stream {
     /// Everything staged is committed, and the store says where it ends.
     pub fn close(&self) -> StoreResult<()> {
         let consumers = self.consumers.close();
-        self.stop();
+        self.stop(End::Pause);
         self.store.close()?;
         consumers
     }
@@ -493,7 +495,8 @@ impl Stream {
         }
         let payload = match (due.about, refused) {
             (About::Stored { .. } | About::Final, Some(refused)) => {
-                store_refusal(&refused.error).encode(&settings.name, answer);
+                let refusal = store_refusal(&refused.error);
+                refusal.encode_in(settings.dialect, &settings.name, answer);
                 answer.as_slice()
             }
             (About::Stored { sequence }, None) if due.answer.is_empty() => {
@@ -503,7 +506,7 @@ impl Stream {
                     sequence,
                     ..Stored::default()
                 };
-                stored.encode(answer);
+                stored.encode_in(settings.dialect, answer);
                 answer.as_slice()
             }
             _ => due.answer,
@@ -517,6 +520,13 @@ impl Stream {
                 payload,
             },
         );
+    }
+}
+
+impl Stream {
+    /// Takes a message that was held for it; `commit_soon` must follow.
+    pub(super) fn take_held(&self, publication: &Publication<'_>, reply: &[u8]) {
+        self.ingest.lock().take(&self.store, publication, reply);
     }
 }
 
@@ -543,6 +553,10 @@ impl Sink for Stream {
 
     fn settle(&self) {
         self.keeper.ask();
+    }
+
+    fn stores(&self) -> bool {
+        true
     }
 }
 

@@ -1,31 +1,12 @@
 //! How streams are served, as the configuration of the server says.
 
-use std::fmt;
-
 use serde::Deserialize;
 
 use super::atomic_batches::BatchLimits;
 use super::fast_batches::FastLimits;
 use super::ingest::BufferLimits;
-use crate::storage::encryption::MasterKey;
-
-/// A text that is never shown.
-#[derive(Clone, Default, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The key it stands for, if it is not empty.
-    pub fn master(&self) -> Option<MasterKey> {
-        (!self.0.is_empty()).then(|| MasterKey::new(self.0.as_bytes()))
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(if self.0.is_empty() { "none" } else { "…" })
-    }
-}
+use crate::remote::options::RemoteOptions;
+use crate::secret::Secret;
 
 /// How streams are served.
 #[derive(Debug, Clone, Deserialize)]
@@ -51,6 +32,8 @@ pub struct StreamOptions {
     /// The server's key, and the one before; empty is none.
     pub key: Secret,
     pub previous_key: Secret,
+    /// Other servers, and accounts of this one, that streams may be copied from.
+    pub remotes: Vec<RemoteOptions>,
 }
 
 impl Default for StreamOptions {
@@ -70,6 +53,7 @@ impl Default for StreamOptions {
             batch_idle_ms_max: 0,
             key: Secret::default(),
             previous_key: Secret::default(),
+            remotes: Vec::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ From the characters to the options:
 - `permissions`  what a user may publish and subscribe to
 - `tls`          the block `tls`
 - `jetstream`    the block `jetstream`, of the server and of an account
+- `remotes`      the block `remotes` of `jetstream`
 - `unsupported`  keys that are refused, and what to do instead
 - `digest`       the digest of a configuration
 - `load`         all of the above, from a file's name to options

@@ -4,6 +4,7 @@ import msgspec
 
 from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.document import kind_of
+from jetlake.server.configuration.remotes import read_remotes
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import JetStreamAccountLimits
 from jetlake.server.options.jetstream import JetStreamOptions
@@ -49,6 +50,7 @@ def read_jetstream(section: Section) -> JetStreamOptions:
         buffered_bytes_max=inner.size("max_buffered_size"),
         buffered_messages_max=inner.integer("max_buffered_msgs"),
     )
+    options = msgspec.structs.replace(options, remotes=read_remotes(inner, own_domain=options.domain))
     options = _read_sync(inner, options)
     options = _read_limits(inner, options)
     inner.refuse(unsupported.JETSTREAM)

@@ -17,6 +17,7 @@ from jetlake.server.configuration.accounts import read_access
 from jetlake.server.configuration.document import Node
 from jetlake.server.configuration.jetstream import read_jetstream
 from jetlake.server.configuration.quantities import DURATION_EXAMPLES
+from jetlake.server.configuration.remotes import check_accounts
 from jetlake.server.configuration.section import Problems, Section
 from jetlake.server.configuration.tls import read_tls
 from jetlake.server.options.from_flags import monitoring_port_of, port_of
@@ -82,6 +83,7 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
         ports_file_directory=section.text("ports_file_dir") or "",
         unserved=_read_unserved(section),
     )
+    check_accounts(section, options.jetstream.remotes, set(access.account_names()))
     section.finish()
     return options
 

@@ -7,12 +7,14 @@ Small frozen values, grouped as the parts of the server use them; nothing behind
 - `users`       users and their permissions
 - `tls`         certificates
 - `jetstream`   what JetStream may use
+- `remotes`     other servers and accounts that streams may be copied from
 - `from_flags`  a command line turned into options, over those of a file
 """
 
 from jetlake.server.options.accounts import AccessOptions, Account, Credentials, JetStreamAccountLimits
 from jetlake.server.options.from_flags import from_flags
 from jetlake.server.options.jetstream import JetStreamOptions, default_store_directory
+from jetlake.server.options.remotes import Remote, RemoteTls
 from jetlake.server.options.server import LameDuckOptions, LogOptions, MonitoringOptions, ServerOptions
 from jetlake.server.options.tls import TlsOptions
 from jetlake.server.options.users import (
@@ -32,6 +34,8 @@ __all__ = [
     "LogOptions",
     "MonitoringOptions",
     "Permissions",
+    "Remote",
+    "RemoteTls",
     "ResponsePermissions",
     "ServerOptions",
     "SubjectPermissions",

@@ -4,6 +4,8 @@ import os
 
 import msgspec
 
+from jetlake.server.options.remotes import Remote
+
 DEFAULT_SYNC_INTERVAL_S = 120.0
 
 
@@ -39,6 +41,8 @@ class JetStreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     batches_max: int | None = None
     batch_messages_max: int | None = None
     batch_idle_s_max: float | None = None
+    # Other servers, and accounts of this one, that streams may be copied from.
+    remotes: tuple[Remote, ...] = ()
 
 
 def default_store_directory() -> str:

@@ -340,7 +340,7 @@ fn reserved_violation(publish: &Publish<'_>) -> Option<String> {
         ));
     }
     let reply = publish.reply?;
-    if [&b"_R_."[..], b"$JS.ACK.", b"_GR_."]
+    if [&b"_R_."[..], b"$JS.ACK.", b"$JS.A.", b"_GR_."]
         .iter()
         .any(|prefix| reply.starts_with(prefix))
     {

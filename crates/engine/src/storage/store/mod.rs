@@ -2,7 +2,7 @@
 //!
 //! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
 //! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile.
-//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again; `upkeep` seals, compacts and frees segments behind everybody's back.
+//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again, `planning` divides a range among readers, `pieces` says where it lies; `upkeep` seals, compacts and frees segments behind everybody's back.
 //! - `forking` makes another store of what this one holds, and shares its sealed segments.
 //! - `opening` finds out what there is, after whatever happened: `gathering` finds the files, `assembling` sees what is missing.
 //!
@@ -18,6 +18,8 @@ mod copying;
 mod forking;
 mod gathering;
 mod opening;
+pub mod pieces;
+pub mod planning;
 mod reading;
 mod removing;
 mod staging;

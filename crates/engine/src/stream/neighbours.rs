@@ -1,0 +1,67 @@
+//! Where a stream finds its origins: among the other streams of its account, in another account, or on another server.
+//!
+//! Accounts do not see each other, so an origin outside of the stream's own account is found only where the configuration names it as a remote.
+
+use std::sync::Arc;
+
+use super::followers::FollowersByName;
+use super::origin::Origin;
+use super::origin_positions::Place;
+use super::stream::Stream;
+use crate::remote::remotes::{Remote, Remotes};
+
+/// Finds a stream by its account and its name.
+pub type FindStream = dyn Fn(&str, &str) -> Option<Arc<Stream>> + Send + Sync;
+
+/// Those who follow the streams of an account.
+pub type FindFollowers = dyn Fn(&str) -> Arc<FollowersByName> + Send + Sync;
+
+/// Where an origin is.
+pub enum Whereabouts {
+    /// On this server, in this account.
+    Account(String),
+    Server(Arc<Remote>),
+    /// Its API is not that of any remote.
+    Nowhere,
+}
+
+/// What a stream needs to know of the others.
+#[derive(Clone)]
+pub struct Neighbours {
+    /// The stream's own.
+    pub account: String,
+    pub find_stream: Arc<FindStream>,
+    pub find_followers: Arc<FindFollowers>,
+    pub remotes: Arc<Remotes>,
+    /// Where to write down how far the sources are; nowhere for a stream in memory.
+    pub place: Option<Place>,
+}
+
+impl Neighbours {
+    /// Another stream of the account.
+    pub fn find(&self, name: &str) -> Option<Arc<Stream>> {
+        (self.find_stream)(&self.account, name)
+    }
+
+    pub fn find_in(&self, account: &str, name: &str) -> Option<Arc<Stream>> {
+        (self.find_stream)(account, name)
+    }
+
+    /// Those who follow the streams of an account.
+    pub fn followers(&self, account: &str) -> Arc<FollowersByName> {
+        (self.find_followers)(account)
+    }
+
+    pub fn whereabouts(&self, origin: &Origin) -> Whereabouts {
+        let Some(external) = &origin.external else {
+            return Whereabouts::Account(self.account.clone());
+        };
+        match self.remotes.find(&self.account, &external.api) {
+            None => Whereabouts::Nowhere,
+            Some(remote) => match &remote.options.account {
+                Some(account) => Whereabouts::Account(account.clone()),
+                None => Whereabouts::Server(Arc::clone(remote)),
+            },
+        }
+    }
+}

@@ -1,0 +1,94 @@
+"""Where templates are on disk: all of them in one small file, twice, in a folder of the store that no account can have.
+
+```text
+<store>/~templates/templates.1 and .2     a line with the digest of the rest, and then JSON
+```
+
+A copy is written beside and renamed, and the folder is synced, before the second one is touched; so a crash tears at
+most one of them, and the digest tells which. Invariant: what `write` has returned from survives a power cut.
+"""
+
+import hashlib
+import os
+
+import msgspec
+
+FOLDER = "~templates"
+COPIES = ("templates.1", "templates.2")
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True):
+    """One template: what its streams are like, and how many there may be."""
+
+    name: str
+    # In the words of 2020, without a name.
+    config: dict[str, object]
+    max_streams: int
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        subjects = self.config.get("subjects")
+        return tuple(map(str, subjects)) if isinstance(subjects, list) else ()
+
+
+Templates = dict[str, dict[str, Template]]
+"""By account and name."""
+
+
+class TemplateFileError(Exception):
+    """Is raised when there is a file and neither copy can be read; the text says what to do."""
+
+
+def read(directory: str) -> Templates:
+    """Return the templates of a store. Raises `TemplateFileError`."""
+    folder = os.path.join(directory, FOLDER)
+    found = False
+    for copy in COPIES:
+        try:
+            with open(os.path.join(folder, copy), "rb") as file:
+                digest, _, body = file.read().partition(b"\n")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise TemplateFileError(
+                f"{folder}: the templates cannot be read: {error}; see to it and restart"
+            ) from error
+        found = True
+        if digest == _digest(body):
+            try:
+                return msgspec.json.decode(body, type=Templates)
+            except msgspec.MsgspecError:
+                continue
+    if found:
+        raise TemplateFileError(
+            f"{folder}: both copies of the templates are damaged; put a good one back from a backup, or make them again"
+        )
+    return {}
+
+
+def write(directory: str, templates: Templates) -> None:
+    """Write both copies. Raises `OSError`."""
+    body = msgspec.json.encode(templates)
+    folder = os.path.join(directory, FOLDER)
+    os.makedirs(folder, exist_ok=True)
+    _sync_folder(directory)
+    for copy in COPIES:
+        path = os.path.join(folder, copy)
+        with open(f"{path}.new", "wb") as file:
+            file.write(_digest(body) + b"\n" + body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{path}.new", path)
+        _sync_folder(folder)
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,54 @@
+"""A lake: a folder with one folder per table.
+
+```python
+lake = Lake("lake")
+lake.table("orders").read(spark).show()
+```
+"""
+
+import difflib
+import re
+from pathlib import Path
+
+from jetlake.errors import ConfigurationError
+from jetlake.spark.lake.table import LakeTable
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+NAME_LENGTH_MAX = 128
+
+
+class Lake:
+    """See the module. The folder must be one that every machine of a Spark cluster sees under the same path."""
+
+    def __init__(self, folder: str | Path, kind: str = "") -> None:
+        self.folder = Path(folder).absolute()
+        self.kind = kind
+
+    def table(self, name: str, kind: str = "") -> LakeTable:
+        """Return a table, whether it exists or not."""
+        check_name(name)
+        return LakeTable(self.folder / name, kind or self.kind)
+
+    def existing(self, name: str) -> LakeTable:
+        """Return a table that must be there. Raises `ConfigurationError` with the nearest name there is."""
+        table = self.table(name)
+        if not table.exists():
+            near = difflib.get_close_matches(name, self.names(), 1)
+            hint = f"; did you mean {near[0]}?" if near else f": {', '.join(self.names()) or 'it is empty'}"
+            raise ConfigurationError(f"there is no table {name} in {self.folder}{hint}")
+        return table
+
+    def names(self) -> list[str]:
+        """Return the names of the tables."""
+        if not self.folder.is_dir():
+            return []
+        found = (path for path in self.folder.iterdir() if NAME.fullmatch(path.name) and path.is_dir())
+        return sorted(path.name for path in found if LakeTable(path).exists())
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a table everywhere. Raises `ConfigurationError`."""
+    if not NAME.fullmatch(name) or len(name) > NAME_LENGTH_MAX:
+        raise ConfigurationError(
+            f"{name!r} is no name for a table: use letters, digits, _ and -, at most {NAME_LENGTH_MAX}"
+        )

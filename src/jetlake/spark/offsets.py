@@ -1,0 +1,56 @@
+"""Where a query stands: for each stream the next sequence to read, and when the stream was made.
+
+Spark keeps offsets as JSON text and compares the text, so the same place must always be the same text: sorted keys,
+numbers as integers.
+
+Invariant: `from_json(offset.to_json()) == offset`, and a batch is the half-open range from one offset to the next.
+"""
+
+from typing import Any
+
+import msgspec
+
+from jetlake.errors import ConfigurationError
+
+__all__ = ["Offset", "Place"]
+
+VERSION = 1
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The place in one stream. `created` is the server's word for when the stream was made.
+
+    `parts` is into how many tasks the batch that ends here was split. It is kept because a batch that is repeated, on
+    another machine or with other options, must be split in the same way: the ids of the sink are made per task.
+    """
+
+    created: str
+    next: int
+    parts: int = 1
+
+
+class Offset(msgspec.Struct, frozen=True):
+    """The places in all streams of a query."""
+
+    streams: dict[str, Place]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what Spark keeps."""
+        places = {
+            name: {"created": place.created, "next": place.next, "parts": place.parts}
+            for name, place in sorted(self.streams.items())
+        }
+        return {"streams": places, "v": VERSION}
+
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> "Offset":
+        """Return the offset that Spark kept. Raises `ConfigurationError`."""
+        if kept.get("v") != VERSION:
+            raise ConfigurationError(
+                f"the checkpoint has offsets of version {kept.get('v')!r} and this Jetlake reads version {VERSION}: "
+                "use the version that wrote it, or begin with a new checkpoint"
+            )
+        try:
+            return cls(msgspec.convert(kept["streams"], dict[str, Place]))
+        except (KeyError, msgspec.ValidationError) as error:
+            raise ConfigurationError(f"the checkpoint's offset is not one of Jetlake: {error}") from error

@@ -1,0 +1,86 @@
+"""Pipelines: streams through steps into tables and streams, every row once.
+
+A pipeline is a pure function from frames to frames with a description of where the rows come from and where they go:
+
+```python
+from jetlake.spark.pipelines import StreamInput, TableOutput, pipeline
+
+@pipeline(
+    inputs={"orders": StreamInput("ORDERS", columns="id BIGINT, total DOUBLE")},
+    outputs=[TableOutput("large_orders")],
+)
+def large_orders(orders):
+    return orders.where("total > 100")
+```
+
+- `model`         what a pipeline is: inputs, transformation, outputs, trigger
+- `definition`    a pipeline as YAML
+- `python_file`   a pipeline as a Python function with a decorator
+- `catalog`       finds pipelines by name: those that ship and those in a folder
+- `suggestions`   the nearest name there is
+- `archive`       ships: any stream into a table
+- `logs`          ships: log lines, their rates and what is unusual about them
+- `messages`      messages as frames: payloads into columns, bad ones set aside with the reason
+- `steps`         SQL steps as a transformation
+- `plans`         what Spark makes of a transformation: does it keep state, can it run on a stream
+- `trial`         a pipeline on a few rows, without a stream
+- `validation`    what is wrong with a pipeline, before it runs
+- `flows`         a pipeline as queries of Spark
+- `batches`       what happens to one micro-batch
+- `subjects`      rows as messages for a stream
+- `refresh`       a pipeline from tables only
+- `progress`      how the queries are doing
+- `state`         the files by which a running pipeline is known to others
+- `runner`        runs many pipelines in one session
+- `summary`       the tables of a pipeline in numbers
+- `charts`        plots as SVG
+- `report`        a page about a pipeline that needs nothing else
+- `scaffold`      the files of a new pipeline
+"""
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jetlake.spark.pipelines.catalog import Catalog
+    from jetlake.spark.pipelines.model import Derived, Pipeline, StreamInput, StreamOutput, TableInput, TableOutput
+    from jetlake.spark.pipelines.python_file import pipeline
+    from jetlake.spark.pipelines.runner import Runner
+    from jetlake.spark.pipelines.trial import Trial, try_out
+
+__all__ = [
+    "Catalog",
+    "Derived",
+    "Pipeline",
+    "Runner",
+    "StreamInput",
+    "StreamOutput",
+    "TableInput",
+    "TableOutput",
+    "Trial",
+    "pipeline",
+    "try_out",
+]
+
+_HOME_OF_NAME = {
+    "Catalog": "catalog",
+    "Derived": "model",
+    "Pipeline": "model",
+    "Runner": "runner",
+    "StreamInput": "model",
+    "StreamOutput": "model",
+    "TableInput": "model",
+    "TableOutput": "model",
+    "Trial": "trial",
+    "pipeline": "python_file",
+    "try_out": "trial",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF_NAME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
+    value: object = getattr(import_module(f"jetlake.spark.pipelines.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,188 @@
+"""Sends the rows of one task as messages, every acknowledgement checked.
+
+A message is a subject, headers and data. The columns of a row are brought into that form here; the engine makes the
+messages and their ids, and reads the acknowledgements.
+
+Invariant: when `publish` returns, every row is stored, or was stored before under the same id.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jetlake._engine import EngineError, PublishWriter
+from jetlake.errors import ClientError, ConfigurationError
+from jetlake.spark.columns import MESSAGE
+from jetlake.spark.connecting import connect
+from jetlake.spark.ranges import as_ours
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["Published", "check_columns", "publish"]
+
+PAYLOADS = ("data", "value")
+
+SENT = ("subject", "headers", *PAYLOADS)
+"""The columns that are part of a message."""
+
+PASSED_OVER = frozenset(MESSAGE) - set(SENT)
+"""Columns of a message that the server gives it; they are passed over with ignoreExtraColumns."""
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What a task has stored."""
+
+    stored: int = 0
+    duplicates: int = 0
+
+
+def check_columns(schema: "StructType", values: dict[str, Any]) -> None:
+    """Raise `ConfigurationError` where rows of this schema are no messages."""
+    from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
+
+    kinds = {field.name: field.dataType for field in schema.fields}
+    payloads = [name for name in PAYLOADS if name in kinds]
+    if not payloads:
+        raise ConfigurationError("the rows have no column data or value: name one of them so")
+    if len(payloads) > 1 and not values["ignoreExtraColumns"]:
+        raise ConfigurationError("the rows have both data and value: leave one of them out")
+    allowed = {*SENT, values["msgIdColumn"]}
+    extra = [name for name in kinds if name not in allowed]
+    if extra and not values["ignoreExtraColumns"]:
+        raise ConfigurationError(
+            f"{', '.join(extra)} is no part of a message: select only {', '.join(SENT)}, or set ignoreExtraColumns=true"
+        )
+    if "subject" not in kinds and not values["subject"]:
+        raise ConfigurationError("nothing says on which subject the rows go: give the option or a column subject")
+    payload = kinds[payloads[0]]
+    if not isinstance(payload, BinaryType | StringType | StructType | MapType | ArrayType):
+        raise ConfigurationError(
+            f"the column {payloads[0]} is {payload.simpleString()}: cast it to STRING or BINARY, or write a STRUCT "
+            "(a VARIANT by to_json)"
+        )
+    if "headers" in kinds and kinds["headers"].simpleString() != "map<string,array<string>>":
+        raise ConfigurationError(
+            f"the column headers is {kinds['headers'].simpleString()}: it must be map<string,array<string>>"
+        )
+    wanted = values["msgIdColumn"]
+    if wanted and not isinstance(kinds.get(wanted), StringType):
+        raise ConfigurationError(f"msgIdColumn is {wanted!r}: the rows have no such column of type STRING")
+
+
+def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], id_prefix: str) -> Published:
+    """Send all rows and return how many are stored. Raises `ClientError`."""
+    sender = None
+    try:
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            # A task without rows needs no connection.
+            sender = sender or Sender(values, id_prefix)
+            sender.add(message_columns(batch, values))
+        return Published() if sender is None else sender.finish()
+    except EngineError as error:
+        raise as_ours(error, f"rows for {values['stream'] or values['subject'] or 'streams'}") from error
+    finally:
+        if sender is not None:
+            sender.close()
+
+
+class Sender:
+    """A connection with the engine's writer on top."""
+
+    def __init__(self, values: dict[str, Any], id_prefix: str) -> None:
+        self._connection = connect(values, executor=True).connection
+        self._silence_s_max = values["ackTimeoutMs"] / 1000
+        ids = "column" if values["msgIdColumn"] else "content" if values["guarantee"] == "exactly-once" else "none"
+        options = {
+            "inbox": self._connection.new_inbox(),
+            "sid": self._connection.new_subscription(),
+            "subject": values["subject"],
+            "stream": values["stream"],
+            "ids": ids,
+            "id_prefix": id_prefix,
+            "outstanding_max": values["maxInflight"],
+            "outstanding_bytes_max": values["maxInflightBytes"],
+        }
+        self._writer = PublishWriter(json.dumps(options).encode())
+        if left := self._connection.take():
+            self._writer.feed(left)
+
+    def add(self, batch: "pa.RecordBatch") -> None:
+        """Send one batch; returns when its last message is on its way."""
+        self._writer.add(batch)
+        while self._writer.waiting:
+            self._turn()
+
+    def finish(self) -> Published:
+        """Wait for what is not acknowledged yet."""
+        while self._writer.waiting or self._writer.outstanding:
+            self._turn()
+        return Published(self._writer.stored, self._writer.duplicates)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _turn(self) -> None:
+        data = self._writer.to_send()
+        if data:
+            self._connection.send(data)
+            return
+        try:
+            self._writer.feed(self._connection.receive(self._silence_s_max))
+        except ClientError as error:
+            raise ClientError(
+                f"{self._writer.outstanding} messages are not acknowledged ({error}); the task can be repeated"
+            ) from error
+
+
+def message_columns(batch: "pa.RecordBatch", values: dict[str, Any]) -> "pa.RecordBatch":
+    """Return the columns of a batch that make a message, as the engine names them."""
+    import pyarrow as pa
+
+    names = batch.schema.names
+    payload = next(name for name in PAYLOADS if name in names)
+    columns = {payload: as_payload(batch.column(payload))}
+    for name in ("subject", "headers"):
+        if name in names:
+            columns[name] = batch.column(name)
+    if "subject" in columns and values["subject"] and columns["subject"].null_count:
+        columns["subject"] = columns["subject"].fill_null(values["subject"])
+    if values["msgIdColumn"]:
+        columns["msg_id"] = batch.column(values["msgIdColumn"])
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def as_payload(column: "pa.Array") -> "pa.Array":
+    """Return a column as bytes or text: structs, maps and lists as JSON."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
+        return column
+    make = json_form(kind)
+    rows = [None if row is None else msgspec.json.encode(make(row)) for row in column.to_pylist()]
+    return pa.array(rows, pa.binary())
+
+
+def json_form(kind: "pa.DataType") -> Any:
+    """Return a function from Arrow's Python values to what JSON can say: maps as objects, the rest as it is."""
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        item = json_form(kind.item_type)
+        return lambda value: None if value is None else {str(key): item(one) for key, one in value}
+    if pa.types.is_list(kind):
+        element = json_form(kind.value_type)
+        return lambda value: None if value is None else [element(one) for one in value]
+    if pa.types.is_struct(kind):
+        children = [(child.name, json_form(child.type)) for child in kind]
+        # As Spark's to_json does: a field that is NULL is left out.
+        return lambda value: (
+            None if value is None else {name: make(value[name]) for name, make in children if value[name] is not None}
+        )
+    return lambda value: value

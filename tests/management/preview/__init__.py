@@ -1,0 +1,1 @@
+"""The API of the first two years, against a whole server."""

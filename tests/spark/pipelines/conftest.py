@@ -1,0 +1,89 @@
+"""What the tests of pipelines share: a stream that is a folder, so that a runner can be tested without a server."""
+
+import datetime
+import itertools
+import json
+
+import pytest
+
+from jetlake.spark.lake.folder import Lake
+from jetlake.spark.pipelines import messages
+from jetlake.spark.pipelines.runner import Runner
+
+
+class FolderStream:
+    """Files of messages that Spark reads as a stream, one file per batch."""
+
+    def __init__(self, spark, folder):
+        self.spark = spark
+        self.folder = folder
+        self.folder.mkdir()
+        self._sequences = itertools.count(1)
+        self._files = itertools.count(1)
+        self.clock = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+
+    def publish(self, *payloads, subject="orders.eu", seconds=0):
+        """Store messages, all at one moment, `seconds` after the last ones."""
+        from pyarrow import Table, parquet
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        self.clock += datetime.timedelta(seconds=seconds)
+        rows = []
+        for payload in payloads:
+            data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+            rows.append(
+                {
+                    "stream": "ORDERS",
+                    "subject": subject,
+                    "sequence": next(self._sequences),
+                    "timestamp": self.clock,
+                    "time_ns": int(self.clock.timestamp()) * 1_000_000_000,
+                    "headers": [],
+                    "data": data,
+                }
+            )
+        schema = to_arrow_schema(StructType.fromDDL(messages.MESSAGE_COLUMNS), timezone="UTC")
+        target = self.folder / f"{next(self._files):06}.parquet"
+        parquet.write_table(Table.from_pylist(rows, schema=schema), target.with_suffix(".part"))
+        target.with_suffix(".part").rename(target)
+
+    def read(self, spark, _given, _url):
+        """Read as the format `jetlake` would; one file is one batch."""
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromDDL(messages.MESSAGE_COLUMNS)
+        return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder / "*.parquet"))
+
+
+@pytest.fixture
+def stream(spark, tmp_path):
+    return FolderStream(spark, tmp_path / "stream")
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(tmp_path / "lake")
+
+
+@pytest.fixture
+def run_once(spark, lake, stream):
+    """Run pipelines over everything that was published, and return their states."""
+
+    def run(*pipelines):
+        states = Runner(spark, lake, "nats://127.0.0.1:4222", once=True, reader=stream.read).run(pipelines)
+        assert [state.error for state in states] == [""] * len(states)
+        return states
+
+    return run
+
+
+@pytest.fixture
+def rows_in(spark, lake):
+    """Return the rows of a table in an order."""
+
+    def rows(table, *columns, order="sequence"):
+        frame = lake.existing(table).read(spark).orderBy(order)
+        return [tuple(row) for row in frame.selectExpr(*columns).collect()]
+
+    return rows

@@ -1,0 +1,148 @@
+"""Pipelines as YAML: what is understood, and what is refused with which words."""
+
+import pytest
+
+from jetlake.errors import ConfigurationError
+from jetlake.spark.pipelines.catalog import Catalog, load
+from jetlake.spark.pipelines.definition import parse
+from jetlake.spark.pipelines.model import StreamInput, StreamOutput, TableInput, TableOutput, duration_s, trigger_s
+
+GOOD = """
+pipeline: large_orders
+about: Large orders
+from:
+  orders:
+    stream: ORDERS
+    subjects: [orders.eu.>, orders.us.>]
+    columns: id BIGINT, total DOUBLE
+    expect: {no id: id IS NOT NULL}
+    watermark: {column: timestamp, delay: 1 minute}
+    options: {maxRowsPerTrigger: 500}
+  cities: {table: cities}
+steps:
+  - {name: large, sql: SELECT * FROM orders}
+to:
+  - {table: large_orders, partition_by: day, kind: parquet}
+  - {stream: ALERTS, subject: 'alerts.{id}', from: orders}
+trigger: 1 minute
+options: {minPartitions: 2}
+"""
+
+
+def write(folder, name, content):
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(content)
+    return path
+
+
+def refusal(definition, match):
+    with pytest.raises(ConfigurationError, match=match):
+        parse(definition, "p")
+
+
+def test_everything_a_definition_may_say_is_understood(tmp_path):
+    (pipeline,) = load(write(tmp_path, "a.yaml", GOOD))
+
+    assert pipeline.name == "large_orders"
+    assert pipeline.inputs["orders"] == StreamInput(
+        stream="ORDERS",
+        subjects=("orders.eu.>", "orders.us.>"),
+        columns="id BIGINT, total DOUBLE",
+        expect={"no id": "id IS NOT NULL"},
+        watermark="1 minute",
+        options={"minPartitions": "2", "maxRowsPerTrigger": "500"},
+    )
+    assert pipeline.inputs["cities"] == TableInput("cities")
+    assert pipeline.outputs == (
+        TableOutput("large_orders", "large", ("day",), "parquet"),
+        StreamOutput("ALERTS", "alerts.{id}", "orders"),
+    )
+    assert trigger_s(pipeline.trigger) == 60
+    assert pipeline.table_names() == ["large_orders", "large_orders_bad"]
+    assert pipeline.inputs["orders"].read_options("nats://x")["startingSequence"] == "earliest"
+
+
+def test_short_forms_are_a_stream_a_step_and_a_table():
+    pipeline = parse({"from": {"orders": "ORDERS"}, "sql": "SELECT 1", "to": "copy"}, "copy-all")
+
+    assert pipeline.inputs == {"orders": StreamInput("ORDERS")}
+    assert pipeline.steps == ("copy_all",)
+    assert pipeline.outputs == (TableOutput("copy", "copy_all"),)
+
+
+@pytest.mark.parametrize(
+    ("definition", "match"),
+    [
+        ({}, "has no input: name a stream or a table under `from`"),
+        ({"from": {"o": "O"}}, "has no output"),
+        ({"form": {}}, "there is no key `form`; did you mean `from`"),
+        ({"from": {"o": {"streem": "O"}}, "to": "t"}, "input o: there is no key `streem`; did you mean `stream`"),
+        ({"from": {"o": {}}, "to": "t"}, "give either `stream`, a name, or `pattern`"),
+        ({"from": {"o": {"pattern": "*"}}, "to": "t"}, "is no regular expression .*; for all streams write"),
+        ({"from": {"o": "O"}, "to": {"table": "t", "from": "oo"}}, "there is no input or step oo; did you mean o"),
+        ({"from": {"o": "O"}, "to": {"table": "a/b"}}, "is no name for a table"),
+        ({"from": {"o": "O"}, "to": {"table": "t", "kind": "iceberg"}}, "no kind 'iceberg'; use delta or parquet"),
+        ({"from": {"o": "O"}, "to": ["t", "t"]}, "t is written twice"),
+        ({"from": {"o": "O"}, "to": "t", "trigger": "often"}, "'often' is no duration"),
+        ({"from": {"o": "O"}, "to": "t", "steps": [{"name": "o", "sql": "x"}]}, "two inputs or steps are called o"),
+        ({"from": {"o": "O"}, "to": "t", "steps": [{"name": "a b", "sql": "x"}]}, "cannot be a name in SQL"),
+        ({"from": {"o": "O"}, "to": "t", "steps": [{"name": "a"}]}, "step 1: `sql` is missing"),
+        ({"from": {"o": "O"}, "to": "t", "sql": "x", "steps": []}, "give either `sql`"),
+        ({"from": ["o"], "to": "t"}, "write keys and values here"),
+        ({"from": {"o": "O"}, "to": "t", "options": {"maxRowPerTrigger": 1}}, "did you mean maxRowsPerTrigger"),
+        ({"from": {"o": "O"}, "to": "t", "sample": {"x": []}}, "sample: there is no x"),
+        ({"from": {"o": {"stream": "O", "watermark": "soon"}}, "to": "t"}, "watermark: 'soon' is no duration"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_what_to_do(definition, match):
+    refusal(definition, match)
+
+
+def test_yaml_that_is_none_is_refused_with_line_and_column(tmp_path):
+    path = write(tmp_path, "a.yaml", "from: [a\nto: b")
+
+    with pytest.raises(ConfigurationError, match=r"a\.yaml, line 2, column 3"):
+        load(path)
+    with pytest.raises(ConfigurationError, match="a pipeline begins with"):
+        load(write(tmp_path, "b.yaml", "- 1"))
+
+
+def test_the_catalog_lists_what_ships_and_what_is_in_the_folder(tmp_path):
+    write(tmp_path, "large_orders.yaml", GOOD)
+    write(tmp_path, "own.yaml", "use: archive\nwith: {stream: ORDERS, table: own}\n")
+    write(tmp_path, "broken.yaml", "from: {")
+    write(tmp_path, "test_own.py", "raise RuntimeError")
+    catalog = Catalog(tmp_path)
+
+    entries = {entry.name: entry for entry in catalog.entries()}
+
+    assert sorted(entries) == ["archive", "broken", "large_orders", "logs", "own"]
+    assert "broken.yaml" in entries["broken"].problem
+    assert catalog.find("own").table_names() == ["own", "own_bad"]
+    assert catalog.find("archive", {"stream": "A"}).inputs["messages"].stream == "A"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "match"),
+    [
+        ("archiv", {}, "there is no pipeline archiv in .*; did you mean archive"),
+        ("archive", {"steam": "A"}, "archive has no setting steam; did you mean stream"),
+        ("logs", {"history": "many"}, "history is 'many' and should be a number"),
+        ("none.yaml", {}, "there is no file none.yaml"),
+        ("large_orders", {"a": "b"}, "--set is for archive and logs"),
+    ],
+)
+def test_a_name_that_is_not_found_is_refused_with_the_nearest(tmp_path, name, settings, match):
+    write(tmp_path, "large_orders.yaml", GOOD)
+
+    with pytest.raises(ConfigurationError, match=match):
+        Catalog(tmp_path).find(name, settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("5 seconds", 5), ("1 minute", 60), ("2h", 7200), ("1 day", 86400)]
+)
+def test_durations_are_read(text, seconds):
+    assert duration_s(text, "test") == seconds
+    assert trigger_s("once") is None

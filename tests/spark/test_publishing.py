@@ -1,0 +1,107 @@
+"""Rows on their way to messages."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from jetlake.errors import ClientError
+from jetlake.spark.options import parse
+from jetlake.spark.publishing import Published, as_payload, message_columns, publish
+
+pa = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
+
+
+def rows(**columns):
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def test_structs_maps_and_lists_become_json_and_null_fields_are_left_out():
+    kind = pa.struct(
+        [
+            ("id", pa.int64()),
+            ("at", pa.timestamp("us", "UTC")),
+            ("tags", pa.list_(pa.string())),
+            ("more", pa.map_(pa.string(), pa.float64())),
+            ("none", pa.string()),
+        ]
+    )
+    row = {"id": 7, "at": datetime(2026, 1, 31, tzinfo=UTC), "tags": ["a", None], "more": [("k", 1.5)], "none": None}
+
+    texts = as_payload(pa.array([row, None], kind)).to_pylist()
+
+    assert json.loads(texts[0]) == {
+        "id": 7,
+        "at": "2026-01-31T00:00:00Z",
+        "tags": ["a", None],
+        "more": {"k": 1.5},
+    }
+    assert texts[1] is None
+
+
+def test_only_what_makes_a_message_is_passed_on():
+    values = parse({"subject": "s", "msgIdColumn": "key"}, "write")
+
+    batch = message_columns(rows(other=[1, 2], key=["a", "b"], data=[b"x", b"y"], subject=[None, "t"]), values)
+
+    assert batch.to_pydict() == {"data": [b"x", b"y"], "subject": ["s", "t"], "msg_id": ["a", "b"]}
+
+
+def test_a_task_without_rows_does_not_connect():
+    values = parse({"url": "nats://127.0.0.1:1", "subject": "s"}, "write")
+
+    assert publish(iter([rows(data=pa.array([], pa.binary()))]), values, "q-0-0") == Published(0, 0)
+
+
+def test_equal_rows_are_kept_and_a_repeated_task_stores_nothing(shore):
+    name = shore.create()
+    values = parse({"url": shore.url, "stream": name, "subject": f"{name}.a"}, "write")
+    batches = [rows(data=[b"x", b"x", b"y"]), rows(data=[b"x", b"z"])]
+
+    first = publish(iter(batches), values, "query-0-0")
+    # The same rows in another order, and in other batches.
+    again = publish(iter([rows(data=[b"z", b"y", b"x", b"x", b"x"])]), values, "query-0-0")
+    other = publish(iter(batches), values, "query-1-0")
+
+    assert (first, again, other) == (Published(5, 0), Published(0, 5), Published(5, 0))
+    assert shore.streams.state(name).messages == 10
+
+
+def test_more_rows_than_may_be_on_their_way_are_all_stored(shore):
+    name = shore.create()
+    options = {"url": shore.url, "stream": name, "subject": f"{name}.a", "maxInflight": "7", "maxInflightBytes": "1k"}
+
+    published = publish(
+        iter([rows(data=[b"%d" % number for number in range(500)])]), parse(options, "write"), "query-0-0"
+    )
+
+    assert published == Published(500, 0)
+    assert shore.streams.state(name).messages == 500
+
+
+def test_what_the_server_refuses_is_an_error_with_its_words(shore):
+    name = shore.create(max_msgs=1, discard="new")
+    values = parse({"url": shore.url, "stream": name, "subject": f"{name}.a"}, "write")
+
+    with pytest.raises(ClientError, match=f"rows for {name}: .*maximum messages exceeded"):
+        publish(iter([rows(data=[b"1", b"2"])]), values, "query-0-0")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "subject", "does"),
+    [
+        ("a.b", "a.b", True),
+        ("a.*", "a.b", True),
+        ("a.*", "a.b.c", False),
+        ("a.>", "a.b.c", True),
+        ("a.>", "a", False),
+        (">", "a", True),
+        ("a.b.c", "a.b", False),
+        ("*.b", "a.c", False),
+    ],
+)
+def test_a_pattern_covers_its_subjects(pattern, subject, does):
+    pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
+    from jetlake.spark.writers import covers
+
+    assert covers(pattern, subject) is does
