@@ -71,9 +71,12 @@ def wait_until_caught_up(js: JetStream) -> None:
             {source["name"]: source.get("seq", 0) for source in js.info(name)["sources"]} for name in ("ALL", "FEW")
         ]
         mirrors = [js.state(name)["last_seq"] for name in ("MIRROR", "CHAIN")]
-        if all(position == lasts for position in positions) and mirrors == [lasts["O"]] * 2:
+        # A position tells what was taken; what is stored of it is told by the next commit.
+        stored = [js.state(name)["last_seq"] for name in ("ALL", "FEW")]
+        is_stored = stored == [sum(lasts.values())] * 2 and mirrors == [lasts["O"]] * 2
+        if is_stored and all(position == lasts for position in positions):
             return
-        assert time.monotonic() < deadline, (lasts, positions, mirrors)
+        assert time.monotonic() < deadline, (lasts, positions, mirrors, stored)
         time.sleep(0.02)
 
 
