@@ -11,6 +11,7 @@ The map of the package:
 
 - `config`      the options that cross into the engine, and what makes them valid
 - `errors`      every error, as one tree
+- `suggestions` the nearest name there is, for mistyped ones
 - `units`       durations and sizes as people write them
 - `server`      runs a server: flags, log, files, signals, authentication; `Server` for programs, `main` for processes
 - `monitoring`  what a server shows of itself: nats-server's pages, and `/metrics`

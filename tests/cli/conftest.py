@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import nats
@@ -17,33 +16,18 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jetlake.cli.app import create
-from tests.compatibility.fixtures import register_markers, server_kind  # noqa: F401
-from tests.compatibility.server_process import start_server_process
+from tests.compatibility import fixtures
 
 COMMAND_S_MAX = 30.0
 PAUSE_S = 0.05
 """Between two messages of somebody who sends until he is heard."""
 
 
+own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    register_markers(config)
-
-
-@pytest.fixture(scope="module")
-def url(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: F811
-    """A server of each kind with JetStream, shared by the tests of a file; so they use names of their own."""
-    folder = tmp_path_factory.mktemp("server")
-    process = start_server_process(server_kind, folder, ["-js", "-sd", str(folder / "store")])
-    yield process.url
-    process.stop()
-
-
-@pytest.fixture(autouse=True)
-def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the one who runs the tests: no contexts, no variables."""
-    for name in [name for name in os.environ if name.startswith("NATS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    fixtures.register_markers(config)
 
 
 @pytest.fixture

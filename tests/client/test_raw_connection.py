@@ -11,8 +11,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jetlake.client.raw_connection import RawConnection, Settings
-from jetlake.client.raw_credentials import Credentials, public_key
+from jetlake.client.raw_credentials import Credentials
 from jetlake.client.raw_streams import Streams
+from jetlake.client.user_keys import UserKey
 from jetlake.errors import ClientError, ConfigurationError
 from tests.compatibility.certificates import Authority
 from tests.compatibility.server_process import start_server_process
@@ -83,7 +84,7 @@ def test_keys_are_let_in_by_seed_and_by_file(start, tmp_path):
     server = start(config=f"authorization {{ users: [ {{ nkey: {PUBLIC} }} ] }}")
     (tmp_path / "seed").write_text(f"{SEED}\n")
 
-    assert public_key(SEED) == PUBLIC
+    assert UserKey(SEED).public_text == PUBLIC
     assert greet(url=server.url, credentials=Credentials(nkey_seed=SEED))["server_id"]
     assert greet(url=server.url, credentials=Credentials(nkey_seed=str(tmp_path / "seed")))["server_id"]
 
@@ -205,7 +206,7 @@ def test_credentials_that_cannot_work_are_refused_without_being_shown(given, say
 def test_a_file_without_credentials_is_named(tmp_path):
     (tmp_path / "empty").write_text("nothing")
 
-    with pytest.raises(ConfigurationError, match="holds no user token and seed"):
+    with pytest.raises(ConfigurationError, match="holds no user JWT"):
         Credentials(credentials_file=str(tmp_path / "empty")).connect_fields("nonce")
     with pytest.raises(ConfigurationError, match="holds no seed"):
         Credentials(nkey_seed=str(tmp_path / "empty")).connect_fields("nonce")

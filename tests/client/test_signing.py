@@ -11,8 +11,8 @@ import nkeys
 import pytest
 
 from jetlake.client.access import Access, connect
-from jetlake.client.signing import read_jwt
-from jetlake.errors import ClientError
+from jetlake.client.user_keys import read_jwt
+from jetlake.errors import ClientError, ConfigurationError
 from tests.compatibility.server_process import start_server_process
 
 SEED = b"SUAIBDPBAUTWCWBKIO6XHQNINK5FWJW4OHLXC3HQ2KFE4PEJUA44CNHTC4"
@@ -96,12 +96,12 @@ async def test_file_without_a_good_key_is_told(tmp_path: Path, content: str | No
     if content is not None:
         path.write_text(content)
 
-    with pytest.raises(ClientError, match=text):
+    with pytest.raises(ConfigurationError, match=text):
         await connect(Access(nkey=path))
 
 
 async def test_credentials_without_a_jwt_are_told(tmp_path: Path) -> None:
     (tmp_path / "user.creds").write_bytes(SEED)
 
-    with pytest.raises(ClientError, match="holds no user JWT"):
+    with pytest.raises(ConfigurationError, match="holds no user JWT"):
         await connect(Access(credentials=tmp_path / "user.creds"))

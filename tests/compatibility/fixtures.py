@@ -7,6 +7,7 @@ A suite imports them into its conftest and calls `register_markers` and `mark_it
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -41,6 +42,23 @@ def mark_items(items: list[pytest.Item], folder: Path) -> None:
 def server_kind(request: pytest.FixtureRequest) -> str:
     """The kind of server the test runs against: "nats-server" or "jetlake"."""
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def url(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of each kind with JetStream, shared by the tests of a file; so they use names of their own."""
+    folder = tmp_path_factory.mktemp("server")
+    process = start_server_process(server_kind, folder, ["-js", "-sd", str(folder / "store")])
+    yield process.url
+    process.stop()
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the one who runs the tests, in suites that import this: no contexts, no variables."""
+    for name in [name for name in os.environ if name.startswith("NATS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.fixture(scope="session")

@@ -353,6 +353,16 @@ def test_a_consumer_of_an_archive_that_could_not_be_made_is_the_reason_of_a_refu
     assert error_of(jetlake.api("STREAM.INFO.REFUSED"))[1] == 10059
 
 
+def test_a_consumer_of_an_archive_whose_state_makes_no_sense_leaves_nothing_behind(jetlake: JetStream) -> None:
+    consumer = Entry(b"consumers/C", payload=b'{"config":{"ack_policy":"explicit"},"state":{"delivered":5}}')
+    data = frame(archive(consumer, state=b'{"first_seq":1,"consumer_count":1}'))
+
+    answer = restore(jetlake, "REFUSED", Snapshot({"name": "REFUSED"}, {}, data))
+
+    assert answer["error"]["err_code"] == 10062
+    assert error_of(jetlake.api("STREAM.INFO.REFUSED"))[1] == 10059
+
+
 ARCHIVES = Path(__file__).parents[1] / "fixtures" / "archives"
 
 

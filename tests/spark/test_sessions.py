@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
+import jetlake.spark
 from jetlake.errors import MissingDependencyError
 from jetlake.spark.progress import Progress
-from jetlake.spark.sessions import cores, defaults, session
+from jetlake.spark.sessions import cores, defaults, new_session, session
 
 
 def test_a_local_session_is_made_for_one_machine_and_a_cluster_is_left_alone():
@@ -30,6 +31,23 @@ def test_without_pyspark_the_error_says_what_to_install(monkeypatch):
 
     with pytest.raises(MissingDependencyError, match=r"pip install 'jetlake\[spark\]'"):
         session()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_after_work_in_another_session_the_tables_of_streams_are_found_as_before(spark, jetlake_shore, tmp_path):
+    name = jetlake_shore.create()
+    jetlake_shore.fill(name, 3)
+    jetlake.spark.attach(spark, jetlake_shore.url, streams=[name])
+    table = f"streams.{name.lower()}"
+
+    with new_session(spark, {"spark.sql.shuffle.partitions": "1"}) as other:
+        assert other.createDataFrame([(1,)], "n INT").count() == 1
+
+    rows = spark.readStream.option("startingSequence", "earliest").table(table)
+    query = rows.writeStream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).toTable(table)
+    assert query.awaitTermination(60)
+    assert spark.table(table).count() == 6
 
 
 @pytest.mark.spark

@@ -50,7 +50,7 @@ def test_a_table_that_is_not_there_is_told_before_spark_starts(jetlake_shore):
     result = CliRunner().invoke(create(), ["sql", "SELECT * FROM streams.knwon", "--server", jetlake_shore.url])
 
     assert result.exit_code == 1
-    assert "there is no stream for the table streams.knwon: did you mean streams.known?" in result.output
+    assert "there is no stream for the table streams.knwon; did you mean streams.known?" in result.output
 
 
 def test_a_server_that_is_not_there_is_told_before_spark_starts():

@@ -42,6 +42,7 @@ FORBIDDEN = {
     "server": FEATURES | TOP | {"client", "iac", "spark"},
     "spark": SERVER_SIDE | FEATURES | TOP | {"iac"},
     "storage": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
+    "suggestions": SERVER_SIDE | FEATURES | TOP | {"client", "config", "errors", "iac", "spark"},
     "units": SERVER_SIDE | FEATURES | TOP | {"client", "config", "errors", "iac", "spark"},
     **{feature: (FEATURES - {feature}) | SERVER_SIDE | TOP | {"iac", "spark"} for feature in FEATURES},
 }

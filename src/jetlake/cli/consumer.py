@@ -22,7 +22,7 @@ from jetlake.cli.consumer_settings import (
     mode,
     normalised,
 )
-from jetlake.cli.difference import changes, print_changes
+from jetlake.cli.difference import is_wanted
 from jetlake.cli.moments import read_moment
 from jetlake.cli.output import (
     Cell,
@@ -176,18 +176,9 @@ def edit(
         if interactive:
             after = edited(after)
         after |= {key: before[key] for key in ("name", "durable_name") if key in before}
-        differences = changes(before, after)
-        if not differences:
-            if not as_json:
-                print_note(f"Consumer {found['name']} is like this already: nothing changes")
+        what = f"Consumer {found['name']}"
+        if not is_wanted(what, before, after, dry_run=dry_run, force=force, as_json=as_json):
             return None
-        if not as_json:
-            print_changes(differences)
-        if dry_run:
-            if as_json:
-                print_json({path: {"before": old, "after": new} for path, old, new in differences})
-            return None
-        confirm(f"Really edit the consumer {found['name']}?", force=force)
         return await create(api, found["stream_name"], after, "update")
 
     made = run(work)

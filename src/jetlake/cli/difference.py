@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from jetlake.cli.output import console, is_terminal
+from jetlake.cli.output import confirm, console, is_terminal, print_json, print_note
 from jetlake.cli.quantities import shown_duration, shown_size
 
 TIMES = {
@@ -74,3 +74,22 @@ def print_changes(found: list[Change]) -> None:
                 typer.echo(line)
             else:
                 screen.print(line, style=style, markup=False)
+
+
+def is_wanted(
+    what: str, before: dict[str, Any], after: dict[str, Any], *, dry_run: bool, force: bool, as_json: bool
+) -> bool:
+    """Show what an edit of `what` would change, and ask; say whether it is to be done."""
+    found = changes(before, after)
+    if not found:
+        if not as_json:
+            print_note(f"{what} is like this already: nothing changes")
+        return False
+    if not as_json:
+        print_changes(found)
+    if dry_run:
+        if as_json:
+            print_json({path: {"before": old, "after": new} for path, old, new in found})
+        return False
+    confirm(f"Really edit {what[:1].lower()}{what[1:]}?", force=force)
+    return True

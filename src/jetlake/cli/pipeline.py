@@ -422,7 +422,7 @@ def _wait_for_end(files: "PipelineFiles", deadline: float) -> dict[str, Any]:
 
 def _refuse_unknown(name: str, there: list[str], lake: Path) -> None:
     from jetlake.errors import ConfigurationError
-    from jetlake.spark.pipelines.suggestions import hint
+    from jetlake.suggestions import hint
 
     raise ConfigurationError(f"no pipeline {name} ever ran on {lake}{hint(name, there)}")
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jetlake.cli.choose import StreamArgument, choose_stream
-from jetlake.cli.difference import changes, print_changes
-from jetlake.cli.output import ForceOption, JsonOption, ask, confirm, print_facts, print_json, print_note
+from jetlake.cli.difference import is_wanted
+from jetlake.cli.output import ForceOption, JsonOption, ask, print_facts, print_json, print_note
 from jetlake.cli.run import refusals, run
 from jetlake.cli.settings import accepts, edited, merged, read_config, write_config
 from jetlake.cli.stream_settings import (
@@ -88,18 +88,8 @@ def edit(
         if interactive:
             after = edited(after)
         after["name"] = chosen
-        found = changes(before, after)
-        if not found:
-            if not as_json:
-                print_note(f"Stream {chosen} is like this already: nothing changes")
+        if not is_wanted(f"Stream {chosen}", before, after, dry_run=dry_run, force=force, as_json=as_json):
             return None
-        if not as_json:
-            print_changes(found)
-        if dry_run:
-            if as_json:
-                print_json({path: {"before": old, "after": new} for path, old, new in found})
-            return None
-        confirm(f"Really edit the stream {chosen}?", force=force)
         return await api.request(f"STREAM.UPDATE.{chosen}", after)
 
     made = run(work)

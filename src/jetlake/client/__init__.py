@@ -4,7 +4,8 @@
 - `access`        `Access`: address, credentials and limits, from options, variables and contexts
 - `contexts`      named connections, in the files of NATS' own command line
 - `guarded`       nats-py's client, which says nothing in the clear when TLS is wanted
-- `signing`       keys and credentials of a user
+- `user_keys`     keys and credentials of a user
+- `signing`       nats-py's client for users with keys
 - `api`           `Api`: the JetStream API of one server
 - `streams`       what is asked of a server about its streams once
 - `pulls`         messages of a stream, by a consumer that is there or by one of one's own

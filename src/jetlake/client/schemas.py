@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jetlake.errors import ConfigurationError
+from jetlake.suggestions import suggestion
 
 FOLDER = Path(__file__).parent.parent / "schemas"
 PREFIX = "io.nats.jetstream."
@@ -103,8 +104,7 @@ def _problems_of_object(value: dict[str, Any], schema: dict[str, Any], where: st
             for each in matching:
                 yield from problems(item, each, f"{prefix}{key}")
         elif schema.get("additionalProperties") is False:
-            near = get_close_matches(key, properties, n=1)
-            yield f"{prefix}{key} is unknown" + (f"; did you mean {near[0]}?" if near else "")
+            yield f"{prefix}{key} is unknown{suggestion(key, properties)}"
         elif isinstance(schema.get("additionalProperties"), dict):
             yield from problems(item, schema["additionalProperties"], f"{prefix}{key}")
 

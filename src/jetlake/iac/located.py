@@ -7,7 +7,6 @@ Invariant: the children of a node are nodes of the same file.
 """
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from jetlake.errors import ConfigurationError
@@ -20,9 +19,6 @@ NODES_MAX = 100_000
 
 DIGITS_MAX = 100
 """Digits of a number; Python itself refuses to read or write some thousands."""
-
-SUGGESTION_CUTOFF = 0.6
-"""How alike two words must be for one to be meant when the other is written; the standard library's own figure."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +103,3 @@ def locate(value: Any, place: Place) -> Node:
     if value is None or isinstance(value, bool | int | float | str):
         return Node(value, place)
     return Node(str(value), place)
-
-
-def suggestion(word: str, known: "list[str]") -> str:
-    """Return `; did you mean X?` for the known word most like this one, or nothing."""
-    close = get_close_matches(word.lower(), [name.lower() for name in known], n=1, cutoff=SUGGESTION_CUTOFF)
-    if not close:
-        return ""
-    meant = next(name for name in known if name.lower() == close[0])
-    return f"; did you mean {meant}?"

@@ -23,7 +23,8 @@ from jetlake.iac import builders, preview
 from jetlake.iac.conversion import read_fields
 from jetlake.iac.declaration import Declaration, Resource
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field, word_of
-from jetlake.iac.located import Mapping, Node, refusal, suggestion
+from jetlake.iac.located import Mapping, Node, refusal
+from jetlake.suggestions import suggestion
 
 SETTINGS = ("project", "defaults", "variables")
 """What a document may say besides things."""

@@ -16,7 +16,8 @@ from jetlake.iac.declaration import Declaration, Resource
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field
 from jetlake.iac.hcl import Block, evaluate, read_blocks
 from jetlake.iac.located import Mapping as Nodes
-from jetlake.iac.located import Node, Place, refusal, suggestion
+from jetlake.iac.located import Node, Place, refusal
+from jetlake.suggestions import suggestion
 
 IDENTIFIER_PREFIXES = ("JETSTREAM_STREAM_", "JETSTREAM_KV_", "JETSTREAM_OBJ_")
 """How the provider begins the identifiers of what it has made."""

@@ -7,7 +7,6 @@ would show for ever what was there at its first query.
 Invariant: two streams never share a table; names that would are refused.
 """
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from jetlake.spark.connecting import connect
 from jetlake.spark.options import OPTIONS, parse, unknown
 from jetlake.spark.planning import Planner
 from jetlake.spark.source import JetlakeSource
+from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,10 +82,9 @@ def streams_of_tables(url: str, tables: list[str], **options: str) -> list[str]:
     found = by_table(names_at({"url": url, **options}), wanted=set(tables))
     for table in tables:
         if table not in found:
-            every = [table_name(name) for name in names_at({"url": url, **options})]
-            near = difflib.get_close_matches(table, every, n=1, cutoff=0.5)
-            hint = f"did you mean streams.{near[0]}?" if near else "`nats stream ls` lists those there are"
-            raise ConfigurationError(f"there is no stream for the table streams.{table}: {hint}")
+            every = [f"streams.{table_name(name)}" for name in names_at({"url": url, **options})]
+            meant = hint(f"streams.{table}", every, "`jetlake stream ls` lists the streams there are")
+            raise ConfigurationError(f"there is no stream for the table streams.{table}{meant}")
     return [found[table] for table in tables]
 
 

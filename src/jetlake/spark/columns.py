@@ -7,12 +7,12 @@ Invariant: every field is nullable, and a batch has exactly the Arrow types that
 refuses a batch that differs.
 """
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jetlake.errors import ConfigurationError
+from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,9 +99,7 @@ def _check(name: str, kind: "DataType") -> None:
             raise ConfigurationError(f"the column value is a {kind.simpleString()}: it can be a VARIANT or a STRUCT")
         return
     if name not in MESSAGE:
-        near = difflib.get_close_matches(name.lower(), [*MESSAGE, VALUE], n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join([*MESSAGE, VALUE])}"
-        raise ConfigurationError(f"a message has no column {name!r}: {hint}")
+        raise ConfigurationError(f"a message has no column {name!r}{hint(name, [*MESSAGE, VALUE])}")
     expected = MESSAGE[name].lower().replace(" ", "")
     if kind.simpleString() != expected:
         raise ConfigurationError(f"the column {name} is {expected}, and the schema given says {kind.simpleString()}")

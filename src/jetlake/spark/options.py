@@ -6,7 +6,6 @@ refused with the nearest name: a misspelled limit that is silently ignored costs
 Invariant: `parse` returns a value for every option of its side, of the kind that the table says.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from jetlake.errors import ConfigurationError
+from jetlake.suggestions import hint
 
 __all__ = ["OPTIONS", "Option", "parse"]
 
@@ -331,10 +331,8 @@ def unknown(name: str, side: str) -> str:
     meant = every.get(name.lower())
     if meant is not None:
         return f"the option {meant.name} is only there to {meant.side} with: leave it out here"
-    here = [key for key, option in every.items() if option.side in (side, "both")]
-    near = difflib.get_close_matches(name.lower(), here, n=1, cutoff=0.6)
-    hint = f"did you mean {every[near[0]].name}?" if near else "docs/reference/spark.md lists them all"
-    return f"there is no option {name!r} to {side} with: {hint}"
+    here = [option.name for option in OPTIONS if option.side in (side, "both")]
+    return f"there is no option {name!r} to {side} with{hint(name, here, 'docs/reference/spark.md lists them all')}"
 
 
 def value_of(option: Option, text: str) -> Any:  # one line per kind

@@ -6,7 +6,8 @@ checkpoint file, a web page. Each default below says what it is for; whatever th
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jetlake.errors import MissingDependencyError
@@ -15,7 +16,7 @@ from jetlake.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["prepare_environment", "session"]
+__all__ = ["new_session", "prepare_environment", "session"]
 
 DRIVER_MEMORY = "2g"
 """Enough for several queries; a first one takes about 1.3 GB with its Python processes."""
@@ -47,6 +48,22 @@ def session(
     for key, value in {**defaults(master, driver_memory), **(config or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+@contextmanager
+def new_session(spark: "SparkSession", settings: Mapping[str, str]) -> "Iterator[SparkSession]":
+    """Give a session beside `spark`, with its own settings and views; it may be used afterwards, too.
+
+    Whoever makes a frame from rows makes its session the active one of the thread, and Spark looks up the sources of
+    `toTable` in the active session: without an end to that, the caller's next query would not find its streams.
+    """
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield session
+    finally:
+        spark.createDataFrame([], "nothing INT")
 
 
 def prepare_environment() -> None:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from jetlake.spark.columns import COLUMNS
 from jetlake.spark.lake.folder import Lake
-from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.runner import Runner
 
 
@@ -43,7 +43,7 @@ class FolderStream:
                     "data": data,
                 }
             )
-        schema = to_arrow_schema(StructType.fromDDL(messages.MESSAGE_COLUMNS), timezone="UTC")
+        schema = to_arrow_schema(StructType.fromDDL(COLUMNS), timezone="UTC")
         target = self.folder / f"{next(self._files):06}.parquet"
         parquet.write_table(Table.from_pylist(rows, schema=schema), target.with_suffix(".part"))
         target.with_suffix(".part").rename(target)
@@ -52,7 +52,7 @@ class FolderStream:
         """Read as the format `jetlake` would; one file is one batch."""
         from pyspark.sql.types import StructType
 
-        schema = StructType.fromDDL(messages.MESSAGE_COLUMNS)
+        schema = StructType.fromDDL(COLUMNS)
         return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder / "*.parquet"))
 
 

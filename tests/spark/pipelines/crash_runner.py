@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import jetlake.spark
+from jetlake.spark.columns import COLUMNS
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.lake.table import LakeTable
-from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.definition import parse
 from jetlake.spark.pipelines.runner import Runner
 
@@ -29,7 +29,7 @@ def definition(kinds):
 def read(spark, folder):
     from pyspark.sql.types import StructType
 
-    schema = StructType.fromDDL(messages.MESSAGE_COLUMNS)
+    schema = StructType.fromDDL(COLUMNS)
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{folder}/*.parquet")
 
 

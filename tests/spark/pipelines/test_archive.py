@@ -4,8 +4,8 @@ import datetime
 
 import pytest
 
+from jetlake.spark.columns import MESSAGE
 from jetlake.spark.pipelines import archive
-from jetlake.spark.pipelines.messages import MESSAGE_NAMES
 from jetlake.spark.pipelines.trial import try_out
 
 
@@ -21,7 +21,7 @@ def test_every_column_is_kept_and_the_day_is_that_of_storing(spark):
     trial = try_out(pipeline, spark, {"messages": rows})
 
     first, second = trial.outputs["archive"]
-    assert tuple(first) == (*MESSAGE_NAMES, "day")
+    assert tuple(first) == (*MESSAGE, "day")
     assert (first["day"], second["day"]) == (datetime.date(2026, 1, 31), datetime.date(2026, 2, 1))
     assert (bytes(first["data"]), first["headers"]) == (b"\xff", {"A": ["1", "2"]})
     assert trial.bad == []

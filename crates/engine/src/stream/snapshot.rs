@@ -10,21 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
 
 use super::archive::{ArchiveWriter, NewEntry, STATE_NAME};
+use super::credits::Credits;
 use super::stream::Stream;
 use crate::clock::system_ns;
-use crate::connection::staging::Staging;
 use crate::consumer::archived_state;
 use crate::error::EngineError;
 use crate::routing::account::Account;
-use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 use crate::sender::{Outgoing, Senders};
-use crate::wire::Publish;
 
 /// nats-server's own bounds; the chunk must fit into one message.
 const CHUNK_BYTES_MIN: usize = 1024;
@@ -103,41 +100,11 @@ impl Failure {
     }
 }
 
-/// Counts what the receiver has acknowledged.
-#[derive(Default)]
-struct Acknowledgements {
-    flow: Mutex<Flow>,
-    arrived: Condvar,
-}
-
-#[derive(Default)]
-struct Flow {
-    sent: usize,
-    acknowledged: usize,
-}
-
-impl Sink for Acknowledgements {
-    fn take(
-        &self,
-        _publisher: &Publisher<'_>,
-        _publish: &Publish<'_>,
-        _staging: &mut Staging,
-    ) -> bool {
-        let mut flow = self.flow.lock();
-        // What was not sent cannot have been received.
-        flow.acknowledged = flow.sent.min(flow.acknowledged + 1);
-        self.arrived.notify_one();
-        true
-    }
-
-    fn settle(&self) {}
-}
-
 pub struct Snapshot {
     request: SnapshotRequest,
     stream: Arc<Stream>,
     senders: Arc<Senders>,
-    acknowledgements: Arc<Acknowledgements>,
+    credits: Arc<Credits>,
     /// Names of entries, and what the archive says of each consumer: as it stood when the snapshot was asked for.
     consumers: Vec<(String, String)>,
     stopped: AtomicBool,
@@ -162,7 +129,7 @@ impl Snapshot {
             request,
             stream,
             senders,
-            acknowledgements: Arc::default(),
+            credits: Arc::default(),
             consumers,
             stopped: AtomicBool::new(false),
         }))
@@ -181,7 +148,7 @@ impl Snapshot {
         let name = &self.stream.settings().name;
         let subject = format!("$JS.SNAPSHOT.ACK.{name}.{}", self.request.id);
         let subscription = Arc::new(Subscription::new(
-            Receiver::Sink(Arc::clone(&self.acknowledgements) as Arc<dyn Sink>),
+            Receiver::Sink(Arc::clone(&self.credits) as Arc<dyn Sink>),
             format!("{subject}.>").as_bytes(),
             None,
             b"",
@@ -317,8 +284,7 @@ impl<'a> Chunks<'a> {
         self.await_room()?;
         self.index += 1;
         let reply = format!("{}.{}.{}", self.subject, self.chunk.len(), self.index);
-        // Before it is sent: the acknowledgement may be faster than we are.
-        self.snapshot.acknowledgements.flow.lock().sent += 1;
+        self.snapshot.credits.send();
         let receivers = self.snapshot.send(Some(reply.as_bytes()), b"", &self.chunk);
         self.chunk.clear();
         match receivers {
@@ -329,16 +295,17 @@ impl<'a> Chunks<'a> {
 
     fn await_room(&self) -> Result<(), Failure> {
         let begun = Instant::now();
-        let acknowledgements = &self.snapshot.acknowledgements;
-        let mut flow = acknowledgements.flow.lock();
-        while flow.sent - flow.acknowledged >= self.in_flight_max {
+        while !self
+            .snapshot
+            .credits
+            .wait(self.in_flight_max, STOP_INTERVAL)
+        {
             if self.snapshot.stopped.load(Ordering::Acquire) {
                 return Err(Failure::Other("the server is shutting down".to_owned()));
             }
             if begun.elapsed() >= ACKNOWLEDGEMENT_WAIT_MAX {
                 return Err(Failure::NoFlow);
             }
-            acknowledgements.arrived.wait_for(&mut flow, STOP_INTERVAL);
         }
         Ok(())
     }

@@ -6,12 +6,12 @@ lake.table("orders").read(spark).show()
 ```
 """
 
-import difflib
 import re
 from pathlib import Path
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.lake.table import LakeTable
+from jetlake.suggestions import hint
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 NAME_LENGTH_MAX = 128
@@ -33,9 +33,7 @@ class Lake:
         """Return a table that must be there. Raises `ConfigurationError` with the nearest name there is."""
         table = self.table(name)
         if not table.exists():
-            near = difflib.get_close_matches(name, self.names(), 1)
-            hint = f"; did you mean {near[0]}?" if near else f": {', '.join(self.names()) or 'it is empty'}"
-            raise ConfigurationError(f"there is no table {name} in {self.folder}{hint}")
+            raise ConfigurationError(f"there is no table {name} in {self.folder}{hint(name, self.names())}")
         return table
 
     def names(self) -> list[str]:

@@ -17,7 +17,6 @@ def large_orders(orders):
 - `definition`    a pipeline as YAML
 - `python_file`   a pipeline as a Python function with a decorator
 - `catalog`       finds pipelines by name: those that ship and those in a folder
-- `suggestions`   the nearest name there is
 - `archive`       ships: any stream into a table
 - `logs`          ships: log lines, their rates and what is unusual about them
 - `messages`      messages as frames: payloads into columns, bad ones set aside with the reason
@@ -27,7 +26,7 @@ def large_orders(orders):
 - `validation`    what is wrong with a pipeline, before it runs
 - `flows`         a pipeline as queries of Spark
 - `batches`       what happens to one micro-batch
-- `subjects`      rows as messages for a stream
+- `outgoing`      rows as messages for a stream
 - `refresh`       a pipeline from tables only
 - `progress`      how the queries are doing
 - `state`         the files by which a running pipeline is known to others

@@ -18,7 +18,7 @@ from jetlake.spark.lake.parquet_log import sync_file, sync_folder
 from jetlake.spark.lake.table import LakeTable
 from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.model import Frames, Pipeline, StreamOutput, TableOutput
-from jetlake.spark.pipelines.subjects import as_messages
+from jetlake.spark.pipelines.outgoing import as_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jetlake.errors import ConfigurationError, JetlakeError
 from jetlake.spark.pipelines import archive, definition, logs, python_file
 from jetlake.spark.pipelines.model import Pipeline
-from jetlake.spark.pipelines.suggestions import hint, nearest
+from jetlake.suggestions import hint, nearest
 
 SHIPPED: dict[str, Any] = {"archive": archive, "logs": logs}
 

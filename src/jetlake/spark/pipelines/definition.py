@@ -36,7 +36,7 @@ from jetlake.spark.pipelines.model import (
     TableOutput,
 )
 from jetlake.spark.pipelines.steps import Step, transform_of
-from jetlake.spark.pipelines.suggestions import hint, nearest
+from jetlake.suggestions import hint, nearest
 
 TOP_KEYS = ("pipeline", "about", "from", "sql", "steps", "to", "trigger", "options", "sample", "expected")
 USE_KEYS = ("pipeline", "about", "use", "with")

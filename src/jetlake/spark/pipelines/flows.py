@@ -16,11 +16,11 @@ from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.batches import BatchWriter, ResultBatches, RowBatches
 from jetlake.spark.pipelines.model import ONCE, Frames, Output, Pipeline, StreamInput, StreamOutput, TableOutput
 from jetlake.spark.pipelines.model import trigger_s as seconds_of
+from jetlake.spark.pipelines.outgoing import as_messages
 from jetlake.spark.pipelines.plans import check_streaming, keeps_state
 from jetlake.spark.pipelines.refresh import Refresh
 from jetlake.spark.pipelines.state import PipelineFiles
 from jetlake.spark.pipelines.steps import explained
-from jetlake.spark.pipelines.subjects import as_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

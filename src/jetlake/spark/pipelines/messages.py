@@ -8,17 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.columns import MESSAGE
 from jetlake.spark.pipelines.model import StreamInput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
-
-MESSAGE_COLUMNS = (
-    "stream STRING, subject STRING, sequence BIGINT, timestamp TIMESTAMP, time_ns BIGINT, "
-    "headers MAP<STRING, ARRAY<STRING>>, data BINARY"
-)
-MESSAGE_NAMES = ("stream", "subject", "sequence", "timestamp", "time_ns", "headers", "data")
 
 BAD = "_bad"
 CORRUPT = "_corrupt"
@@ -124,7 +119,7 @@ def bad(frame: "DataFrame", input_name: str) -> "DataFrame":
     """Return the rows that were set aside, as they are kept: the message, the input and the reason."""
     from pyspark.sql import functions
 
-    there = [name for name in MESSAGE_NAMES if name in frame.columns]
+    there = [name for name in MESSAGE if name in frame.columns]
     return frame.where(f"{BAD} IS NOT NULL").select(
         functions.lit(input_name).alias("input"),
         functions.col(BAD).alias("reason"),

@@ -25,6 +25,7 @@ from jetlake.spark.pipelines.progress import BatchProgress, Listener
 from jetlake.spark.pipelines.refresh import Refresh
 from jetlake.spark.pipelines.state import HEARTBEAT_S, PipelineFiles, QueryState, RunState, now_ms
 from jetlake.spark.pipelines.steps import quieten
+from jetlake.spark.sessions import new_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,9 +151,11 @@ class Runner:
         return Job(pipeline, files, state)
 
     def _begin(self, job: Job) -> None:
-        session = self._spark.newSession()
-        for name, value in SETTINGS.items():
-            session.conf.set(name, value)
+        with new_session(self._spark, SETTINGS) as session:
+            self._begin_in(session, job)
+        job.changed = True
+
+    def _begin_in(self, session: "SparkSession", job: Job) -> None:
         listener = Listener(lambda progress: self._note(job, progress), lambda query: self._rest(job, query))
         session.streams.addListener(listener)
         job.forget = lambda: session.streams.removeListener(listener)
@@ -168,7 +171,6 @@ class Runner:
             self._fail(job, str(error))
         except Exception as error:  # noqa: BLE001  # of Spark; the other pipelines go on
             self._fail(job, reason(error))
-        job.changed = True
 
     def _start(self, job: Job, running: Running) -> None:
         query = running.flow.start()

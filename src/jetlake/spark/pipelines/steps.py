@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.pipelines.model import Frames, Transform
-from jetlake.spark.pipelines.suggestions import hint, nearest
+from jetlake.suggestions import hint, nearest
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

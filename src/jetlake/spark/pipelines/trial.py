@@ -13,10 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.columns import COLUMNS, MESSAGE
 from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.model import Frames, Pipeline, StreamInput, TableOutput
 from jetlake.spark.pipelines.steps import explained
-from jetlake.spark.pipelines.suggestions import nearest
+from jetlake.suggestions import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,14 +79,14 @@ def message_frame(
 ) -> "DataFrame":
     """Return rows of a sample as messages."""
     made = [message(row, number, given, where) for number, row in enumerate(rows, 1)]
-    return spark.createDataFrame(made, messages.MESSAGE_COLUMNS)
+    return spark.createDataFrame(made, COLUMNS)
 
 
 def message(row: Mapping[str, Any], number: int, given: StreamInput, where: str) -> tuple[Any, ...]:
     """Return one row of a sample as the columns of a message."""
     for key in row:
-        if key not in messages.MESSAGE_NAMES:
-            near = nearest(key, messages.MESSAGE_NAMES)
+        if key not in MESSAGE:
+            near = nearest(key, MESSAGE)
             raise ConfigurationError(
                 f"{where}, row {number} of the sample: a message has no {key}"
                 + (f"; did you mean {near}?" if near else "; fields of the payload belong under data")

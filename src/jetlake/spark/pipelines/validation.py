@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jetlake.errors import ConfigurationError, JetlakeError
+from jetlake.spark.columns import COLUMNS
 from jetlake.spark.lake import columns
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.flows import divided
 from jetlake.spark.pipelines.model import Frames, Pipeline, StreamInput, StreamOutput, TableOutput
+from jetlake.spark.pipelines.outgoing import as_messages
 from jetlake.spark.pipelines.runner import SETTINGS
 from jetlake.spark.pipelines.steps import explained, quieten
-from jetlake.spark.pipelines.subjects import as_messages
-from jetlake.spark.pipelines.suggestions import hint
 from jetlake.spark.pipelines.trial import Trial, collect, message_frame, table_frame
+from jetlake.spark.sessions import new_session
+from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,15 +77,19 @@ def validate(pipeline: Pipeline, spark: "SparkSession", lake: Lake, stream_names
     verdict.problems += check_tables(pipeline, lake)
     if stream_names is not None:
         verdict.problems += check_streams(pipeline, stream_names)
-    session = spark.newSession()
-    for name, value in SETTINGS.items():
-        session.conf.set(name, value)
+    with new_session(spark, SETTINGS) as session:
+        try_out(pipeline, session, lake, verdict)
+    return verdict
+
+
+def try_out(pipeline: Pipeline, session: "SparkSession", lake: Lake, verdict: Verdict) -> None:
+    """Have Spark read the steps, and work on the rows of the sample; note what is wrong."""
     frames = tried(verdict, lambda: samples(pipeline, session, lake, verdict))
     if frames is None:
-        return verdict
+        return
     results = tried(verdict, lambda: pipeline.transform(frames))
     if results is None:
-        return verdict
+        return
     if pipeline.streams:
         tried(verdict, lambda: check_on_a_stream(pipeline, session, frames))
     for output in pipeline.outputs:
@@ -92,7 +98,6 @@ def validate(pipeline: Pipeline, spark: "SparkSession", lake: Lake, stream_names
         assert verdict.trial is not None, "made with the samples"
         tried(verdict, lambda: collect(pipeline, results, verdict.trial or Trial()))
         verdict.problems += differences(pipeline, verdict.trial)
-    return verdict
 
 
 def tried(verdict: Verdict, work: Callable[[], Any]) -> Any:
@@ -139,7 +144,7 @@ def check_on_a_stream(pipeline: Pipeline, spark: "SparkSession", frames: Frames)
     with tempfile.TemporaryDirectory() as folder:
         streaming: dict[str, DataFrame] = dict(frames)
         for name, given in pipeline.streams.items():
-            raw = spark.readStream.schema(StructType.fromDDL(messages.MESSAGE_COLUMNS)).parquet(folder)  # type: ignore[arg-type]
+            raw = spark.readStream.schema(StructType.fromDDL(COLUMNS)).parquet(folder)  # type: ignore[arg-type]
             streaming[name] = messages.good(messages.prepared(raw, given, f"input {name}"))
         divided(pipeline, pipeline.transform(streaming))
 

@@ -4,7 +4,7 @@ import pytest
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.pipelines.model import StreamOutput
-from jetlake.spark.pipelines.subjects import as_messages
+from jetlake.spark.pipelines.outgoing import as_messages
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 

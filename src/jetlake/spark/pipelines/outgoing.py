@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.pipelines.model import StreamOutput
-from jetlake.spark.pipelines.suggestions import hint
+from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
