@@ -1,7 +1,8 @@
 """What is measured of Spark: reading, small batches, writing, memory. One run each, wall time and CPU side by side.
 
-The machine is shared by Spark and the server, so the CPU of Spark's processes per row is the sturdier figure. Rows
-have a payload of 200 bytes; Parquet files of the same rows are read in the same way.
+The machine is shared by Spark and the server, so the CPU per row, of Spark's processes and of the server, is the
+sturdier figure. Rows have some 200 bytes of JSON, all different; Parquet files of the same rows are read in the same
+way. What is measured has run once before, so that nobody's start is in it.
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ from typing import TYPE_CHECKING, Literal
 
 from benchmarks.servers import JETLAKE
 from benchmarks.stream_servers import STREAM, SUBJECT, StreamServer, create_stream, purge_stream, stream_state
-from jetlake.client.load import Plan, run
+from jetlake.client.raw_connection import RawConnection, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PAYLOAD_BYTES = 200
-FILLERS = 4
 BATCH_ROWS = 1_000
 WARM_BATCHES = 3
+FEW_ROWS = 1_000_000
+FILL_ROWS = 5_000
+"""Messages that are sent before the next answer is waited for."""
+
+TARGET = "COPY"
+COPIED_ROWS_PER_BATCH = 250_000
+
+COUNTRIES = (b"at", b"br", b"ch", b"de", b"es", b"fr", b"in", b"us")
+STATES = (b"new", b"paid", b"sent", b"closed")
 
 NARROW = "sequence BIGINT"
 FULL = (
@@ -59,6 +67,8 @@ class Measurement:
 UNITS = {
     "rows_per_s": "rows/s",
     "cpu_us_per_row": "µs of Spark's CPU per row",
+    "server_us_per_row": "µs of the server's CPU per row",
+    "of_few": "times the rate of a million rows",
     "of_parquet": "times the rate of Parquet",
     "p50_ms": "ms, median of a batch",
     "p90_ms": "ms, 90th percentile of a batch",
@@ -87,16 +97,27 @@ class SparkBench:
         if server.name == JETLAKE:
             self.table(server, FULL).write.mode("overwrite").option("compression", "zstd").parquet(str(files))
         for kind, schema in (("full", FULL), ("narrow", NARROW)):
-            figures = self.rate(lambda schema=schema: self.table(server, schema), kind)
+            figures = self.rate(server, lambda schema=schema: self.table(server, schema), kind, self._rows)
             aims = []
             if server.name == JETLAKE:
-                parquet = self.rate(lambda: self._spark.read.parquet(str(files)), kind)
+                parquet = self.rate(server, lambda: self._spark.read.parquet(str(files)), kind, self._rows)
                 yield Measurement(f"parquet-{kind}", f"Parquet of the same rows, {kind}", parquet)
                 figures["of_parquet"] = figures["rows_per_s"] / parquet["rows_per_s"]
                 aims = [Aim("of_parquet", "at least", 0.8)]
             elif kind == "full":
                 aims = [Aim("rows_per_s", "at least", 400_000)]
             yield Measurement(f"{server.name}-{kind}", f"read from {server.name}, {kind}", figures, aims)
+
+    def flat(self, server: StreamServer) -> Measurement:
+        """The rate of everything beside that of a million rows: what is read later must not be slower."""
+        few = min(FEW_ROWS, self._rows)
+        rates = []
+        for rows in (few, self._rows):
+            load = self.table(server, FULL, endingSequence=rows)
+            rates.append(self.rate(server, lambda load=load: load, "full", rows)["rows_per_s"])
+        figures = {"rows_per_s": rates[1], "of_few": rates[1] / rates[0]}
+        title = f"read {self._rows:,} rows, beside {few:,}"
+        return Measurement("flat", title, figures, [Aim("of_few", "at least", 0.9)])
 
     def small_batches(self, server: StreamServer) -> Measurement:
         """The time of micro-batches of a thousand rows."""
@@ -126,28 +147,59 @@ class SparkBench:
         )
 
     def write(self, server: StreamServer, rows: int) -> Measurement:
-        """The sink, exactly once."""
-        purge_stream(server)
+        """The sink of a batch write, exactly once by ids."""
         frame = self._spark.range(rows).selectExpr(
-            f"'{SUBJECT}' AS subject", f"CAST(lpad(CAST(id AS STRING), {PAYLOAD_BYTES}, 'x') AS BINARY) AS data"
+            f"'{SUBJECT}' AS subject", "CAST(concat(CAST(id AS STRING), repeat('x', 190)) AS BINARY) AS data"
         )
-        with timed(rows) as figures:
-            frame.write.format("jetlake").mode("append").options(
-                url=server.address, stream=STREAM, duplicateWindow="ignore"
-            ).save()
-        stored = stream_state(server)["messages"]
-        assert stored == rows, f"{stored} of {rows} rows were stored"
-        return Measurement("write", f"write {rows:,} rows", figures, [Aim("rows_per_s", "at least", 300_000)])
+        measured: dict[str, float] = {}
+        for _ in range(2):
+            purge_stream(server)
+            with timed(rows, server) as figures:
+                frame.write.format("jetlake").mode("append").options(
+                    url=server.address, stream=STREAM, duplicateWindow="ignore"
+                ).save()
+            stored = stream_state(server)["messages"]
+            assert stored == rows, f"{stored} of {rows} rows were stored"
+            measured = figures
+        return Measurement("write", f"write {rows:,} rows", measured, [Aim("rows_per_s", "at least", 300_000)])
 
-    def table(self, server: StreamServer, schema: str) -> DataFrame:
-        reader = self._spark.read.format("jetlake").options(url=server.address, stream=STREAM)
+    def copy(self, server: StreamServer, rows: int) -> Measurement:
+        """A query that copies what `write` has stored, each batch at once: the source and the sink together."""
+        with server.api() as api:
+            api.ask(f"STREAM.CREATE.{TARGET}", {"name": TARGET, "subjects": ["copy"]})
+        measured: dict[str, float] = {}
+        for _ in range(2):
+            with server.api() as api:
+                api.ask(f"STREAM.PURGE.{TARGET}", {})
+            reader = self._spark.readStream.format("jetlake").options(url=server.address, stream=STREAM)
+            source = reader.options(startingSequence="earliest", maxRowsPerTrigger=COPIED_ROWS_PER_BATCH)
+            with timed(rows, server) as figures:
+                query = (
+                    source.schema("data BINARY")
+                    .load()
+                    .writeStream.format("jetlake")
+                    .options(url=server.address, subject="copy")
+                    .option("checkpointLocation", str(self._folder / f"checkpoint-{time.time_ns()}"))
+                    .trigger(availableNow=True)
+                    .start()
+                )
+                query.awaitTermination()
+            with server.api() as api:
+                stored = api.ask(f"STREAM.INFO.{TARGET}", {})["state"]["messages"]
+            assert stored == rows, f"{stored} of {rows} rows were stored"
+            measured = figures
+        title = f"copy {rows:,} rows by a query"
+        return Measurement("copy", title, measured, [Aim("rows_per_s", "at least", 300_000)])
+
+    def table(self, server: StreamServer, schema: str, **options: int) -> DataFrame:
+        reader = self._spark.read.format("jetlake").options(url=server.address, stream=STREAM, **options)
         return reader.schema(schema).load()
 
-    def rate(self, load: Callable[[], DataFrame], kind: str) -> dict[str, float]:
+    def rate(self, server: StreamServer, load: Callable[[], DataFrame], kind: str, rows: int) -> dict[str, float]:
         """Read everything once to warm up and once to measure."""
         measured: dict[str, float] = {}
         for _ in range(2):
-            with timed(self._rows) as figures:
+            with timed(rows, server) as figures:
                 if kind == "full":
                     load().write.format("noop").mode("overwrite").save()
                 else:
@@ -159,29 +211,51 @@ class SparkBench:
 def fill(server: StreamServer, rows: int) -> None:
     """Store so many messages."""
     create_stream(server)
-    plan = Plan(
-        url=server.address,
-        workload="store",
-        publishers=FILLERS,
-        payload_bytes=PAYLOAD_BYTES,
-        messages=rows // FILLERS,
-        subject=SUBJECT,
-        in_flight=512,
+    with RawConnection(Settings(url=f"nats://{server.address}")) as connection:
+        for first in range(0, rows, FILL_ROWS):
+            payloads = [payload(number) for number in range(first, min(first + FILL_ROWS, rows))]
+            connection.send(
+                b"".join(b"PUB %s %d\r\n%s\r\n" % (SUBJECT.encode(), len(one), one) for one in payloads[:-1])
+            )
+            # The last one is answered, and with it those before.
+            assert "error" not in connection.request(SUBJECT, payloads[-1]).json()
+    assert stream_state(server)["messages"] == rows
+
+
+def payload(number: int) -> bytes:
+    """Return an order, some 200 bytes that are not those of any other."""
+    mixed = number * 2654435761 % 2**32
+    return (
+        b'{"order":%d,"customer":"c%08x","country":"%s","items":[{"sku":"sku-%06d","quantity":%d,"price":%d.%02d}],'
+        b'"status":"%s","note":"%016x%016x"}'
+        % (
+            number,
+            mixed,
+            COUNTRIES[mixed % 8],
+            mixed % 500_000,
+            mixed % 9 + 1,
+            mixed % 400,
+            mixed % 100,
+            STATES[number % 4],
+            mixed * 40503,
+            (mixed ^ number) * 2246822519 % 2**64,
+        )
     )
-    run(plan)
-    assert stream_state(server)["messages"] == rows // FILLERS * FILLERS
 
 
 @contextmanager
-def timed(rows: int) -> Iterator[dict[str, float]]:
+def timed(rows: int, server: StreamServer) -> Iterator[dict[str, float]]:
     """Fill in the rate and the CPU per row of what runs in the block."""
     figures: dict[str, float] = {}
-    cpu_before, start = tree_cpu_s(os.getpid()), time.monotonic()
+    all_before, server_before, start = tree_cpu_s(os.getpid()), tree_cpu_s(server.pid), time.monotonic()
     yield figures
     duration_s = time.monotonic() - start
     figures["rows_per_s"] = rows / duration_s
+    server_s = tree_cpu_s(server.pid) - server_before
     # A Python worker that ends in between takes its CPU along: the figure is then too small, never too large.
-    figures["cpu_us_per_row"] = max(tree_cpu_s(os.getpid()) - cpu_before, 0) / rows * 1e6
+    spark_s = max(tree_cpu_s(os.getpid()) - all_before - server_s, 0)
+    figures["cpu_us_per_row"] = spark_s / rows * 1e6
+    figures["server_us_per_row"] = server_s / rows * 1e6
 
 
 def tree_of(pid: int) -> list[int]:

@@ -359,8 +359,10 @@ class PublishWriter:
     - `subject`: where rows go that have no subject of their own; may be empty.
     - `stream`: if given, a message that another stream would take is refused (`Nats-Expected-Stream`).
     - `ids`: `content` gives every message the id `<id_prefix>-<128-bit hash of subject, headers and data>-<occurrence>`, so that
-      a retried task stores nothing twice, in any order of its rows; `column` takes the column `msg_id`; `none`.
+      a retried task stores nothing twice, in any order of its rows; `column` takes the column `msg_id`; `none`; `upload` sends
+      what a Jetlake server stores all at once when it is committed.
     - `id_prefix`: `<query>-<batch>-<partition>`; needed with `content`.
+    - `upload`: `id`, `query` and `run` of an upload.
     - `payload_bytes_max`: what the server's INFO says as `max_payload`; a larger message is refused before it is sent.
     - `outstanding_max` (4096 messages) and `outstanding_bytes_max` (8 MiB): what may be sent and not acknowledged.
 
@@ -374,6 +376,8 @@ class PublishWriter:
     def __new__(cls, options: bytes) -> PublishWriter: ...
     def add(self, batch: object) -> None:
         """Take rows: a batch of pyarrow or anything else with `__arrow_c_array__`. Refused while `waiting` is not 0."""
+    def end(self) -> None:
+        """Say that all rows were added: an upload has an end, which is to be sent, too."""
     def to_send(self) -> bytes:
         """Return what to write to the socket now: as many messages as may be outstanding, at most about 1 MiB at a time."""
     def feed(self, data: bytes | bytearray | memoryview) -> None: ...
@@ -385,7 +389,7 @@ class PublishWriter:
         """How many messages are sent and not acknowledged."""
     @property
     def stored(self) -> int:
-        """How many messages the server has stored."""
+        """How many messages the server has stored, or has of the upload."""
     @property
     def duplicates(self) -> int:
         """How many messages the server had already, by their ids."""

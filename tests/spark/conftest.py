@@ -7,6 +7,7 @@ of their own.
 import itertools
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,15 @@ class Shore:
     def streams(self) -> Streams:
         """The streams of the server."""
         return Streams(self._connection)
+
+    def kill_and_restart(self) -> None:
+        """Kill the server, and start it again in the same place."""
+        port = self.process.port
+        self.close()
+        self.process.signal(signal.SIGKILL)
+        self.process.wait_for_exit()
+        flags = ["-js", "-sd", str(self.process.folder / "store")]
+        self.process = start_server_process(self.kind, self.process.folder, flags, port=port)
 
     def close(self) -> None:
         if self._opened is not None:
@@ -138,9 +148,9 @@ def fresh_shore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shore]:
 def _run(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shore]:
     folder = tmp_path_factory.mktemp(kind)
     process = start_server_process(kind, folder, ["-js", "-sd", str(folder / "store")])
+    shore = Shore(process)
     try:
-        shore = Shore(process)
         yield shore
         shore.close()
     finally:
-        process.stop()
+        shore.process.stop()

@@ -1,9 +1,10 @@
 """The query of the exactly-once tests, as a program of its own so that it can be killed: copies one stream to another.
 
 Its only argument is a JSON object: `url`, `source`, `target`, `checkpoint`, `master`, `rows` per batch, `guarantee`,
-and `faults`, a folder. If the folder has a file `tasks`, two tasks fail once each after they have sent some of their
-rows; with a file `commit` the first commit fails. A file `slow` makes every batch of rows wait, so that there is time
-to kill something.
+`commit`, and `faults`, a folder. If the folder has a file `tasks`, two tasks fail once each after they have sent some
+of their rows; with a file `commit` the first commit fails, with `after-commit` the first one fails when the server has
+carried it out; with `wait` a commit waits until that file is gone, and makes a file `waiting` first. A file `slow`
+makes every batch of rows wait, so that there is time to kill something; what was sent is counted in the file `sent`.
 """
 
 import json
@@ -39,6 +40,8 @@ def with_faults(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         half = batch.num_rows // 2
         yield batch.slice(0, half)
+        with (Path(FAULTS) / "sent").open("ab") as sent:
+            sent.write(b"." * half)
         if (Path(FAULTS) / "slow").exists():
             time.sleep(PAUSE_S)
         if (Path(FAULTS) / "tasks").exists():
@@ -54,7 +57,12 @@ class FailingWriter(JetlakeStreamWriter):
     def commit(self, messages, batchId):  # noqa: N803
         if (Path(FAULTS) / "commit").exists() and first_time(FAULTS, "commit-failed"):
             raise RuntimeError("the commit fails as the test wants it")
+        while (Path(FAULTS) / "wait").exists():
+            (Path(FAULTS) / "waiting").touch()
+            time.sleep(PAUSE_S)
         super().commit(messages, batchId)
+        if (Path(FAULTS) / "after-commit").exists() and first_time(FAULTS, "failed-after-commit"):
+            raise RuntimeError("the driver does not hear of the commit, as the test wants it")
 
 
 class FailingSource(JetlakeSource):
@@ -97,6 +105,7 @@ def main() -> None:
             url=plan["url"],
             stream=plan["target"],
             guarantee=plan["guarantee"],
+            commit=plan["commit"],
             checkpointLocation=plan["checkpoint"],
         )
         .trigger(availableNow=True)

@@ -26,6 +26,7 @@ BATCHES = 2
 KILLS = 3
 RUN_S_MAX = 400
 HOUR_NS = 3600 * 10**9
+WINDOW_MIN_NS = 10**8
 
 PROGRAM = Path(__file__).with_name("exactly_once_query.py")
 
@@ -33,14 +34,18 @@ PROGRAM = Path(__file__).with_name("exactly_once_query.py")
 class Copy:
     """A stream, the stream it is copied to, and runs of the query that does it."""
 
-    def __init__(self, url: str, streams: Streams, folder: Path, *, replicas: int = 1, guarantee="exactly-once"):
+    def __init__(
+        self, url: str, streams: Streams, folder: Path, *, replicas: int = 1, guarantee="exactly-once", commit="auto"
+    ):
         self.url = url
         self.streams = streams
         self.folder = folder
         self.faults = folder / "faults"
         self.faults.mkdir()
         for name in ("SOURCE", "TARGET"):
-            config = {"name": name, "subjects": [f"{name}.>"], "duplicate_window": HOUR_NS, "num_replicas": replicas}
+            # A staged commit needs no ids, so the server is to have forgotten them.
+            window_ns = WINDOW_MIN_NS if commit == "staged" else HOUR_NS
+            config = {"name": name, "subjects": [f"{name}.>"], "duplicate_window": window_ns, "num_replicas": replicas}
             streams.ask(f"STREAM.CREATE.{name}", {**config, "allow_direct": True})
         self.plan = {
             "url": url,
@@ -50,6 +55,7 @@ class Copy:
             "master": "local[2,4]",
             "rows": ROWS // BATCHES,
             "guarantee": guarantee,
+            "commit": commit,
             "faults": str(self.faults),
         }
 
@@ -73,10 +79,17 @@ class Copy:
     def stored(self) -> int:
         return self.streams.state("TARGET").messages
 
+    def sent(self) -> int:
+        """Return what can be seen of the rows that tasks have sent: of a batch that is stored at once only this."""
+        if self.plan["commit"] != "staged":
+            return self.stored()
+        path = self.faults / "sent"
+        return path.stat().st_size if path.exists() else 0
+
     def wait_for_more(self, process: subprocess.Popen[bytes], before: int) -> None:
         deadline = time.monotonic() + RUN_S_MAX
-        while self.stored() <= before:
-            assert process.poll() is None or self.stored() > before, self.log()
+        while self.sent() <= before:
+            assert process.poll() is None or self.sent() > before, self.log()
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.02)
 
@@ -98,9 +111,9 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-@pytest.fixture
+@pytest.fixture(params=["staged", "ids"])
 def copy(request, fresh_shore, tmp_path):
-    made = Copy(fresh_shore.url, fresh_shore.streams, tmp_path)
+    made = Copy(fresh_shore.url, fresh_shore.streams, tmp_path, commit=request.param)
     made.fill(fresh_shore.fill)
     return made
 
@@ -115,6 +128,40 @@ def test_tasks_and_a_commit_that_fail_store_nothing_twice(copy):
     assert copy.run() == 0, copy.log()
 
     assert (copy.faults / "task-failed-1").exists()
+    assert copy.numbers() == list(range(ROWS))
+
+
+def test_a_commit_that_the_driver_does_not_hear_of_stores_nothing_twice(copy):
+    (copy.faults / "after-commit").touch()
+
+    assert copy.run() != 0, copy.log()
+    assert copy.stored() == ROWS // BATCHES
+    assert copy.run() == 0, copy.log()
+
+    assert copy.numbers() == list(range(ROWS))
+
+
+def test_a_server_that_is_killed_between_the_rows_and_their_commit_stores_every_row_once(fresh_shore, tmp_path):
+    copy = Copy(fresh_shore.url, fresh_shore.streams, tmp_path, commit="staged")
+    copy.fill(fresh_shore.fill)
+    (copy.faults / "wait").touch()
+    process = copy.start()
+    try:
+        deadline = time.monotonic() + RUN_S_MAX
+        while not (copy.faults / "waiting").exists():
+            assert time.monotonic() < deadline, copy.log()
+            assert process.poll() is None, copy.log()
+            time.sleep(0.02)
+        fresh_shore.kill_and_restart()
+        (copy.faults / "wait").unlink()
+        assert process.wait(RUN_S_MAX) != 0, copy.log()
+    finally:
+        kill_group(process)
+    assert "repeat the batch" in copy.log()
+    copy.streams = fresh_shore.streams
+    assert copy.stored() == 0
+    assert copy.run() == 0, copy.log()
+
     assert copy.numbers() == list(range(ROWS))
 
 
@@ -134,7 +181,7 @@ def test_without_ids_the_same_failures_store_rows_twice(fresh_shore, tmp_path):
 def kill_thrice_then_finish(copy: Copy) -> None:
     (copy.faults / "slow").touch()
     for _ in range(KILLS):
-        before = copy.stored()
+        before = copy.sent()
         process = copy.start()
         try:
             copy.wait_for_more(process, before)

@@ -15,7 +15,7 @@ def test_every_option_has_a_value_of_its_kind_without_any_given():
     read, write = parse({}, "read"), parse({}, "write")
 
     assert read["maxRowsPerTrigger"] == 1_000_000
-    assert read["maxBytesPerTrigger"] == 256 * 1024 * 1024
+    assert read["maxBytesPerTrigger"] == 128 * 1024 * 1024
     assert read["failOnDataLoss"] is True
     assert write["guarantee"] == "exactly-once"
     assert "guarantee" not in read

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from jetlake.errors import ConfigurationError
+from jetlake.spark.options import parse
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 WAIT_S_MAX = 60
@@ -189,6 +192,68 @@ def test_a_query_copies_one_stream_into_another(spark, shore, tmp_path):
 
     copied = spark.read.format("jetlake").options(url=shore.url, stream=two).load()
     assert copied.selectExpr("count(*)", "count(DISTINCT data)").first()[:] == (10_000, 10_000)
+
+
+def copy_to(spark, shore, one, two, folder, **options):
+    """Run a query that copies what is in one stream."""
+    rows = spark.readStream.format("jetlake").options(url=shore.url, stream=one, startingSequence="earliest").load()
+    query = (
+        rows.selectExpr("data")
+        .writeStream.format("jetlake")
+        .options(url=shore.url, subject=f"{two}.copy", checkpointLocation=str(folder), **options)
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(WAIT_S_MAX)
+
+
+def test_a_query_stores_a_batch_at_once_where_the_server_can_and_by_ids_elsewhere(spark, shore, tmp_path):
+    one, two, three = shore.create(), shore.create(), shore.create()
+    shore.fill(one, 5)
+
+    copy_to(spark, shore, one, two, tmp_path / "auto")
+    copy_to(spark, shore, one, three, tmp_path / "ids", commit="ids")
+
+    headers = [headers for _, _, headers in stored(shore, two)]
+    if shore.kind == "jetlake":
+        assert headers[:-1] == [""] * 4
+        assert headers[-1].startswith(f"NATS/1.0\r\nJetlake-Batch: {two}/")
+        assert headers[-1].endswith("/0\r\n\r\n")
+    else:
+        assert all("Nats-Msg-Id" in one for one in headers)
+    assert all("Nats-Msg-Id" in headers for _, _, headers in stored(shore, three))
+    assert shore.streams.state(two).messages == shore.streams.state(three).messages == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"guarantee": "at-least-once"}, "guarantee is at-least-once"),
+        ({"msgIdColumn": "key"}, "msgIdColumn names ids"),
+        ({"subject": ""}, "only the rows say which stream they go to"),
+    ],
+)
+def test_a_commit_that_is_not_possible_is_refused_with_the_reason(jetlake_shore, options, reason):
+    from jetlake.spark.writers import JetlakeStreamWriter
+
+    name = jetlake_shore.create()
+    values = parse({"url": jetlake_shore.url, "subject": f"{name}.a", "commit": "staged", **options}, "write")
+
+    with pytest.raises(ConfigurationError, match=f"commit=staged is not possible: {reason}"):
+        JetlakeStreamWriter(values, overwrite=False)
+
+
+def test_no_other_server_can_store_a_batch_at_once(shore):
+    from jetlake.spark.writers import JetlakeStreamWriter
+
+    name = shore.create()
+    values = parse({"url": shore.url, "stream": name, "commit": "staged"}, "write")
+
+    if shore.kind == "jetlake":
+        JetlakeStreamWriter(values, overwrite=False)
+    else:
+        with pytest.raises(ConfigurationError, match="the server is no Jetlake"):
+            JetlakeStreamWriter(values, overwrite=False)
 
 
 def test_a_query_in_complete_mode_replaces_its_result(spark, jetlake_shore, tmp_path):

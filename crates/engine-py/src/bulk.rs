@@ -168,6 +168,10 @@ impl PublishWriter {
         self.inner.add(&batch).map_err(to_python)
     }
 
+    fn end(&mut self) -> PyResult<()> {
+        self.inner.end().map_err(to_python)
+    }
+
     #[pyo3(name = "to_send")]
     fn take_outgoing(&mut self, py: Python<'_>) -> PyResult<Cow<'static, [u8]>> {
         py.detach(|| self.inner.to_send())

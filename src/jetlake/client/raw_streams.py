@@ -19,6 +19,9 @@ NAMES_PAGES_MAX = 10_000
 PLAN_S_MAX = 10.0
 """A Jetlake that is too old to plan does not answer."""
 
+COMMIT_S_MAX = 60.0
+"""A commit waits for the disk, with as much as a batch may have."""
+
 NO_STREAM = 10059
 NO_CONSUMER = 10014
 """Numbers in the answers of the API."""
@@ -145,6 +148,16 @@ class Streams:
         body = {"start": start, "end": end, "max_rows": rows_max, "max_bytes": bytes_max, "parts": parts}
         answer = self.ask(f"STREAM.SCAN.PLAN.{name}", {**body, "subjects": list(subjects)}, timeout_s=PLAN_S_MAX)
         return msgspec.convert(answer, ScanPlan)
+
+    def commit_uploads(self, name: str, query: str, batch: int, uploads: dict[str, int]) -> bool:
+        """Have a Jetlake server store uploads, given with their messages; False when it has the batch already."""
+        named = [{"id": upload, "messages": messages} for upload, messages in uploads.items()]
+        body = {"query": query, "batch": batch, "uploads": named}
+        return not self.ask(f"STREAM.UPLOAD.COMMIT.{name}", body, timeout_s=COMMIT_S_MAX)["repeated"]
+
+    def abort_uploads(self, name: str, uploads: list[str]) -> None:
+        """Have a Jetlake server forget uploads."""
+        self.ask(f"STREAM.UPLOAD.ABORT.{name}", {"uploads": uploads})
 
     def first_sequence_at(self, name: str, time: str) -> int | None:
         """Return the first sequence that is not older than a moment (RFC 3339); None when all messages are older."""

@@ -209,7 +209,7 @@ class Dispatcher:
         return Answer(subject=subject, body=replies.success(kind, {"initiated": True}))
 
     def _answer_in_place_of_stream(self, request: Request, subject: str, tokens: list[str]) -> Answer | None:
-        """Pulls and direct gets are answered by consumers and streams; where none is, nobody does, and that is told.
+        """Pulls, direct gets and uploads are answered by consumers and streams; where none is, that is told.
 
         Those listen below `$JS.API`; a request that names the domain instead is handed to them.
         """
@@ -225,6 +225,8 @@ class Dispatcher:
         """Return whether a stream or a consumer listens to this request."""
         if tokens[0] == "CONSUMER":
             return tokens[4] in self._catalog.consumers.of(account, tokens[3])
+        if tokens[0] == "STREAM":
+            return tokens[3] in self._catalog.streams_of(account)
         stream = self._catalog.streams_of(account).get(tokens[2]) if len(tokens) > 2 else None
         return stream is not None and (stream.allow_direct or stream.mirror_direct)
 
@@ -240,7 +242,13 @@ def api_subject(subject: str, domain: str) -> str | None:
 
 
 def _is_unanswered_by_api(tokens: list[str]) -> bool:
-    return tokens[:2] == ["DIRECT", "GET"] or (tokens[:3] == ["CONSUMER", "MSG", "NEXT"] and len(tokens) == 5)
+    is_pull = tokens[:3] == ["CONSUMER", "MSG", "NEXT"] and len(tokens) == 5
+    return tokens[:2] == ["DIRECT", "GET"] or is_pull or _is_upload(tokens)
+
+
+def _is_upload(tokens: list[str]) -> bool:
+    """Return whether this is about uploads of `stream/upload_requests.rs`."""
+    return tokens[:2] == ["STREAM", "UPLOAD"] and len(tokens) == 4
 
 
 def _refuse_cluster(_call: Call) -> None:

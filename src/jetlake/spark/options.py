@@ -114,7 +114,7 @@ OPTIONS = (
         name="maxBytesPerTrigger",
         kind="size",
         side="read",
-        default=256 * 1024 * 1024,
+        default=128 * 1024 * 1024,
         lowest=1,
         meaning="Bytes of a micro-batch, at most; at least one message is read. By average sizes where the server "
         "has no plan.",
@@ -229,7 +229,17 @@ OPTIONS = (
         side="write",
         default="exactly-once",
         choices=("exactly-once", "at-least-once"),
-        meaning="`exactly-once` gives every message an id that a retried task repeats; `at-least-once` gives none.",
+        meaning="`exactly-once` stores a repeated batch once, see `commit`; `at-least-once` may store it again.",
+    ),
+    Option(
+        name="commit",
+        kind="choice",
+        side="write",
+        default="auto",
+        choices=("auto", "staged", "ids"),
+        meaning="How a query stores a micro-batch once: `staged` uploads it and stores it all at once, and the stream "
+        "remembers which batches it has; it needs a Jetlake server and the option stream or subject. `ids` gives every "
+        "message an id. `auto` is `staged` where it can be.",
     ),
     Option(
         name="msgIdColumn",

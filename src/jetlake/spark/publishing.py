@@ -3,7 +3,7 @@
 A message is a subject, headers and data. The columns of a row are brought into that form here; the engine makes the
 messages and their ids, and reads the acknowledgements.
 
-Invariant: when `publish` returns, every row is stored, or was stored before under the same id.
+Invariant: when `publish` returns, every row is stored, or was stored before under the same id; or is uploaded.
 """
 
 import json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["Published", "check_columns", "publish"]
+__all__ = ["Published", "Upload", "check_columns", "publish"]
 
 PAYLOADS = ("data", "value")
 
@@ -34,10 +34,19 @@ PASSED_OVER = frozenset(MESSAGE) - set(SENT)
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What a task has stored."""
+    """What a task has stored, or uploaded."""
 
     stored: int = 0
     duplicates: int = 0
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """What a task sends to be stored later, with everything else of its batch."""
+
+    id: str
+    query: str
+    # Of the query; what an earlier one has left is dropped.
+    run: str
 
 
 def check_columns(schema: "StructType", values: dict[str, Any]) -> None:
@@ -73,15 +82,15 @@ def check_columns(schema: "StructType", values: dict[str, Any]) -> None:
         raise ConfigurationError(f"msgIdColumn is {wanted!r}: the rows have no such column of type STRING")
 
 
-def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], id_prefix: str) -> Published:
-    """Send all rows and return how many are stored. Raises `ClientError`."""
+def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], target: str | Upload) -> Published:
+    """Send all rows, with ids that begin so or as an upload, and return how many are stored. Raises `ClientError`."""
     sender = None
     try:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
             # A task without rows needs no connection.
-            sender = sender or Sender(values, id_prefix)
+            sender = sender or Sender(values, target)
             sender.add(message_columns(batch, values))
         return Published() if sender is None else sender.finish()
     except EngineError as error:
@@ -94,20 +103,23 @@ def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], id_pref
 class Sender:
     """A connection with the engine's writer on top."""
 
-    def __init__(self, values: dict[str, Any], id_prefix: str) -> None:
+    def __init__(self, values: dict[str, Any], target: str | Upload) -> None:
         self._connection = connect(values, executor=True).connection
         self._silence_s_max = values["ackTimeoutMs"] / 1000
-        ids = "column" if values["msgIdColumn"] else "content" if values["guarantee"] == "exactly-once" else "none"
-        options = {
+        options: dict[str, Any] = {
             "inbox": self._connection.new_inbox(),
             "sid": self._connection.new_subscription(),
             "subject": values["subject"],
             "stream": values["stream"],
-            "ids": ids,
-            "id_prefix": id_prefix,
             "outstanding_max": values["maxInflight"],
             "outstanding_bytes_max": values["maxInflightBytes"],
         }
+        if isinstance(target, Upload):
+            options |= {"ids": "upload", "upload": msgspec.structs.asdict(target)}
+        elif values["msgIdColumn"]:
+            options["ids"] = "column"
+        elif values["guarantee"] == "exactly-once":
+            options |= {"ids": "content", "id_prefix": target}
         self._writer = PublishWriter(json.dumps(options).encode())
         if left := self._connection.take():
             self._writer.feed(left)
@@ -120,6 +132,7 @@ class Sender:
 
     def finish(self) -> Published:
         """Wait for what is not acknowledged yet."""
+        self._writer.end()
         while self._writer.waiting or self._writer.outstanding:
             self._turn()
         return Published(self._writer.stored, self._writer.duplicates)

@@ -1,8 +1,10 @@
 """The sink: rows become messages of a stream, each stored once, however often a task or a batch is repeated.
 
-Every message has an id made of the query, the batch, the task and its content, so that what is sent again is known to
-the server, in whatever order the rows come. The server forgets ids after the stream's duplicate window, which must
-therefore outlast an outage; that is looked at when a query starts.
+There are two ways. On a Jetlake server the tasks of a query upload their rows, and its driver commits them: the server
+stores all of a batch at once, and remembers the last batch of the query, for good. On any NATS server, and for a batch
+query, every message has an id made of the query, the batch, the task and its content, so that what is sent again is
+known to the server, in whatever order the rows come. The server forgets ids after the stream's duplicate window, which
+must therefore outlast an outage; that is looked at when a query starts.
 
 Invariant: an id depends on nothing that differs between two attempts at the same batch.
 """
@@ -19,7 +21,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from jetlake.client.raw_streams import Streams, StreamState
 from jetlake.errors import ClientError, ConfigurationError
 from jetlake.spark.connecting import connect
-from jetlake.spark.publishing import publish
+from jetlake.spark.publishing import Upload, publish
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +37,18 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
 
 
-_LOOKED_AT: set[tuple[str, str, str]] = set()
+_LOOKED_AT: "dict[tuple[str, str, str], Target]" = {}
 """What this process has looked at before: Spark makes a writer twice for every batch."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The stream that is written to; its name is empty when only the rows say."""
+
+    stream: str = ""
+    is_jetlake: bool = False
+    # The sequence below which an overwrite removes what was there before, else 0.
+    replaces_below: int = 0
 
 
 @dataclass
@@ -45,9 +57,18 @@ class Stored(WriterCommitMessage):
 
     stored: int
     duplicates: int
-    # The sequence below which an overwrite removes what was there before, else 0. It comes with the tasks because the
-    # writer that commits is made after they have written.
+    # As of `Target`. It comes with the tasks because the writer that commits is made after they have written.
     replaces_below: int
+
+
+@dataclass
+class Uploaded(WriterCommitMessage):
+    """What a task tells the driver that is to commit it."""
+
+    stream: str
+    query: str
+    upload: str
+    messages: int
 
 
 class JetlakeWriter(DataSourceArrowWriter):
@@ -57,7 +78,7 @@ class JetlakeWriter(DataSourceArrowWriter):
         if overwrite and values["writeId"]:
             raise ConfigurationError("writeId is for appending, and mode is overwrite: leave one of them out")
         self._values = values
-        self._replaced = prepare(values, overwrite=overwrite)
+        self._replaced = prepare(values, overwrite=overwrite).replaces_below
         # Made here, so that every attempt at a task has the same one.
         self._write_id = values["writeId"] or uuid.uuid4().hex
 
@@ -76,23 +97,69 @@ class JetlakeStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, values: dict[str, Any], *, overwrite: bool) -> None:
         self._values = values
-        self._replaced = prepare(values, overwrite=overwrite)
-        # A batch that replaces everything must not take what an earlier attempt left for its own.
-        self._attempt = uuid.uuid4().hex if overwrite else ""
+        target = prepare(values, overwrite=overwrite, is_query=True)
+        self._replaced = target.replaces_below
+        self._staged = target.stream if is_staged(values, target, overwrite=overwrite) else ""
+        # Made here, so that every task of a batch has the same one. A batch that replaces everything must not take what
+        # an earlier attempt left for its own, and uploads of an earlier attempt are dropped.
+        self._attempt = uuid.uuid4().hex
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Stored:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         task = TaskContext.get()
         assert task is not None, "a writer runs in a task"
         query, batch = task.getLocalProperty(QUERY_PROPERTY), task.getLocalProperty(BATCH_PROPERTY)
         if not query or batch is None:
             raise ClientError("Spark does not say which query and batch this is: use PySpark 4.2 or newer")
-        return write_task(iterator, self._values, f"{self._attempt}{query}-{batch}", self._replaced)
+        if self._staged:
+            upload = Upload(uuid.uuid4().hex, query, self._attempt)
+            published = publish(iterator, {**self._values, "stream": self._staged}, upload)
+            return Uploaded(self._staged, query, upload.id, published.stored)
+        attempt = self._attempt if self._replaced else ""
+        return write_task(iterator, self._values, f"{attempt}{query}-{batch}", self._replaced)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        replace(self._values, messages)
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        uploaded = uploads(messages)
+        if not uploaded:
+            replace(self._values, messages)
+            return
+        streams = connect(self._values)
+        try:
+            first = uploaded[0]
+            named = {one.upload: one.messages for one in uploaded}
+            if not streams.commit_uploads(first.stream, first.query, batchId, named):
+                LOG.info("batch %d of query %s was stored before", batchId, first.query)
+        finally:
+            streams.connection.close()
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing to undo: the batch is repeated with the same ids."""
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Drop what was uploaded. Otherwise there is nothing to undo: the batch is repeated with the same ids."""
+        if uploaded := uploads(messages):
+            streams = connect(self._values)
+            try:
+                streams.abort_uploads(uploaded[0].stream, [one.upload for one in uploaded])
+            finally:
+                streams.connection.close()
+
+
+def uploads(messages: list[WriterCommitMessage | None]) -> list[Uploaded]:
+    """Return the uploads that have anything in them."""
+    return [message for message in messages if isinstance(message, Uploaded) and message.messages]
+
+
+def is_staged(values: dict[str, Any], target: Target, *, overwrite: bool) -> bool:
+    """Return whether batches are uploaded and committed. Raises `ConfigurationError` if they should be and cannot."""
+    reasons = {
+        "commit is ids": values["commit"] == "ids",
+        "guarantee is at-least-once": values["guarantee"] != "exactly-once",
+        "msgIdColumn names ids": bool(values["msgIdColumn"]),
+        "every batch replaces the one before": overwrite,
+        "only the rows say which stream they go to: give the option stream or subject": not target.stream,
+        "the server is no Jetlake": not target.is_jetlake,
+    }
+    hindrance = next((reason for reason, holds in reasons.items() if holds), None)
+    if hindrance is not None and values["commit"] == "staged":
+        raise ConfigurationError(f"commit=staged is not possible: {hindrance}")
+    return hindrance is None
 
 
 def write_task(
@@ -104,8 +171,8 @@ def write_task(
     return Stored(published.stored, published.duplicates, replaces_below)
 
 
-def prepare(values: dict[str, Any], *, overwrite: bool) -> int:
-    """Look at the stream before anything is sent; return the sequence below which an overwrite removes, else 0."""
+def prepare(values: dict[str, Any], *, overwrite: bool, is_query: bool = False) -> Target:
+    """Look at the stream before anything is sent."""
     if overwrite and not values["allowPurge"]:
         raise ConfigurationError(
             "overwriting removes every message of the stream: set allowPurge=true if that is meant, or append"
@@ -114,18 +181,21 @@ def prepare(values: dict[str, Any], *, overwrite: bool) -> int:
         raise ConfigurationError("overwriting needs the option stream: it says which messages are removed")
     looked_at = (values["url"], values["stream"], values["subject"])
     if looked_at in _LOOKED_AT and not overwrite:
-        return 0
+        return _LOOKED_AT[looked_at]
     streams = connect(values)
     try:
         state = target(streams, values)
-        _LOOKED_AT.add(looked_at)
-        if state is None:
-            return 0
-        if state.sealed:
-            raise ClientError(f"{state.name} is sealed and takes no messages: write to another stream")
-        if values["guarantee"] == "exactly-once":
-            check_window(state, values["duplicateWindow"])
-        return state.next_sequence if overwrite else 0
+        found = Target(is_jetlake=streams.connection.is_jetlake)
+        if state is not None:
+            if state.sealed:
+                raise ClientError(f"{state.name} is sealed and takes no messages: write to another stream")
+            found = Target(state.name, found.is_jetlake, state.next_sequence if overwrite else 0)
+            by_ids = not (is_query and is_staged(values, found, overwrite=overwrite))
+            if by_ids and values["guarantee"] == "exactly-once":
+                check_window(state, values["duplicateWindow"])
+        if not overwrite:
+            _LOOKED_AT[looked_at] = found
+        return found
     finally:
         streams.connection.close()
 

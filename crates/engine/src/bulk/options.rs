@@ -9,6 +9,7 @@ use super::schema::Column;
 use crate::error::EngineError;
 use crate::routing::subject;
 use crate::storage::store::pieces::Piece;
+use crate::stream::uploads::is_name;
 
 /// Larger batches than these cost the receiver more memory than they save it time.
 const BATCH_ROWS_MAX: usize = 1_000_000;
@@ -216,6 +217,17 @@ pub enum Ids {
     Column,
     #[default]
     None,
+    /// None needed: the messages are an upload, which is stored once when it is committed.
+    Upload,
+}
+
+/// Which upload the messages are.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UploadOptions {
+    pub id: String,
+    pub query: String,
+    pub run: String,
 }
 
 /// What is to be published, and how.
@@ -233,6 +245,8 @@ pub struct PublishOptions {
     pub ids: Ids,
     #[serde(default)]
     pub id_prefix: String,
+    #[serde(default)]
+    pub upload: UploadOptions,
     /// What the server takes as one message; 0 where that is not known.
     #[serde(default)]
     pub payload_bytes_max: usize,
@@ -263,6 +277,12 @@ impl PublishOptions {
         let is_prefix = !options.id_prefix.is_empty() && is_one_word(&options.id_prefix);
         if options.ids == Ids::Content && !is_prefix {
             let hint = "ids of content need an id_prefix, such as query-batch-partition";
+            return Err(refused(&hint));
+        }
+        let UploadOptions { id, query, run } = &options.upload;
+        if options.ids == Ids::Upload && ![id, query, run].into_iter().all(|name| is_name(name)) {
+            let hint =
+                "an upload needs an id, a query and a run: letters, digits, '-', '_' and '.'";
             return Err(refused(&hint));
         }
         check_range("outstanding_max", options.outstanding_max, OUTSTANDING_MAX)?;
@@ -355,5 +375,7 @@ mod tests {
         }
         let error = PublishOptions::from_json(br#"{"inbox":"a","ids":"content"}"#).unwrap_err();
         assert!(error.to_string().contains("id_prefix"), "{error}");
+        let error = PublishOptions::from_json(br#"{"inbox":"a","ids":"upload"}"#).unwrap_err();
+        assert!(error.to_string().contains("an upload needs"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! A client's publishing of rows, without its socket: batches in, publishes out, and every acknowledgement checked.
 //!
-//! Every message has a reply subject of its own that ends in its number, so an acknowledgement says which message it is for.
+//! Every message has a reply subject of its own that ends in its number, so an acknowledgement says which message it is for. Of an upload only some have one,
+//! and what is said of a message holds for all before it.
 //! Invariant: `window` holds what was sent from the oldest message on that is not acknowledged; `outstanding` of them are not.
 
 use std::borrow::Cow;
@@ -13,13 +14,17 @@ use serde::Deserialize;
 use super::content_ids::ContentIds;
 use super::frames::{self, Frame, Frames};
 use super::header_block::{number, HeaderBlock};
-use super::options::{Ids, PublishOptions};
+use super::options::{Ids, PublishOptions, UploadOptions};
 use super::publish_columns::PublishColumns;
 use crate::error::EngineError;
 use crate::routing::subject;
+use crate::stream::uploads;
 
 /// What is handed out at a time: some hundred messages, so that a socket is never waited for long with acknowledgements unread.
 const SEND_BYTES_MAX: usize = 1024 * 1024;
+
+/// Messages of an upload for which one answer is asked.
+const UPLOADED_PER_ANSWER: u64 = 64;
 
 pub struct PublishWriter {
     options: Arc<PublishOptions>,
@@ -39,6 +44,8 @@ pub struct PublishWriter {
     duplicates: u64,
     out: Vec<u8>,
     header: Vec<u8>,
+    /// Of the last message, on which the end of an upload goes, too.
+    last_subject: Vec<u8>,
     has_failed: bool,
 }
 
@@ -55,6 +62,8 @@ struct Acknowledgement<'a> {
     seq: u64,
     #[serde(default)]
     duplicate: bool,
+    #[serde(default)]
+    uploaded: u64,
     #[serde(borrow)]
     error: Option<Refusal<'a>>,
 }
@@ -87,6 +96,7 @@ impl PublishWriter {
             duplicates: 0,
             out,
             header: Vec::new(),
+            last_subject: Vec::new(),
             has_failed: false,
         })
     }
@@ -180,7 +190,21 @@ impl PublishWriter {
                 options.payload_bytes_max
             )));
         }
-        let message_number = self.window_first + self.window.len() as u64;
+        let is_answered = options.ids != Ids::Upload || self.needs_answer(target.len() + total);
+        self.put_frame(options, target, data, is_answered);
+        Ok(())
+    }
+
+    /// Puts a message with the headers in `header`, and remembers it.
+    fn put_frame(
+        &mut self,
+        options: &PublishOptions,
+        target: &[u8],
+        data: &[u8],
+        is_answered: bool,
+    ) {
+        let message_number = self.next_number();
+        let total = self.header.len() + data.len();
         let mut digits = itoa::Buffer::new();
         let before = self.out.len();
         let out = &mut self.out;
@@ -191,10 +215,12 @@ impl PublishWriter {
         });
         out.extend_from_slice(target);
         out.push(b' ');
-        out.extend_from_slice(options.inbox.as_bytes());
-        out.push(b'.');
-        out.extend_from_slice(digits.format(message_number).as_bytes());
-        out.push(b' ');
+        if is_answered {
+            out.extend_from_slice(options.inbox.as_bytes());
+            out.push(b'.');
+            out.extend_from_slice(digits.format(message_number).as_bytes());
+            out.push(b' ');
+        }
         if !self.header.is_empty() {
             out.extend_from_slice(digits.format(self.header.len()).as_bytes());
             out.push(b' ');
@@ -211,7 +237,42 @@ impl PublishWriter {
         });
         self.outstanding += 1;
         self.outstanding_bytes += size_bytes;
+    }
+
+    fn next_number(&self) -> u64 {
+        self.window_first + self.window.len() as u64
+    }
+
+    /// Whether an answer must be asked for with the next message of an upload, of about so many bytes: now and then, and before the window is full.
+    fn needs_answer(&self, size_bytes: usize) -> bool {
+        (self.next_number() + 1) % UPLOADED_PER_ANSWER == 0
+            || self.outstanding + 1 >= self.options.outstanding_max
+            || self.outstanding_bytes + size_bytes >= self.options.outstanding_bytes_max
+    }
+
+    /// All rows have been added: says so to the server, if they are an upload.
+    pub fn end(&mut self) -> Result<(), EngineError> {
+        self.check_not_failed()?;
+        let messages = self.next_number();
+        if self.options.ids != Ids::Upload || messages == 0 {
+            return Ok(());
+        }
+        let options = Arc::clone(&self.options);
+        self.header.clear();
+        self.header.extend_from_slice(b"NATS/1.0\r\n");
+        let end = format!("{}/{messages}/end", options.upload.id);
+        self.put_upload_line(&end);
+        self.header.extend_from_slice(b"\r\n");
+        let target = std::mem::take(&mut self.last_subject);
+        self.put_frame(&options, &target, b"", true);
         Ok(())
+    }
+
+    fn put_upload_line(&mut self, value: &str) {
+        self.header.extend_from_slice(uploads::HEADER);
+        self.header.extend_from_slice(b": ");
+        self.header.extend_from_slice(value.as_bytes());
+        self.header.extend_from_slice(b"\r\n");
     }
 
     /// Writes the headers of a message, its id among them.
@@ -223,7 +284,8 @@ impl PublishWriter {
     ) -> Result<(), EngineError> {
         const MESSAGE_ID: &[u8] = b"Nats-Msg-Id";
         self.header.clear();
-        let has_stream = !self.options.stream.is_empty();
+        // The answers to an upload name its stream, before anything is stored.
+        let has_stream = !self.options.stream.is_empty() && self.options.ids != Ids::Upload;
         if headers.is_empty() && !has_stream && self.options.ids == Ids::None {
             return Ok(());
         }
@@ -260,6 +322,17 @@ impl PublishWriter {
                     ids.put(target, headers, data, &mut self.header)?;
                 }
                 self.header.extend_from_slice(b"\r\n");
+            }
+            Ids::Upload => {
+                let number = self.next_number() + 1;
+                let UploadOptions { id, query, run } = &self.options.upload;
+                let value = match number {
+                    1 => format!("{id}/1/{query}/{run}"),
+                    _ => format!("{id}/{number}"),
+                };
+                self.put_upload_line(&value);
+                self.last_subject.clear();
+                self.last_subject.extend_from_slice(target);
             }
             Ids::Column => {
                 let id = batch.message_id(self.next_row).unwrap_or_default();
@@ -301,13 +374,17 @@ impl PublishWriter {
             .strip_prefix(self.options.inbox.as_bytes())
             .and_then(|rest| rest.strip_prefix(b"."))
             .and_then(number);
-        let sent_end = self.window_first + self.window.len() as u64;
+        let sent_end = self.next_number();
         let Some(message_number) = message_number.filter(|number| *number < sent_end) else {
             return Err(EngineError::Protocol(
                 "there is an acknowledgement of a message that was not sent".to_owned(),
             ));
         };
-        let is_duplicate = self.check(frame)?;
+        let is_duplicate = self.check(frame, message_number)?;
+        if self.options.ids == Ids::Upload {
+            self.acknowledge_through(message_number);
+            return Ok(());
+        }
         let Some(place) = message_number.checked_sub(self.window_first) else {
             return Ok(());
         };
@@ -326,8 +403,20 @@ impl PublishWriter {
         Ok(())
     }
 
+    /// Everything of an upload up to a message has come.
+    fn acknowledge_through(&mut self, message_number: u64) {
+        while self.window_first <= message_number {
+            let Some(sent) = self.window.pop_front() else {
+                return;
+            };
+            self.window_first += 1;
+            self.outstanding -= 1;
+            self.outstanding_bytes -= sent.size_bytes as usize;
+        }
+    }
+
     /// Whether the server had the message already; an error if it was not stored.
-    fn check(&self, frame: &Frame<'_>) -> Result<bool, EngineError> {
+    fn check(&self, frame: &Frame<'_>, message_number: u64) -> Result<bool, EngineError> {
         let block = HeaderBlock::read(frame.header);
         if block.code() == Some(503) {
             return Err(EngineError::Refused(
@@ -346,9 +435,16 @@ impl PublishWriter {
         if let Some(error) = answer.error {
             return Err(EngineError::Refused(error.description.into_owned()));
         }
-        if answer.seq == 0 {
+        // The end of an upload is a message more than has come.
+        let is_uploaded = (message_number..=message_number + 1).contains(&answer.uploaded);
+        let is_good = match self.options.ids {
+            Ids::Upload => is_uploaded,
+            _ => answer.seq > 0,
+        };
+        if !is_good {
             return Err(EngineError::Protocol(
-                "an acknowledgement says no sequence".to_owned(),
+                "an acknowledgement says no sequence, or not what was sent: write with commit=ids"
+                    .to_owned(),
             ));
         }
         if !self.options.stream.is_empty() && answer.stream != self.options.stream {
@@ -379,8 +475,13 @@ impl PublishWriter {
         self.outstanding
     }
 
+    /// Messages that the server has stored, or that have been uploaded.
     pub fn stored(&self) -> u64 {
-        self.stored
+        match self.options.ids {
+            // The last thing that was acknowledged is the end.
+            Ids::Upload => self.window_first.saturating_sub(1),
+            _ => self.stored,
+        }
     }
 
     pub fn duplicates(&self) -> u64 {

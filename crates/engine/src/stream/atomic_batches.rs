@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ahash::AHashMap;
 
 use super::acknowledgement::Refusal;
+use super::held_messages::{Held, HeldMessages};
 use super::publish_checks::{refusal, Publication};
 use super::publish_headers::PublishHeaders;
 use super::stored_headers;
@@ -39,18 +40,10 @@ impl Default for BatchLimits {
     }
 }
 
-/// A message that waits for its batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    pub subject: Box<[u8]>,
-    pub headers: Box<[u8]>,
-    pub payload: Box<[u8]>,
-}
-
 /// A batch, with the messages that have come so far.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub messages: Vec<Held>,
+    pub messages: HeldMessages,
     touched_ns: i64,
 }
 
@@ -137,13 +130,11 @@ impl AtomicBatches {
         batch.touched_ns = publication.now_ns;
         if commit == Commit::WithoutMessage {
             // The message before it is the last one.
-            if let Some(last) = batch.messages.last_mut() {
-                let mut headers = last.headers.to_vec();
-                stored_headers::add(&mut headers, 0, b"Nats-Batch-Commit", b"1");
-                last.headers = headers.into();
-            }
+            batch.messages.change_last_headers(|headers| {
+                stored_headers::add(headers, 0, b"Nats-Batch-Commit", b"1");
+            });
         } else {
-            batch.messages.push(held_message(publication, headers));
+            hold(publication, headers, &mut batch.messages);
         }
         if commit == Commit::None {
             return Step::Held;
@@ -229,20 +220,22 @@ fn refused(error_code: u16, text: &str) -> Step {
     }
 }
 
-/// What is kept of a message: everything but what was only said to this server.
-fn held_message(publication: &Publication<'_>, headers: &PublishHeaders<'_>) -> Held {
+/// Keeps a message: everything of it but what was only said to this server.
+fn hold(publication: &Publication<'_>, headers: &PublishHeaders<'_>, messages: &mut HeldMessages) {
     let mut block = Vec::new();
-    if headers.required_api_level.is_some() {
-        let is_level = |name: &[u8]| name == REQUIRED_API_LEVEL;
-        stored_headers::copy_without(publication.headers, is_level, &mut block);
-    } else {
-        block.extend_from_slice(publication.headers);
-    }
-    Held {
-        subject: publication.subject.into(),
-        headers: block.into(),
-        payload: publication.payload.into(),
-    }
+    let is_level = |name: &[u8]| name == REQUIRED_API_LEVEL;
+    let kept = match headers.required_api_level {
+        Some(_) => {
+            stored_headers::copy_without(publication.headers, is_level, &mut block);
+            block.as_slice()
+        }
+        None => publication.headers,
+    };
+    messages.push(Held {
+        subject: publication.subject,
+        headers: kept,
+        payload: publication.payload,
+    });
 }
 
 fn number(text: &[u8]) -> Option<u64> {

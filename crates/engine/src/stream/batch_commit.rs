@@ -1,4 +1,4 @@
-//! Committing an atomic batch: every message is checked as if those before it in the batch were stored, then all are staged together.
+//! Committing messages that belong together: each is checked as if those before it were stored, then all are staged together or none.
 
 use std::sync::Arc;
 
@@ -9,12 +9,14 @@ use super::admitted::Admitted;
 use super::atomic_batches::{Batch, Step};
 use super::batch_advisory;
 use super::counter::{Counter, CounterError};
+use super::held_messages::Held;
 use super::ingest::{store_refusal, Ingest};
 use super::publish_checks::{self, refusal, Outcome, Publication, Rollup, View};
 use super::publish_headers::PublishHeaders;
 use super::settings::Settings;
 use super::staged_view::StagedView;
-use crate::storage::message::NewMessage;
+use super::stored_headers;
+use crate::storage::message::{Appended, NewMessage, StoreError};
 use crate::storage::store::Store;
 
 impl Ingest {
@@ -51,6 +53,7 @@ impl Ingest {
     /// Gives up batches that have been idle for too long.
     pub fn expire_batches(&mut self, now_ns: i64) -> bool {
         self.fast_batches.expire(now_ns);
+        self.uploads.expire(now_ns);
         let ids = self.batches.expire(now_ns);
         for id in &ids {
             self.tell_abandoned(id, "timeout");
@@ -67,40 +70,72 @@ impl Ingest {
     }
 
     fn commit_batch(&mut self, store: &Store, id: &[u8], batch: &Batch, now_ns: i64, reply: &[u8]) {
-        let admitted = match self.check_batch(store, batch, now_ns) {
-            Ok(admitted) => admitted,
-            Err(refusal) => return self.refuse(&refusal, b"", reply),
+        let together = match self.stage_together(store, batch.messages.iter(), now_ns, None) {
+            Ok(together) => together,
+            Err(unstaged) => return self.refuse(&unstaged.refusal(), b"", reply),
         };
-        let mut previous: Vec<u64> = Vec::with_capacity(admitted.len());
-        for message in &admitted {
-            previous.push(self.previous_sequence(store, message.subject));
+        let mut answer = Vec::new();
+        let id = String::from_utf8_lossy(id);
+        let stored = Stored {
+            stream: &self.settings.name,
+            domain: self.settings.domain.as_deref(),
+            sequence: together.last().map_or(0, |last| last.sequence),
+            batch: Some((&id, together.messages.len() as u64)),
+            ..Stored::default()
+        };
+        stored.encode(&mut answer);
+        self.note_together(store, together, &answer, reply);
+    }
+
+    /// Checks messages and stages them, all or none. The last one gets one more header, if one is given.
+    pub(super) fn stage_together<'a>(
+        &mut self,
+        store: &Store,
+        held: impl Iterator<Item = Held<'a>>,
+        now_ns: i64,
+        mark: Option<(&[u8], &[u8])>,
+    ) -> Result<Together<'a>, Unstaged> {
+        let checked = self.check_batch(store, held, now_ns);
+        let mut messages = checked.map_err(Unstaged::Refused)?;
+        if let (Some(last), Some((name, value))) = (messages.last_mut(), mark) {
+            stored_headers::add(last.headers.to_mut(), 0, name, value);
         }
-        let messages: Vec<NewMessage<'_>> = admitted.iter().map(Admitted::message).collect();
-        let appended = match store.append_all(&messages) {
-            Ok(appended) => appended,
-            Err(error) => return self.refuse(&store_refusal(&error), b"", reply),
-        };
-        let count = appended.len();
+        let previous = messages
+            .iter()
+            .map(|message| self.previous_sequence(store, message.subject))
+            .collect();
+        let new: Vec<NewMessage<'_>> = messages.iter().map(Admitted::message).collect();
+        let appended = store.append_all(&new).map_err(Unstaged::Store)?;
+        Ok(Together {
+            messages,
+            previous,
+            appended,
+        })
+    }
+
+    /// Notes messages that were staged together; the last one is answered.
+    pub(super) fn note_together(
+        &mut self,
+        store: &Store,
+        together: Together<'_>,
+        answer: &[u8],
+        reply: &[u8],
+    ) {
+        let count = together.messages.len();
         let mut last_of: AHashMap<Box<[u8]>, u64> = AHashMap::new();
-        let all = admitted.iter().zip(&appended).zip(previous);
-        for (number, ((message, appended), previous)) in all.enumerate() {
+        let all = together.messages.into_iter().zip(together.appended);
+        for (number, ((message, appended), previous)) in all.zip(together.previous).enumerate() {
             let previous = last_of.get(message.subject).copied().unwrap_or(previous);
-            last_of.insert(message.subject.into(), appended.sequence);
+            if self.settings.republish.is_some() {
+                last_of.insert(message.subject.into(), appended.sequence);
+            }
             self.answer.clear();
             let mut answered: &[u8] = b"";
             if number + 1 == count {
                 answered = reply;
-                let id = String::from_utf8_lossy(id);
-                let stored = Stored {
-                    stream: &self.settings.name,
-                    domain: self.settings.domain.as_deref(),
-                    sequence: appended.sequence,
-                    batch: Some((&id, count as u64)),
-                    ..Stored::default()
-                };
-                stored.encode(&mut self.answer);
+                self.answer.extend_from_slice(answer);
             }
-            self.note(store, message.clone(), *appended, previous, answered);
+            self.note(store, message, appended, previous, answered);
         }
     }
 
@@ -108,18 +143,18 @@ impl Ingest {
     fn check_batch<'a>(
         &mut self,
         store: &Store,
-        batch: &'a Batch,
+        held: impl Iterator<Item = Held<'a>>,
         now_ns: i64,
     ) -> Result<Vec<Admitted<'a>>, Refusal> {
         let settings = Arc::clone(&self.settings);
         let mut before = Before::default();
-        let mut all = Vec::with_capacity(batch.messages.len());
-        for held in &batch.messages {
-            let headers = PublishHeaders::read(&held.headers);
+        let mut all = Vec::new();
+        for held in held {
+            let headers = PublishHeaders::read(held.headers);
             let publication = Publication {
-                subject: &held.subject,
-                headers: &held.headers,
-                payload: &held.payload,
+                subject: held.subject,
+                headers: held.headers,
+                payload: held.payload,
                 now_ns,
             };
             self.prepare(store, &headers, now_ns);
@@ -131,7 +166,7 @@ impl Ingest {
             match publish_checks::check(&settings, &view, &publication, &headers)? {
                 Outcome::Duplicate { .. } => return Err(duplicate()),
                 Outcome::Store(passed) => {
-                    if passed.rollup == Some(Rollup::Subject) && before.has(&held.subject) {
+                    if passed.rollup == Some(Rollup::Subject) && before.has(held.subject) {
                         return Err(refusal(500, 10111, "batch rollup sub invalid"));
                     }
                     if passed.rollup == Some(Rollup::All) && before.messages > 0 {
@@ -144,6 +179,49 @@ impl Ingest {
             }
         }
         Ok(all)
+    }
+}
+
+/// Messages that are staged, all or none, and not noted yet.
+pub(super) struct Together<'a> {
+    messages: Vec<Admitted<'a>>,
+    /// The message before on the same subject, of each.
+    previous: Vec<u64>,
+    appended: Vec<Appended>,
+}
+
+impl Together<'_> {
+    pub(super) fn last(&self) -> Option<Appended> {
+        self.appended.last().copied()
+    }
+
+    /// What they count for in the size of the stream.
+    pub(super) fn counted_bytes(&self, settings: &Settings) -> u64 {
+        let bytes = |message: &Admitted<'_>| {
+            let message = message.message();
+            let lengths = (
+                message.subject.len(),
+                message.headers.len(),
+                message.payload.len(),
+            );
+            settings.counting.bytes(lengths.0, lengths.1, lengths.2)
+        };
+        self.messages.iter().map(bytes).sum()
+    }
+}
+
+/// Why messages were not staged.
+pub(super) enum Unstaged {
+    Refused(Refusal),
+    Store(StoreError),
+}
+
+impl Unstaged {
+    pub(super) fn refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Store(error) => store_refusal(&error),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ use super::schedules::Schedules;
 use super::settings::{Discard, Retention, Settings};
 use super::staged_view::StagedView;
 use super::stored_headers;
+use super::uploading::Committing;
+use super::uploads::Uploads;
 use crate::consumer::consumers::Consumers;
 use crate::random::Random;
 use crate::storage::message::{Appended, Progress, StoreError, Ticket};
@@ -55,6 +57,13 @@ impl Default for BufferLimits {
     }
 }
 
+/// What waits for the rest of it before it is stored.
+pub struct Incomplete {
+    pub batches: AtomicBatches,
+    pub fast_batches: FastBatches,
+    pub uploads: Uploads,
+}
+
 /// Those whom messages are kept for.
 pub struct Readers {
     pub followers: Arc<Followers>,
@@ -82,6 +91,8 @@ pub struct Ingest {
     pub(super) usage: Arc<StreamUsage>,
     pub(super) batches: AtomicBatches,
     pub(super) fast_batches: FastBatches,
+    pub(super) uploads: Uploads,
+    pub(super) committing: Committing,
     readers: Readers,
     pub(super) random: Random,
     pub(super) answer: Vec<u8>,
@@ -100,11 +111,15 @@ impl Ingest {
         settings: Arc<Settings>,
         buffer: BufferLimits,
         usage: Arc<StreamUsage>,
-        batches: AtomicBatches,
-        fast_batches: FastBatches,
+        incomplete: Incomplete,
         readers: Readers,
         seed: u64,
     ) -> Self {
+        let Incomplete {
+            batches,
+            fast_batches,
+            uploads,
+        } = incomplete;
         Self {
             duplicates: Duplicates::new(settings.duplicate_window_ns, seed),
             settings,
@@ -121,6 +136,8 @@ impl Ingest {
             usage,
             batches,
             fast_batches,
+            uploads,
+            committing: Committing::default(),
             readers,
             random: Random::seeded(seed),
             answer: Vec::new(),
@@ -172,6 +189,9 @@ impl Ingest {
         };
         if reply.ends_with(fast_batches::SUFFIX) {
             return self.take_fast(store, &publication, &headers, reply);
+        }
+        if let Some(value) = headers.upload {
+            return self.take_upload(value, &publication, reply);
         }
         if headers.batch_id.is_some_and(|id| !id.is_empty()) {
             return self.take_into_batch(store, &publication, &headers, reply);
@@ -245,8 +265,8 @@ impl Ingest {
         let (messages, bytes) = self.pending.counts_behind(0);
         // Publishers of the old dialects were held up instead of refused, and do not look: only bytes are bounded.
         let is_counted = self.settings.dialect.is_none();
-        (is_counted && messages as usize >= self.buffer.messages_max)
-            || bytes >= self.buffer.bytes_max
+        (is_counted && messages as usize >= self.buffer.messages_max + self.committing.messages)
+            || bytes >= self.buffer.bytes_max.saturating_add(self.committing.bytes)
     }
 
     /// Makes ready what the checks of this message will ask for.
@@ -489,6 +509,9 @@ impl Ingest {
             }
         }
         self.settled = self.settled.max(progress.committed.ticket);
+        if self.settled >= self.committing.ticket {
+            self.committing = Committing::default();
+        }
         // What is only an answer may stand behind the last message that was refused.
         self.pending.drain(self.settled, None, drained);
         self.forget_committed(progress.committed.last_sequence);

@@ -16,6 +16,8 @@
 //! - `consuming` is what it does for its consumers, `consumer_registry` how Python's decisions reach them; `dead_letters` are what they give up.
 //! - `snapshot` sends a stream as an `archive` in `s2_frames`, `restore` takes one back through `archive_import`; `archives` keeps those under way;
 //!   `legacy_archive` reads those that nats-server made before 2.15.
+//! - `uploads` holds what the tasks of a query send, `uploading` stages it together when `upload_requests` are told to, and `committed_batches` remembers which
+//!   batches of a query there are; `held_messages` are what waits in an upload or an atomic batch, `remembered` is what a stream keeps beside its messages.
 //! - `scan` sends a range as Arrow, as far as its reader's `credits` go; `scans` keeps those under way and plans them.
 
 pub mod account_usage;
@@ -29,6 +31,7 @@ pub mod arrivals;
 pub mod atomic_batches;
 pub mod batch_advisory;
 pub mod batch_commit;
+pub mod committed_batches;
 pub mod consumer_registry;
 pub mod consuming;
 pub mod counter;
@@ -45,6 +48,7 @@ pub mod figures;
 pub mod folders;
 pub mod followers;
 pub mod get_request;
+pub mod held_messages;
 pub mod inflow;
 pub mod inflow_batch;
 pub mod inflow_remote;
@@ -62,6 +66,7 @@ pub mod publish_headers;
 pub mod reads;
 mod refusals;
 pub mod registry;
+pub mod remembered;
 pub mod republish;
 pub mod restore;
 pub mod s2_frames;
@@ -83,3 +88,6 @@ pub mod stream_options;
 pub mod subject_transform;
 pub mod time_to_live;
 pub mod untaken;
+mod upload_requests;
+pub mod uploading;
+pub mod uploads;

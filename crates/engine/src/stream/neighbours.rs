@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::followers::FollowersByName;
 use super::origin::Origin;
-use super::origin_positions::Place;
+use super::remembered::Place;
 use super::stream::Stream;
 use crate::remote::remotes::{Remote, Remotes};
 

@@ -6,18 +6,14 @@
 //! Invariant: what `saved` says holds for everything up to `saved.through`, and what comes later is in the messages.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::origin::{Provenance, STREAM_SOURCE_HEADER};
+use super::remembered::{Place, Remembered};
 use super::stored_headers;
-use crate::storage::file_system::FileSystem;
-use crate::storage::message::{StoreError, StoreResult};
+use crate::storage::message::StoreResult;
 use crate::storage::store::Store;
-use crate::storage::twin_file::{self, TwinFile, Twins};
 
 const NAME: &str = "sources";
 
@@ -31,13 +27,6 @@ pub struct Position {
     pub stored_as: u64,
 }
 
-/// Where the file is.
-#[derive(Clone)]
-pub struct Place {
-    pub file_system: Arc<dyn FileSystem>,
-    pub folder: PathBuf,
-}
-
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Saved {
     /// Everything up to this sequence is accounted for.
@@ -45,13 +34,8 @@ struct Saved {
     positions: BTreeMap<String, Position>,
 }
 
-#[derive(Default)]
 pub struct OriginPositions {
-    /// None for a stream in memory, which does not survive its server.
-    place: Option<Place>,
-    /// Of the file; 0 before it was looked for.
-    generation: Option<u64>,
-    saved: Saved,
+    file: Remembered<Saved>,
     current: BTreeMap<String, Position>,
     /// The last sequence that was given to a message from a source.
     last_staged: u64,
@@ -60,19 +44,18 @@ pub struct OriginPositions {
 impl OriginPositions {
     pub fn new(place: Option<Place>) -> Self {
         Self {
-            place,
-            ..Self::default()
+            file: Remembered::new(place, NAME),
+            current: BTreeMap::new(),
+            last_staged: 0,
         }
     }
 
     /// Finds out how far what is committed has come.
     pub fn load(&mut self, store: &Store) -> StoreResult<()> {
-        if self.generation.is_none() {
-            self.read()
-                .map_err(|error| StoreError::Read(Arc::new(error)))?;
-        }
-        let mut current = self.saved.positions.clone();
-        store.scan(self.saved.through + 1, |record| {
+        self.file.load()?;
+        let saved = self.file.saved();
+        let mut current = saved.positions.clone();
+        store.scan(saved.through + 1, |record| {
             let value = stored_headers::value(record.headers, STREAM_SOURCE_HEADER);
             if let Some(provenance) = value.and_then(Provenance::read) {
                 let position = Position {
@@ -86,20 +69,6 @@ impl OriginPositions {
         })?;
         self.current = current;
         self.last_staged = 0;
-        Ok(())
-    }
-
-    /// What cannot be read is found again in the messages.
-    fn read(&mut self) -> io::Result<()> {
-        let found = match &self.place {
-            Some(place) => twin_file::read(&*place.file_system, &place.folder, NAME, true)?,
-            None => Twins::Missing,
-        };
-        self.generation = Some(0);
-        if let Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin) = found {
-            self.generation = Some(twin.generation);
-            self.saved = serde_json::from_slice(&twin.body).unwrap_or_default();
-        }
         Ok(())
     }
 
@@ -118,14 +87,15 @@ impl OriginPositions {
     }
 
     pub fn is_saved(&self) -> bool {
-        self.current == self.saved.positions
+        self.current == self.file.saved().positions
     }
 
     /// Whether the removal of everything up to a sequence could take a message away that only this file knows of otherwise, and it does not yet.
     pub fn needs_saving_before(&self, index_name: &str, sequence: u64) -> bool {
+        let saved = &self.file.saved().positions;
         let mut others = self.current.iter().filter(|(name, _)| *name != index_name);
         others.any(|(name, position)| {
-            position.stored_as <= sequence && self.saved.positions.get(name) != Some(position)
+            position.stored_as <= sequence && saved.get(name) != Some(position)
         })
     }
 
@@ -142,18 +112,7 @@ impl OriginPositions {
             through,
             positions: self.current.clone(),
         };
-        if let Some(place) = &self.place {
-            store.sync()?;
-            let generation = self.generation.unwrap_or(0) + 1;
-            let twin = TwinFile {
-                generation,
-                body: serde_json::to_vec(&saved).expect("it has nothing that JSON has not"),
-            };
-            twin_file::write(&*place.file_system, &place.folder, NAME, &twin)
-                .map_err(|error| StoreError::Read(Arc::new(error)))?;
-            self.generation = Some(generation);
-        }
-        self.saved = saved;
+        self.file.save(store, saved)?;
         Ok(true)
     }
 }
@@ -162,7 +121,9 @@ impl OriginPositions {
 mod tests {
     use super::*;
     use std::path::Path;
+    use std::sync::Arc;
 
+    use crate::storage::file_system::FileSystem;
     use crate::storage::message::{NewMessage, Purge};
     use crate::storage::simulated::{SimulatedDisk, Survival};
     use crate::storage::store::StoreOptions;

@@ -3,6 +3,8 @@
 //! Names are compared as they are, upper and lower case included; of several headers of one name the first counts; blanks before a value do not.
 //! Invariant: nothing is copied, and a block that is no header block gives no headers.
 
+use super::uploads;
+
 /// What a message asks of the stream. Values are as they were sent; what they must look like is for others to check.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct PublishHeaders<'a> {
@@ -29,6 +31,7 @@ pub struct PublishHeaders<'a> {
     pub stream_source: Option<&'a [u8]>,
     pub required_api_level: Option<&'a [u8]>,
     pub marker_reason: Option<&'a [u8]>,
+    pub upload: Option<&'a [u8]>,
 }
 
 const PREFIX: &[u8] = b"Nats-";
@@ -45,8 +48,11 @@ impl<'a> PublishHeaders<'a> {
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
             let line = &rest[..end];
             rest = rest.get(end + 1..).unwrap_or_default();
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.starts_with(PREFIX) {
-                headers.take(line.strip_suffix(b"\r").unwrap_or(line));
+                headers.take(line);
+            } else if line.starts_with(uploads::HEADER) {
+                headers.take_upload(line);
             }
         }
         headers
@@ -86,6 +92,13 @@ impl<'a> PublishHeaders<'a> {
         };
         if slot.is_none() {
             *slot = Some(without_blanks(&line[colon + 1..]));
+        }
+    }
+
+    fn take_upload(&mut self, line: &'a [u8]) {
+        let value = line[uploads::HEADER.len()..].strip_prefix(b":");
+        if let (None, Some(value)) = (self.upload, value) {
+            self.upload = Some(without_blanks(value));
         }
     }
 }

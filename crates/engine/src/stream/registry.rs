@@ -19,15 +19,17 @@ use super::definition::{self, ServerFacts};
 use super::fast_batches::FastBatches;
 use super::folders::Folders;
 use super::followers::FollowersByName;
+use super::ingest::Incomplete;
 use super::neighbours::Neighbours;
-use super::origin_positions::Place;
 use super::refusals::{disk_error, store_error};
+use super::remembered::Place;
 use super::scans::Scans;
 use super::settings::{Settings, Storage};
 use super::state_report;
 use super::stream::{Stream, Surroundings};
 use super::stream_options::StreamOptions;
 use super::untaken::Untaken;
+use super::uploads::Uploads;
 use crate::consumer::consumers::JournalPlace;
 use crate::consumer::timers::Timers;
 use crate::engine::Shared;
@@ -74,6 +76,7 @@ pub struct Streams {
     /// Batches that are open, of all streams.
     open_batches: Arc<AtomicUsize>,
     open_fast_batches: Arc<AtomicUsize>,
+    uploaded_bytes: Arc<AtomicUsize>,
     /// Those who hold messages for streams to come, by account.
     pub(super) untaken: Mutex<AHashMap<String, Vec<Weak<Untaken>>>>,
 }
@@ -115,6 +118,7 @@ impl Streams {
             usages: Mutex::default(),
             open_batches: Arc::default(),
             open_fast_batches: Arc::default(),
+            uploaded_bytes: Arc::default(),
             untaken: Mutex::default(),
         });
         let clock = Arc::downgrade(&streams);
@@ -554,6 +558,8 @@ impl Streams {
             key: self.options.key.master(),
             previous_key: self.options.previous_key.master(),
         });
+        let open = Arc::clone(&self.open_batches);
+        let open_fast = Arc::clone(&self.open_fast_batches);
         let surroundings = Surroundings {
             shared: Arc::clone(&self.shared),
             timers: Arc::clone(&self.timers),
@@ -565,14 +571,11 @@ impl Streams {
             threads: &self.threads,
             buffer: self.options.buffer_limits(),
             usage: self.usage(account),
-            batches: AtomicBatches::new(
-                self.options.batch_limits(),
-                Arc::clone(&self.open_batches),
-            ),
-            fast_batches: FastBatches::new(
-                self.options.fast_limits(),
-                Arc::clone(&self.open_fast_batches),
-            ),
+            incomplete: Incomplete {
+                batches: AtomicBatches::new(self.options.batch_limits(), open),
+                fast_batches: FastBatches::new(self.options.fast_limits(), open_fast),
+                uploads: Uploads::new(Arc::clone(&self.uploaded_bytes)),
+            },
             sync_interval: (!sync_commits)
                 .then_some(Duration::from_millis(self.options.sync_interval_ms)),
             seed,

@@ -13,19 +13,18 @@ use parking_lot::Mutex;
 use super::account_usage::{AccountUsage, StreamUsage};
 use super::acknowledgement::Stored;
 use super::arrivals::{Arrival, Hindrance};
-use super::atomic_batches::AtomicBatches;
 use super::consuming::StreamKeeper;
 use super::delete_marker;
-use super::fast_batches::FastBatches;
 use super::followers::Followers;
 use super::inflow::{Inflow, OriginState};
-use super::ingest::{store_refusal, BufferLimits, Ingest, Readers};
+use super::ingest::{store_refusal, BufferLimits, Incomplete, Ingest, Readers};
 use super::neighbours::Neighbours;
 use super::pending::{About, Drained, Item};
 use super::publish_checks::Publication;
 use super::reads::Reads;
 use super::republish::Republisher;
 use super::settings::{Retention, Settings};
+use super::upload_requests::UploadRequests;
 use crate::connection::staging::Staging;
 use crate::consumer::consumers::{Consumers, JournalPlace, StreamFacts};
 use crate::consumer::timers::Timers;
@@ -56,8 +55,7 @@ pub struct Surroundings<'a> {
     pub journal: Option<JournalPlace>,
     pub buffer: BufferLimits,
     pub usage: Arc<AccountUsage>,
-    pub batches: AtomicBatches,
-    pub fast_batches: FastBatches,
+    pub incomplete: Incomplete,
     pub neighbours: Neighbours,
     /// For a store whose commits do not wait for the disk.
     pub sync_interval: Option<Duration>,
@@ -70,8 +68,9 @@ pub struct Stream {
     pub(super) store: Arc<Store>,
     pub(super) keeper: Arc<Keeper>,
     pub(super) ingest: Mutex<Ingest>,
-    senders: Arc<Senders>,
+    pub(super) senders: Arc<Senders>,
     reads: Arc<Reads>,
+    upload_requests: Arc<UploadRequests>,
     usage: Arc<StreamUsage>,
     subscriptions: Mutex<Vec<Arc<Subscription>>>,
     /// Used by one commit after the other.
@@ -101,8 +100,7 @@ impl Stream {
             journal,
             buffer,
             usage,
-            batches,
-            fast_batches,
+            incomplete,
             neighbours,
             sync_interval,
             seed,
@@ -149,6 +147,9 @@ impl Stream {
                 settings.name.clone(),
                 threads,
             );
+            let name = &settings.name;
+            let place = neighbours.place.clone();
+            let upload_requests = UploadRequests::new(stream.clone(), name, place, threads);
             Self {
                 account,
                 shared,
@@ -157,8 +158,7 @@ impl Stream {
                     settings,
                     buffer,
                     Arc::clone(&usage),
-                    batches,
-                    fast_batches,
+                    incomplete,
                     Readers {
                         followers: Arc::clone(&followers),
                         consumers: Arc::clone(&consumers),
@@ -167,6 +167,7 @@ impl Stream {
                 )),
                 senders,
                 reads,
+                upload_requests,
                 usage,
                 subscriptions: Mutex::default(),
                 drained: Mutex::default(),
@@ -214,6 +215,11 @@ impl Stream {
                 sink,
             });
         }
+        wanted.push(Wanted {
+            subject: UploadRequests::subject(&settings.name).into_bytes(),
+            queue: None,
+            sink: Arc::clone(&self.upload_requests) as Arc<dyn Sink>,
+        });
         let own = settings.allow_direct.then_some(&settings.name);
         let answers_for_origin = self.answers_for_origin.load(Ordering::Acquire);
         let mirrored = settings.mirror_direct.as_ref();
@@ -341,6 +347,7 @@ impl Stream {
     /// Removes messages, durably; returns how many.
     pub fn purge(&self, purge: &Purge) -> StoreResult<u64> {
         self.inflow.save()?;
+        self.upload_requests.save();
         let count = self.store.purge(purge)?;
         if let (None, Some(next_sequence)) = (&purge.filter, purge.below_sequence) {
             self.store.advance(next_sequence)?;
@@ -374,6 +381,7 @@ impl Stream {
     /// Removes one message, durably; false if there is none.
     pub fn delete(&self, sequence: u64, erase: bool) -> StoreResult<bool> {
         self.inflow.save()?;
+        self.upload_requests.save();
         let found = self.store.remove(sequence, erase)?;
         self.commit_removals()?;
         if found {
@@ -387,6 +395,7 @@ impl Stream {
         // A failure is in the store's status, and the next publisher hears of it.
         let _ = self.keeper.tick();
         self.inflow.tick();
+        self.upload_requests.tick();
         self.consumers.tick();
         let given_up = self.ingest.lock().expire_batches(now_ns);
         if given_up {

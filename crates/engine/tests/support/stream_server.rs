@@ -155,8 +155,10 @@ impl Wire {
             .expect("a socket has a time-out");
         let mut wire = Self {
             socket,
-            out: format!("CONNECT {{\"verbose\":false}}\r\nSUB inbox.{number}.* 1\r\n")
-                .into_bytes(),
+            out: format!(
+                "CONNECT {{\"verbose\":false,\"headers\":true}}\r\nSUB inbox.{number}.* 1\r\n"
+            )
+            .into_bytes(),
             read: Vec::new(),
             number,
         };
@@ -188,16 +190,47 @@ impl Wire {
 
     /// Waits for answers, and returns the token and the sequence, or the refusal, of each.
     pub fn outcomes(&mut self) -> Vec<(u64, Result<u64, String>)> {
+        self.receive();
+        let mut answers = Vec::new();
+        while let Some((answer, length)) = first_frame(&self.read) {
+            answers.extend(answer.map(|(token, value)| (token, outcome(&value))));
+            self.read.drain(..length);
+        }
+        answers
+    }
+
+    /// Sends a message with a header block, which may be empty, and returns the answer to it.
+    pub fn ask(&mut self, subject: &str, header: &str, body: &str) -> serde_json::Value {
+        let (reply, total) = (
+            format!("inbox.{}.0", self.number),
+            header.len() + body.len(),
+        );
+        let line = match header {
+            "" => format!("PUB {subject} {reply} {total}\r\n{body}\r\n"),
+            _ => format!(
+                "HPUB {subject} {reply} {} {total}\r\n{header}{body}\r\n",
+                header.len()
+            ),
+        };
+        self.out.extend_from_slice(line.as_bytes());
+        self.flush();
+        loop {
+            if let Some((answer, length)) = first_frame(&self.read) {
+                self.read.drain(..length);
+                match answer {
+                    Some((_, value)) => return value,
+                    None => continue,
+                }
+            }
+            self.receive();
+        }
+    }
+
+    fn receive(&mut self) {
         let mut chunk = [0; 64 * 1024];
         let count = self.socket.read(&mut chunk).expect("it answers");
         assert!(count > 0, "the server closed the connection");
         self.read.extend_from_slice(&chunk[..count]);
-        let mut answers = Vec::new();
-        while let Some((answer, length)) = first_answer(&self.read) {
-            answers.extend(answer);
-            self.read.drain(..length);
-        }
-        answers
     }
 
     /// Publishes one message and returns its sequence; a refusal is a failure.
@@ -218,11 +251,16 @@ impl Wire {
     }
 }
 
-/// A token, and the sequence or the refusal.
-type Answer = (u64, Result<u64, String>);
+/// The sequence, or the refusal.
+fn outcome(value: &serde_json::Value) -> Result<u64, String> {
+    match value["error"].as_object() {
+        Some(_) => Err(value["error"].to_string()),
+        None => Ok(value["seq"].as_u64().expect("it has a sequence")),
+    }
+}
 
-/// The first whole frame: its answer, if it is one, and how long it is.
-fn first_answer(bytes: &[u8]) -> Option<(Option<Answer>, usize)> {
+/// The first whole frame: its token and answer, if it is one, and how long it is.
+fn first_frame(bytes: &[u8]) -> Option<(Option<(u64, serde_json::Value)>, usize)> {
     let line_end = bytes.windows(2).position(|two| two == b"\r\n")?;
     let line = std::str::from_utf8(&bytes[..line_end]).expect("lines are text");
     let Some(rest) = line.strip_prefix("MSG inbox.") else {
@@ -238,13 +276,9 @@ fn first_answer(bytes: &[u8]) -> Option<(Option<Answer>, usize)> {
     let size: usize = words.next_back().and_then(|word| word.parse().ok())?;
     let body = bytes.get(line_end + 2..line_end + 2 + size)?;
     bytes.get(line_end + 2 + size + 1)?;
-    let value: serde_json::Value = serde_json::from_slice(body).expect("answers are JSON");
-    let outcome = match value["error"].as_object() {
-        Some(_) => Err(value["error"].to_string()),
-        None => Ok(value["seq"].as_u64().expect("it has a sequence")),
-    };
+    let value = serde_json::from_slice(body).expect("answers are JSON");
     Some((
-        Some((token.expect("it is a number"), outcome)),
+        Some((token.expect("it is a number"), value)),
         line_end + 2 + size + 2,
     ))
 }
