@@ -66,6 +66,12 @@ impl CommittedBatches {
 
     fn load(&mut self, store: &Store) -> StoreResult<()> {
         self.file.load()?;
+        if self.file.is_missing() {
+            // Nothing was committed here yet, so nothing need be looked through; from now on there is a file that says so.
+            self.current = Some(BTreeMap::new());
+            self.is_unsaved = true;
+            return self.save(store).inspect_err(|_| self.current = None);
+        }
         let saved = self.file.saved();
         let mut batches = saved.batches.clone();
         let prefix = format!("{}/", self.stream);
@@ -96,6 +102,13 @@ impl CommittedBatches {
             }
         }
         self.is_unsaved = true;
+    }
+
+    /// The store is closed: writes down how far it was looked through, so that this need not be done again.
+    pub fn close(&mut self, store: &Store) -> StoreResult<()> {
+        let is_behind = self.file.saved().through < store.counts().last_sequence;
+        self.is_unsaved |= self.current.is_some() && is_behind;
+        self.save(store)
     }
 
     /// Writes the file, if it does not say everything. As long as that fails, the messages do.
@@ -170,7 +183,8 @@ mod tests {
     #[test]
     fn the_messages_say_which_batches_there_are_but_not_copies_of_other_streams() {
         let disk = SimulatedDisk::default();
-        let (store, batches) = open(&disk);
+        let (store, mut batches) = open(&disk);
+        assert_eq!(last(&store, &mut batches, "q"), None);
         append(&store, &batches.mark("q", 3));
         append(&store, "OTHER/q/9");
         append(&store, &batches.mark("p", 0));
@@ -187,14 +201,38 @@ mod tests {
     }
 
     #[test]
+    fn only_what_came_since_is_looked_through() {
+        let disk = SimulatedDisk::default();
+        let (store, mut batches) = open(&disk);
+        // Before the first batch that was committed here: of an archive, or of another life.
+        append(&store, &batches.mark("q", 9));
+        assert_eq!(last(&store, &mut batches, "q"), None);
+        append(&store, &batches.mark("q", 1));
+        batches.add(
+            "q",
+            CommittedBatch {
+                batch: 1,
+                sequence: 2,
+            },
+        );
+        append(&store, "nothing");
+        batches.close(&store).unwrap();
+
+        let (_, mut batches) = open(&disk.after_power_cut(Survival::Nothing));
+
+        batches.file.load().unwrap();
+        assert_eq!(batches.file.saved().through, 3);
+        assert!(!batches.file.is_missing());
+    }
+
+    #[test]
     fn what_was_added_outlasts_its_messages() {
         let disk = SimulatedDisk::default();
         let (store, mut batches) = open(&disk);
-        append(&store, &batches.mark("q", 3));
-        assert_eq!(last(&store, &mut batches, "q"), Some(3));
+        assert_eq!(last(&store, &mut batches, "q"), None);
         let batch = CommittedBatch {
             batch: 4,
-            sequence: 2,
+            sequence: 1,
         };
         append(&store, &batches.mark("q", 4));
         batches.add("q", batch);

@@ -29,6 +29,7 @@ pub struct Remembered<T> {
     name: &'static str,
     /// Of the file; None before it was looked for.
     generation: Option<u64>,
+    is_missing: bool,
     saved: T,
 }
 
@@ -38,12 +39,18 @@ impl<T: Default + Serialize + DeserializeOwned> Remembered<T> {
             place,
             name,
             generation: None,
+            is_missing: false,
             saved: T::default(),
         }
     }
 
     pub fn saved(&self) -> &T {
         &self.saved
+    }
+
+    /// Whether there was no file when it was looked for, and none has been written since.
+    pub fn is_missing(&self) -> bool {
+        self.is_missing
     }
 
     /// Reads the file, unless that was done. What cannot be read is found again in the messages.
@@ -57,6 +64,7 @@ impl<T: Default + Serialize + DeserializeOwned> Remembered<T> {
             None => Twins::Missing,
         };
         self.generation = Some(0);
+        self.is_missing = found == Twins::Missing;
         if let Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin) = found {
             self.generation = Some(twin.generation);
             self.saved = serde_json::from_slice(&twin.body).unwrap_or_default();
@@ -81,6 +89,7 @@ impl<T: Default + Serialize + DeserializeOwned> Remembered<T> {
             )?;
             self.generation = Some(generation);
         }
+        self.is_missing = false;
         self.saved = value;
         Ok(())
     }

@@ -447,6 +447,7 @@ impl Stream {
     pub fn close(&self) -> StoreResult<()> {
         let consumers = self.consumers.close();
         self.stop(End::Pause);
+        self.upload_requests.close(&self.store);
         self.store.close()?;
         consumers
     }

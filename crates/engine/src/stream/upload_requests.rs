@@ -25,6 +25,7 @@ use crate::routing::sink::Sink;
 use crate::sender::Outgoing;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::message::{Appended, StoreError, Ticket};
+use crate::storage::store::Store;
 use crate::storage::work_pool::Job;
 use crate::wire::Publish;
 
@@ -137,6 +138,12 @@ impl UploadRequests {
             let saved = self.committed.lock().save(stream.store());
             self.is_unsaved.store(saved.is_err(), Ordering::Release);
         }
+    }
+
+    /// The stream is closed.
+    pub fn close(&self, store: &Store) {
+        // What is not written down is found again in the messages.
+        let _ = self.committed.lock().close(store);
     }
 
     /// The clock comes by.
