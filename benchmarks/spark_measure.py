@@ -30,7 +30,7 @@ FILL_ROWS = 5_000
 """Messages that are sent before the next answer is waited for."""
 
 TARGET = "COPY"
-COPIED_ROWS_PER_BATCH = 250_000
+COPIED_ROWS_PER_BATCH = 500_000
 
 COUNTRIES = (b"at", b"br", b"ch", b"de", b"es", b"fr", b"in", b"us")
 STATES = (b"new", b"paid", b"sent", b"closed")
