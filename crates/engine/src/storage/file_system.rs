@@ -9,6 +9,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use rustix::io::{preadv2, ReadWriteFlags};
+
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -39,6 +42,10 @@ pub trait FileSystem: Send + Sync {
 pub trait File: Send + Sync {
     /// Fills the buffer from `offset`; an end before that is an error of kind `UnexpectedEof`.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Fills the buffer from `offset` if that needs no disk; false if it may, or if nobody knows.
+    fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> bool {
+        false
+    }
     /// Writes all of the bytes at `offset`.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Makes all bytes written so far durable.
@@ -113,6 +120,19 @@ impl File for fs::File {
         FileExt::read_exact_at(self, buffer, offset)
     }
 
+    #[cfg(target_os = "linux")]
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool {
+        let wanted = buffer.len();
+        let read = preadv2(
+            self,
+            &mut [io::IoSliceMut::new(buffer)],
+            offset,
+            ReadWriteFlags::NOWAIT,
+        );
+        // Where only its beginning is in memory, it is read as a whole by whoever may wait.
+        read == Ok(wanted)
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         FileExt::write_all_at(self, bytes, offset)
     }
@@ -131,5 +151,27 @@ impl File for fs::File {
 
     fn links(&self) -> io::Result<u64> {
         Ok(self.metadata()?.nlink())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_just_written_is_read_from_memory_and_nothing_behind_the_end() {
+        let name = format!("jetlake-cached-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = RealFileSystem.open(&path, Access::Create).unwrap();
+        file.write_all_at(b"0123456789", 0).unwrap();
+
+        let mut whole = [0; 4];
+        let is_cached = file.read_cached_at(&mut whole, 3);
+        let is_cached_behind = file.read_cached_at(&mut [0; 4], 8);
+
+        fs::remove_file(path).unwrap();
+        // A file system that cannot tell says that it is not; what it says that it is, is right.
+        assert!(!is_cached || whole == *b"3456");
+        assert!(!is_cached_behind);
     }
 }

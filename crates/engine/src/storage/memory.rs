@@ -128,6 +128,10 @@ impl File for MemoryFile {
         }
     }
 
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool {
+        self.read_exact_at(buffer, offset).is_ok()
+    }
+
     fn write_all_at(&self, written: &[u8], offset: u64) -> io::Result<()> {
         let mut bytes = self.bytes.write();
         let start = offset as usize;

@@ -214,6 +214,19 @@ impl SegmentFile {
         Ok(self.decode(sequence, extent.position, stored, body))
     }
 
+    /// The same if that needs no disk; nothing if it may.
+    pub fn read_cached<'a>(
+        &self,
+        sequence: u64,
+        extent: Extent,
+        buffers: &'a mut Buffers,
+    ) -> Option<Found<'a>> {
+        let Buffers { stored, body } = buffers;
+        stored.resize(extent.length, 0);
+        let cached = self.file.read_cached_at(stored, extent.position);
+        cached.then(|| self.decode(sequence, extent.position, stored, body))
+    }
+
     /// Takes the message of this sequence from bytes that stand at `position`, which are decrypted in their place.
     pub fn decode<'a>(
         &self,

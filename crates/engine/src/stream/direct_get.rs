@@ -12,6 +12,9 @@ use crate::config::API_LEVEL;
 use crate::routing::subject;
 use crate::sender::{Outgoing, Sender};
 use crate::storage::message::{Counting, Message};
+use crate::storage::record::Record;
+use crate::storage::segment_file::Buffers;
+use crate::storage::store::reading::Cached;
 
 /// Subjects that one request may get the last messages of.
 const MULTI_LAST_MAX: usize = 1024;
@@ -29,31 +32,63 @@ const NO_RESULTS: &str = "404 No Results";
 const TOO_MANY: &str = "413 Too Many Results";
 const API_LEVEL_TOO_HIGH: &str = "412 Required Api Level";
 
-/// Reads what was asked for and sends it.
-pub fn answer(
-    source: &Source<'_>,
-    subject: &[u8],
-    header: &[u8],
-    body: &[u8],
-    reply: &[u8],
-    sender: &mut Sender,
-) {
-    let mut answers = Answers {
-        source,
-        reply,
-        sender,
-        header: Vec::new(),
-    };
-    if let Err(status) = answers.run(subject, header, body) {
-        answers.status(status);
+/// A request as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub subject: &'a [u8],
+    pub reply: &'a [u8],
+    pub header: &'a [u8],
+    pub body: &'a [u8],
+}
+
+impl Request<'_> {
+    pub fn bytes(&self) -> usize {
+        self.subject.len() + self.reply.len() + self.header.len() + self.body.len()
     }
 }
 
-struct Answers<'a> {
+/// What answers requests, one after the other, with the same buffers.
+pub struct Answers<'a> {
     source: &'a Source<'a>,
-    reply: &'a [u8],
     sender: &'a mut Sender,
+    /// Where the present answer goes.
+    reply: &'a [u8],
     header: Vec<u8>,
+    buffers: Buffers,
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy)]
+struct Stored<'a> {
+    sequence: u64,
+    time_ns: i64,
+    subject: &'a [u8],
+    headers: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> From<&'a Message> for Stored<'a> {
+    fn from(message: &'a Message) -> Self {
+        Self {
+            sequence: message.sequence,
+            time_ns: message.time_ns,
+            subject: message.subject(),
+            headers: message.headers(),
+            payload: message.payload(),
+        }
+    }
+}
+
+impl<'a> From<&Record<'a>> for Stored<'a> {
+    fn from(record: &Record<'a>) -> Self {
+        Self {
+            sequence: record.sequence,
+            time_ns: record.time_ns,
+            subject: record.subject,
+            headers: record.headers,
+            payload: record.payload,
+        }
+    }
 }
 
 /// What a message of a batch says beyond where it comes from.
@@ -63,28 +98,73 @@ struct InBatch {
     last_sequence: u64,
 }
 
-impl Answers<'_> {
-    fn run(&mut self, subject: &[u8], header: &[u8], body: &[u8]) -> Result<(), &'static str> {
-        if !is_level_served(header) {
-            return Err(API_LEVEL_TOO_HIGH);
+impl<'a> Answers<'a> {
+    pub fn new(source: &'a Source<'a>, sender: &'a mut Sender) -> Self {
+        Self {
+            source,
+            sender,
+            reply: b"",
+            header: Vec::new(),
+            buffers: Buffers::default(),
         }
-        let tail = &subject[PREFIX.len().min(subject.len())..];
-        let named = memchr::memchr(b'.', tail).map(|dot| &tail[dot + 1..]);
-        let request = match named {
-            Some(named) => request_by_subject(named, body)?,
-            None if body.is_empty() => return Err(EMPTY_REQUEST),
-            None => GetRequest::read(body).map_err(|_| MALFORMED)?,
+    }
+
+    /// Reads what was asked for and sends it.
+    pub fn answer(&mut self, request: &Request<'a>) {
+        self.reply = request.reply;
+        let answered = read_request(request).and_then(|wanted| self.run(&wanted));
+        if let Err(status) = answered {
+            self.status(status);
+        }
+    }
+
+    /// The same if it is one message, easily found, and no disk has to be waited for; false if nothing was sent.
+    pub fn answer_cached(&mut self, request: &Request<'a>) -> bool {
+        self.reply = request.reply;
+        match read_request(request) {
+            Ok(wanted) => self.run_cached(&wanted),
+            Err(status) => {
+                self.status(status);
+                true
+            }
+        }
+    }
+
+    fn run_cached(&mut self, wanted: &GetRequest) -> bool {
+        let last = wanted.last_by_subject.as_bytes();
+        let one = wanted.batch == 0
+            && wanted.start_time_ns.is_none()
+            && wanted.next_by_subject.is_empty()
+            && wanted.multi_last.is_empty();
+        if !one || !(last.is_empty() || subject::is_literal(last)) {
+            return false;
+        }
+        let Some(sequence) = self.first(wanted) else {
+            self.status(NOT_FOUND);
+            return true;
         };
-        check(&request)?;
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let store = self.source.store;
+        let cached = store.read_cached(sequence, &mut buffers, |record| {
+            self.message(record.into(), wanted.no_headers, None);
+        });
+        self.buffers = buffers;
+        if cached == Cached::NoMessage {
+            self.status(NOT_FOUND);
+        }
+        cached != Cached::Unknown
+    }
+
+    fn run(&mut self, request: &GetRequest) -> Result<(), &'static str> {
         if !request.multi_last.is_empty() {
-            return self.multi_last(&request);
+            return self.multi_last(request);
         }
         if request.batch != 0 {
-            return self.batch(&request);
+            return self.batch(request);
         }
-        let sequence = self.first(&request).ok_or(NOT_FOUND)?;
+        let sequence = self.first(request).ok_or(NOT_FOUND)?;
         let message = self.read(sequence).ok_or(NOT_FOUND)?;
-        self.message(&message, request.no_headers, None);
+        self.message((&message).into(), request.no_headers, None);
         Ok(())
     }
 
@@ -133,7 +213,7 @@ impl Answers<'_> {
                     pending,
                     last_sequence,
                 };
-                let sent = self.message(&message, request.no_headers, Some(in_batch));
+                let sent = self.message((&message).into(), request.no_headers, Some(in_batch));
                 bytes_left -= sent;
                 last_sequence = sequence;
                 left -= 1;
@@ -197,7 +277,7 @@ impl Answers<'_> {
                 pending,
                 last_sequence,
             };
-            bytes_left -= self.message(&message, false, Some(in_batch));
+            bytes_left -= self.message((&message).into(), false, Some(in_batch));
             last_sequence = sequence;
             left -= 1;
         }
@@ -206,10 +286,10 @@ impl Answers<'_> {
     }
 
     /// Sends one message; returns how large it was.
-    fn message(&mut self, message: &Message, no_headers: bool, in_batch: Option<InBatch>) -> i64 {
+    fn message(&mut self, message: Stored<'_>, no_headers: bool, in_batch: Option<InBatch>) -> i64 {
         self.header.clear();
         if !no_headers {
-            self.write_header(message, in_batch);
+            self.write_header(&message, in_batch);
         }
         self.sender.send(
             self.source.account,
@@ -217,16 +297,16 @@ impl Answers<'_> {
                 subject: self.reply,
                 reply: None,
                 header: &self.header,
-                payload: message.payload(),
+                payload: message.payload,
             },
         );
-        (message.subject().len() + message.headers().len() + message.payload().len()) as i64
+        (message.subject.len() + message.headers.len() + message.payload.len()) as i64
     }
 
-    fn write_header(&mut self, message: &Message, in_batch: Option<InBatch>) {
+    fn write_header(&mut self, message: &Stored<'_>, in_batch: Option<InBatch>) {
         let header = &mut self.header;
         // What was stored, without the line that ends it.
-        let stored = message.headers();
+        let stored = message.headers;
         match stored.strip_suffix(b"\r\n") {
             Some(open) if !stored.is_empty() => header.extend_from_slice(open),
             _ => header.extend_from_slice(b"NATS/1.0\r\n"),
@@ -234,7 +314,7 @@ impl Answers<'_> {
         header.extend_from_slice(b"Nats-Stream: ");
         header.extend_from_slice(self.source.name.as_bytes());
         header.extend_from_slice(b"\r\nNats-Subject: ");
-        header.extend_from_slice(message.subject());
+        header.extend_from_slice(message.subject);
         put_number(header, b"\r\nNats-Sequence: ", message.sequence);
         header.extend_from_slice(b"\r\nNats-Time-Stamp: ");
         moment::write(header, message.time_ns);
@@ -286,6 +366,22 @@ fn batch_bytes(request: &GetRequest) -> i64 {
         1.. => request.bytes_max,
         _ => BATCH_BYTES_DEFAULT as i64,
     }
+}
+
+/// What a request asks for, or why it cannot be answered.
+fn read_request(request: &Request<'_>) -> Result<GetRequest, &'static str> {
+    if !is_level_served(request.header) {
+        return Err(API_LEVEL_TOO_HIGH);
+    }
+    let tail = &request.subject[PREFIX.len().min(request.subject.len())..];
+    let named = memchr::memchr(b'.', tail).map(|dot| &tail[dot + 1..]);
+    let wanted = match named {
+        Some(named) => request_by_subject(named, request.body)?,
+        None if request.body.is_empty() => return Err(EMPTY_REQUEST),
+        None => GetRequest::read(request.body).map_err(|_| MALFORMED)?,
+    };
+    check(&wanted)?;
+    Ok(wanted)
 }
 
 /// The subject is in the request's own subject; the body may only say how to answer.

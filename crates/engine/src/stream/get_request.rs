@@ -28,6 +28,12 @@ pub struct Malformed;
 
 impl GetRequest {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        if let Some(sequence) = only_sequence(body) {
+            return Ok(Self {
+                sequence,
+                ..Self::default()
+            });
+        }
         let object: Map<String, Value> = serde_json::from_slice(body).map_err(|_| Malformed)?;
         let mut request = Self::default();
         for (key, value) in &object {
@@ -56,6 +62,15 @@ impl GetRequest {
     }
 }
 
+/// What most requests say: one sequence, written without blanks, as client libraries do.
+fn only_sequence(body: &[u8]) -> Option<u64> {
+    let digits = body.strip_prefix(b"{\"seq\":")?.strip_suffix(b"}")?;
+    // No number in JSON begins with a zero and goes on.
+    let right = digits.iter().all(u8::is_ascii_digit) && digits.first() != Some(&b'0');
+    let digits = std::str::from_utf8(digits).ok().filter(|_| right)?;
+    digits.parse().ok()
+}
+
 fn text(value: &Value) -> Result<String, Malformed> {
     value.as_str().map(str::to_owned).ok_or(Malformed)
 }
@@ -79,6 +94,23 @@ mod tests {
         assert_eq!(request.start_time_ns, Some(1_000_000_000));
         assert_eq!(request.multi_last, ["x"]);
         assert!(request.has_unknown);
+    }
+
+    #[test]
+    fn a_sequence_alone_is_read_like_any_other_request() {
+        for (body, sequence) in [
+            ("{\"seq\":7}", Ok(7)),
+            ("{\"seq\":0}", Ok(0)),
+            ("{\"seq\": 18446744073709551615 }", Ok(u64::MAX)),
+            ("{\"seq\":18446744073709551615}", Ok(u64::MAX)),
+            ("{\"seq\":18446744073709551616}", Err(Malformed)),
+            ("{\"seq\":}", Err(Malformed)),
+            ("{\"seq\":+7}", Err(Malformed)),
+            ("{\"seq\":07}", Err(Malformed)),
+        ] {
+            let request = GetRequest::read(body.as_bytes());
+            assert_eq!(request.map(|request| request.sequence), sequence, "{body}");
+        }
     }
 
     #[test]

@@ -31,9 +31,13 @@ pub fn write(out: &mut Vec<u8>, time_ns: i64) {
     out.push(b'Z');
 }
 
-fn digits(out: &mut Vec<u8>, value: i64, count: u32) {
-    for place in (0..count).rev() {
-        out.push(b'0' + (value / 10i64.pow(place) % 10) as u8);
+fn digits(out: &mut Vec<u8>, value: i64, count: usize) {
+    let start = out.len();
+    out.resize(start + count, b'0');
+    let mut rest = value;
+    for place in out[start..].iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
     }
 }
 

@@ -1,14 +1,15 @@
-//! Requests for messages that wait to be read, and the job that reads them: a disk may be slow, and the threads that serve connections must not wait.
+//! Requests for messages, and the job that reads what is not in memory: a disk may be slow, and the threads that serve connections must not wait.
 //!
-//! Invariant: at most `WAITING_MAX` requests and `WAITING_BYTES_MAX` wait; what comes beyond is dropped, as its sender will find by its time-out.
+//! A direct get of one message is answered by the thread that took it if the message can be read without a disk, which spares two changes of threads.
+//! Everything else waits for the job. Invariant: at most `WAITING_MAX` requests and `WAITING_BYTES_MAX` wait; what comes beyond is dropped, as its sender will find by its time-out.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
 use super::account_usage::{AccountUsage, StreamUsage};
-use super::{direct_get, message_get};
+use super::direct_get::{Answers, Request};
+use super::message_get;
 use crate::connection::staging::Staging;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
@@ -25,6 +26,12 @@ const WAITING_MAX: usize = 10_000;
 /// The same in bytes: a request may be as long as any message.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Direct gets that are taken at most before they are looked at: as many as make good use of one write to a socket.
+const ARRIVED_MAX: usize = 1_024;
+
+/// The same in bytes.
+const ARRIVED_BYTES_MAX: usize = 1024 * 1024;
+
 /// A stream as its readers see it.
 pub struct Source<'a> {
     pub name: &'a str,
@@ -33,37 +40,82 @@ pub struct Source<'a> {
     pub usage: &'a AccountUsage,
 }
 
-enum Read {
-    Direct {
-        subject: Vec<u8>,
-        reply: Vec<u8>,
-        header: Vec<u8>,
-        body: Vec<u8>,
-    },
-    Message {
-        reply: Vec<u8>,
-        query: message_get::Query,
-    },
+/// Direct gets with their texts one behind the other, so that taking one allocates nothing.
+#[derive(Default)]
+struct DirectGets {
+    texts: Vec<u8>,
+    lengths: Vec<Lengths>,
 }
 
-impl Read {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Direct {
-                subject,
-                reply,
-                header,
-                body,
-            } => subject.len() + reply.len() + header.len() + body.len(),
-            Self::Message { reply, query } => reply.len() + query.bytes(),
+struct Lengths {
+    subject: usize,
+    reply: usize,
+    header: usize,
+    body: usize,
+}
+
+impl DirectGets {
+    fn push(&mut self, request: &Request<'_>) {
+        let Request {
+            subject,
+            reply,
+            header,
+            body,
+        } = request;
+        for text in [subject, reply, header, body] {
+            self.texts.extend_from_slice(text);
         }
+        self.lengths.push(Lengths {
+            subject: subject.len(),
+            reply: reply.len(),
+            header: header.len(),
+            body: body.len(),
+        });
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Request<'_>> {
+        let mut rest = self.texts.as_slice();
+        self.lengths.iter().map(move |lengths| {
+            let mut take = |length| {
+                let (text, behind) = rest.split_at(length);
+                rest = behind;
+                text
+            };
+            Request {
+                subject: take(lengths.subject),
+                reply: take(lengths.reply),
+                header: take(lengths.header),
+                body: take(lengths.body),
+            }
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
     }
 }
 
+/// What waits for the job.
 #[derive(Default)]
 struct Waiting {
-    reads: VecDeque<Read>,
-    bytes: usize,
+    direct: DirectGets,
+    messages: Vec<(Vec<u8>, message_get::Query)>,
+    messages_bytes: usize,
+}
+
+impl Waiting {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.direct.len() + self.messages.len() < WAITING_MAX
+            && self.direct.texts.len() + self.messages_bytes + bytes <= WAITING_BYTES_MAX
+    }
+
+    fn is_empty(&self) -> bool {
+        self.direct.is_empty() && self.messages.is_empty()
+    }
 }
 
 pub struct Reads {
@@ -72,6 +124,8 @@ pub struct Reads {
     account: Arc<Account>,
     usage: Arc<StreamUsage>,
     senders: Arc<Senders>,
+    /// Direct gets that nobody has looked at yet.
+    arrived: Mutex<DirectGets>,
     waiting: Mutex<Waiting>,
     job: OnceLock<Arc<Job>>,
 }
@@ -91,6 +145,7 @@ impl Reads {
             account,
             usage,
             senders,
+            arrived: Mutex::default(),
             waiting: Mutex::default(),
             job: OnceLock::new(),
         });
@@ -107,45 +162,57 @@ impl Reads {
 
     /// Answers a request for one message.
     pub fn message(&self, reply: &[u8], query: message_get::Query) {
-        self.push(Read::Message {
-            reply: reply.to_vec(),
-            query,
-        });
-    }
-
-    fn push(&self, read: Read) {
-        let bytes = read.bytes();
+        let bytes = reply.len() + query.bytes();
         let mut waiting = self.waiting.lock();
-        if waiting.reads.len() < WAITING_MAX && waiting.bytes + bytes <= WAITING_BYTES_MAX {
-            waiting.bytes += bytes;
-            waiting.reads.push_back(read);
+        if waiting.has_room(bytes) {
+            waiting.messages_bytes += bytes;
+            waiting.messages.push((reply.to_vec(), query));
         }
     }
 
-    fn run(&self) {
-        let waiting = std::mem::take(&mut *self.waiting.lock()).reads;
-        if waiting.is_empty() {
-            return;
-        }
-        let source = Source {
+    fn source(&self) -> Source<'_> {
+        Source {
             name: &self.name,
             store: &self.store,
             account: &self.account,
             usage: self.usage.account(),
-        };
+        }
+    }
+
+    /// Answers, on the thread that took them, those direct gets that need no disk; the others wait for the job.
+    fn answer_arrived(&self) {
+        let arrived = std::mem::take(&mut *self.arrived.lock());
+        if arrived.is_empty() {
+            return;
+        }
+        let source = self.source();
         self.senders.with(|sender| {
-            for read in &waiting {
-                match read {
-                    Read::Direct {
-                        subject,
-                        reply,
-                        header,
-                        body,
-                    } => direct_get::answer(&source, subject, header, body, reply, sender),
-                    Read::Message { reply, query } => {
-                        message_get::answer(&source, query, reply, sender);
-                    }
+            let mut answers = Answers::new(&source, sender);
+            for request in arrived.iter() {
+                if answers.answer_cached(&request) {
+                    continue;
                 }
+                let mut waiting = self.waiting.lock();
+                if waiting.has_room(request.bytes()) {
+                    waiting.direct.push(&request);
+                }
+            }
+        });
+    }
+
+    fn run(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        if waiting.is_empty() {
+            return;
+        }
+        let source = self.source();
+        self.senders.with(|sender| {
+            for (reply, query) in &waiting.messages {
+                message_get::answer(&source, query, reply, sender);
+            }
+            let mut answers = Answers::new(&source, sender);
+            for request in waiting.direct.iter() {
+                answers.answer(&request);
             }
         });
     }
@@ -159,19 +226,28 @@ impl Sink for Reads {
         _staging: &mut Staging,
     ) -> bool {
         if let Some(reply) = publish.reply {
-            self.push(Read::Direct {
-                subject: publish.subject.to_vec(),
-                reply: reply.to_vec(),
-                header: publish.header().to_vec(),
-                body: publish.payload().to_vec(),
+            let mut arrived = self.arrived.lock();
+            arrived.push(&Request {
+                subject: publish.subject,
+                reply,
+                header: publish.header(),
+                body: publish.payload(),
             });
+            let full = arrived.len() >= ARRIVED_MAX || arrived.texts.len() >= ARRIVED_BYTES_MAX;
+            drop(arrived);
+            if full {
+                self.answer_arrived();
+            }
         }
         true
     }
 
     fn settle(&self) {
+        self.answer_arrived();
         if let Some(job) = self.job.get() {
-            job.ask();
+            if !self.waiting.lock().is_empty() {
+                job.ask();
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ mod gathering;
 mod opening;
 pub mod pieces;
 pub mod planning;
-mod reading;
+pub mod reading;
 mod removing;
 mod staging;
 mod upkeep;

@@ -27,7 +27,35 @@ struct Chunk {
     messages: Vec<(u64, Extent)>,
 }
 
+/// What reading without the disk led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Cached {
+    Visited,
+    NoMessage,
+    /// The disk may have to be waited for, or what is in memory is not as it should be: `read` will tell.
+    Unknown,
+}
+
 impl Store {
+    /// Calls `visit` with the message of a sequence if it can be read without waiting for the disk.
+    pub fn read_cached(
+        &self,
+        sequence: u64,
+        buffers: &mut Buffers,
+        visit: impl FnOnce(&Record<'_>),
+    ) -> Cached {
+        let Some((file, extent)) = self.place_of(sequence) else {
+            return Cached::NoMessage;
+        };
+        match file.read_cached(sequence, extent, buffers) {
+            Some(Found::Message(record)) => {
+                visit(&record);
+                Cached::Visited
+            }
+            Some(Found::Erased | Found::Damaged) | None => Cached::Unknown,
+        }
+    }
+
     /// The message of a sequence; `None` if there is none.
     pub fn read(&self, sequence: u64) -> StoreResult<Option<Message>> {
         let Some((file, extent)) = self.place_of(sequence) else {
@@ -311,4 +339,56 @@ impl Store {
 
 pub(super) fn read_error(error: io::Error) -> StoreError {
     StoreError::Read(Arc::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::storage::file_system::FileSystem;
+    use crate::storage::memory::MemoryFileSystem;
+    use crate::storage::message::NewMessage;
+    use crate::storage::simulated::SimulatedDisk;
+    use crate::storage::store::StoreOptions;
+
+    fn store_with_one(file_system: Arc<dyn FileSystem>) -> Store {
+        let store = Store::open(file_system, Path::new("/s"), StoreOptions::default()).unwrap();
+        let message = NewMessage {
+            subject: b"a",
+            headers: b"NATS/1.0\r\n\r\n",
+            payload: b"payload",
+            ..NewMessage::default()
+        };
+        store.append(&message).unwrap();
+        store.commit().unwrap();
+        store
+    }
+
+    fn read_cached(store: &Store, sequence: u64) -> (Cached, Vec<u8>) {
+        let mut payload = Vec::new();
+        let cached = store.read_cached(sequence, &mut Buffers::default(), |record| {
+            payload.extend_from_slice(record.payload);
+        });
+        (cached, payload)
+    }
+
+    #[test]
+    fn a_message_in_memory_is_read_without_the_disk() {
+        let store = store_with_one(Arc::new(MemoryFileSystem::default()));
+
+        assert_eq!(
+            read_cached(&store, 1),
+            (Cached::Visited, b"payload".to_vec())
+        );
+        assert_eq!(read_cached(&store, 2), (Cached::NoMessage, Vec::new()));
+    }
+
+    #[test]
+    fn a_message_that_may_be_on_the_disk_only_is_left_to_whoever_may_wait() {
+        let store = store_with_one(Arc::new(SimulatedDisk::default()));
+
+        assert_eq!(read_cached(&store, 1), (Cached::Unknown, Vec::new()));
+        assert_eq!(read_cached(&store, 2), (Cached::NoMessage, Vec::new()));
+    }
 }
