@@ -37,6 +37,10 @@ pub trait FileSystem: Send + Sync {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    /// Whether there is a disk that a call may have to wait for.
+    fn has_disk(&self) -> bool {
+        true
+    }
 }
 
 pub trait File: Send + Sync {

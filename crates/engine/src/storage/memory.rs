@@ -112,6 +112,10 @@ impl FileSystem for MemoryFileSystem {
     fn sync_folder(&self, _folder: &Path) -> io::Result<()> {
         Ok(())
     }
+
+    fn has_disk(&self) -> bool {
+        false
+    }
 }
 
 impl File for MemoryFile {

@@ -34,7 +34,8 @@ impl Stored<'_> {
             out.extend_from_slice(b",\"domain\":");
             put_text(out, domain);
         }
-        let _ = write!(out, ",\"seq\":{}", self.sequence);
+        out.extend_from_slice(b",\"seq\":");
+        out.extend_from_slice(itoa::Buffer::new().format(self.sequence).as_bytes());
         if self.duplicate {
             // The blank is nats-server's.
             out.extend_from_slice(b",\"duplicate\": true");

@@ -215,10 +215,18 @@ impl Pending {
 
     /// Waiting messages behind this sequence, and what they count for.
     pub fn counts_behind(&self, sequence: u64) -> (u64, u64) {
-        let first = self
+        // Mostly all wait: what is committed leaves soon.
+        let all = self
             .entries
-            .partition_point(|entry| entry.sequence <= sequence);
-        match self.entries.get(first) {
+            .front()
+            .filter(|entry| entry.sequence > sequence);
+        let first = all.or_else(|| {
+            let first = self
+                .entries
+                .partition_point(|entry| entry.sequence <= sequence);
+            self.entries.get(first)
+        });
+        match first {
             Some(first) => (
                 self.messages - first.messages_before,
                 self.bytes - first.bytes_before,

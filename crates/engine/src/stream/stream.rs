@@ -562,7 +562,7 @@ impl Sink for Stream {
     }
 
     fn settle(&self) {
-        self.keeper.ask();
+        self.keeper.settle();
     }
 
     fn stores(&self) -> bool {

@@ -260,6 +260,11 @@ impl Store {
         self.staging.lock().next_sequence - 1
     }
 
+    /// Whether a commit may have to wait for a disk.
+    pub fn has_disk(&self) -> bool {
+        self.file_system.has_disk()
+    }
+
     pub fn counting(&self) -> Counting {
         self.options.counting
     }
