@@ -8,6 +8,7 @@ use ahash::{AHashMap, RandomState};
 use hashbrown::HashMap;
 
 use super::account::Account;
+use super::subject;
 use super::tree::Routes;
 
 /// Subjects remembered per worker and account. Publishers to more subjects than this walk the tree now and then, which is cheap too.
@@ -24,6 +25,9 @@ pub struct RouteCache {
     last_position: Option<usize>,
     /// Positions by the first tokens of a subject and their number in all; `None` where more than those decide.
     prefixes: HashMap<Prefix, Option<usize>, RandomState>,
+    /// What the subject of the last answer began with, and its position: answers go to one requester for a while.
+    last_parent: Vec<u8>,
+    last_parent_position: Option<usize>,
 }
 
 /// Receivers that are remembered, or were found in the tree just now.
@@ -153,6 +157,25 @@ impl RouteCache {
         Found::At(position)
     }
 
+    /// The receivers of a subject that is remembered without its last token.
+    pub fn find_by_parent(&mut self, account: &Account, subject: &[u8]) -> Found {
+        if self.generation == account.generation() {
+            if let Some(position) = self.last_parent_position {
+                if is_child(subject, &self.last_parent) {
+                    return Found::At(position);
+                }
+            }
+        }
+        let tokens = subject::token_count(subject);
+        let found = self.find_by_prefix(account, subject, tokens - 1);
+        if let (Found::At(position), Some(end)) = (&found, memchr::memrchr(b'.', subject)) {
+            self.last_parent.clear();
+            self.last_parent.extend_from_slice(&subject[..end]);
+            self.last_parent_position = Some(*position);
+        }
+        found
+    }
+
     /// Forgets everything if the account has changed, so that an idle worker does not keep ended subscriptions alive.
     pub fn forget_outdated(&mut self, account: &Account) {
         if self.generation != account.generation() && !self.routes.is_empty() {
@@ -165,5 +188,74 @@ impl RouteCache {
         self.prefixes.clear();
         self.routes.clear();
         self.last_position = None;
+        self.last_parent_position = None;
+    }
+}
+
+/// Whether a subject is its parent and one token more.
+fn is_child(subject: &[u8], parent: &[u8]) -> bool {
+    let behind = subject.strip_prefix(parent);
+    let token = behind.and_then(|behind| behind.strip_prefix(b"."));
+    token.is_some_and(|token| memchr::memchr(b'.', token).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::routing::subscription::{Receiver, Restrictions, Subscription};
+
+    fn services(routes: &Routes) -> Vec<u64> {
+        let service = |subscription: &Arc<Subscription>| match subscription.receiver {
+            Receiver::Service(service) => Some(service),
+            _ => None,
+        };
+        let mut services: Vec<u64> = routes.plain.iter().filter_map(service).collect();
+        services.sort_unstable();
+        services
+    }
+
+    #[test]
+    fn an_answer_reaches_whom_a_walk_of_the_tree_finds() {
+        let account = Account::new("A", 0);
+        let mut cache = RouteCache::default();
+        for (service, subject) in [
+            "_INBOX.a.*",
+            "_INBOX.b.*",
+            "_INBOX.a.x.>",
+            "_INBOX.a.2",
+            "*",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let receiver = Receiver::Service(service as u64);
+            let restrictions = Restrictions::default();
+            let subject = subject.as_bytes();
+            let subscription = Subscription::new(receiver, subject, None, b"1", restrictions);
+            account.subscribe(Arc::new(subscription));
+
+            for subject in [
+                "_INBOX.a.1",
+                "_INBOX.a.2",
+                "_INBOX.a.3",
+                "_INBOX.a",
+                "_INBOX.a.1.2",
+                "_INBOX.ab.1",
+                "_INBOX.b.1",
+                "_INBOX.b.2",
+                "_INBOX.a.x.y",
+                "one",
+            ] {
+                let found = cache.find_by_parent(&account, subject.as_bytes());
+                let (walked, _) = account.find(subject.as_bytes());
+                assert_eq!(
+                    services(found.routes(&cache)),
+                    services(&walked),
+                    "{subject}"
+                );
+            }
+        }
     }
 }

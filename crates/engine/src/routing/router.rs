@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::account::Account;
 use super::cache::RouteCache;
-use super::subject;
 use super::subscription::{Admission, Receiver, Subscription};
 use super::tree::{QueueGroup, Routes};
 use crate::connection::mailbox::Letter;
@@ -107,9 +106,8 @@ impl Router {
         buffer: &[u8],
         staging: &mut Staging,
     ) -> u32 {
-        let tokens = subject::token_count(publish.subject);
         let cache = self.cache_of(publisher.account);
-        let found = cache.find_by_prefix(publisher.account, publish.subject, tokens - 1);
+        let found = cache.find_by_parent(publisher.account, publish.subject);
         let passage = Passage {
             shared: &self.shared,
             publisher,
