@@ -18,7 +18,7 @@ use crate::config::{Options, API_LEVEL};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::handshake::Information;
 use crate::connection::listener::{Listener, LISTENER_TOKEN};
-use crate::connection::mailbox::{Letter, Mailbox, Verdict};
+use crate::connection::mailbox::{Letter, Mailbox, Newcomer, Verdict};
 use crate::connection::outbox::{Flushed, Outbox};
 use crate::connection::tls::{self, Settings as TlsSettings};
 use crate::connection::worker::{Worker, WAKER_TOKEN};
@@ -511,17 +511,17 @@ impl Shared {
         }
     }
 
-    /// Makes a connection for a socket and sends it to its worker.
-    pub fn add_connection(&self, socket: TcpStream, address: SocketAddr, worker: usize) {
+    /// Makes a connection of this worker for a socket that was accepted.
+    pub fn add_connection(&self, socket: TcpStream, peer: SocketAddr, worker: usize) -> Newcomer {
         let id = self.next_connection_id.fetch_add(1, Ordering::Relaxed);
         let slot = self.slots.lock().take();
         let socket = Arc::new(socket);
         let outbox = Outbox::new(Arc::clone(&socket), self.options().max_pending_bytes);
-        let connection = Arc::new(Connection::new(id, slot, worker, address, outbox));
+        let connection = Arc::new(Connection::new(id, slot, worker, peer, outbox));
         self.connections.lock().insert(id, Arc::clone(&connection));
         self.connection_count.fetch_add(1, Ordering::Relaxed);
         self.totals.connections.fetch_add(1, Ordering::Relaxed);
-        self.send(worker, Letter::Accepted(connection, socket));
+        (connection, socket)
     }
 
     /// A session has ended.

@@ -10,6 +10,7 @@ use mio::net::TcpListener;
 use mio::Token;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::mailbox::{Letter, Newcomer};
 use crate::engine::Shared;
 use crate::error::EngineError;
 use crate::events::Level;
@@ -23,8 +24,8 @@ const BACKLOG: i32 = 4096;
 const PAUSE_MS_MIN: u64 = 10;
 const PAUSE_MS_MAX: u64 = 1_000;
 
-/// Connections accepted before the worker looks after the ones it has.
-const ACCEPTS_PER_TURN_MAX: usize = 256;
+/// Connections accepted before the worker looks after the ones it has: those must not wait for longer than about half a millisecond.
+const ACCEPTS_PER_TURN_MAX: usize = 16;
 
 pub struct Listener {
     socket: TcpListener,
@@ -61,40 +62,59 @@ impl Listener {
         self.socket.local_addr()
     }
 
+    /// Whether accepting was paused and is to be tried again now.
+    pub fn is_due(&self, now_ms: u64) -> bool {
+        self.paused_until_ms
+            .is_some_and(|until_ms| until_ms <= now_ms)
+    }
+
     /// Milliseconds until a paused accept is tried again.
     pub fn retry_in_ms(&self, now_ms: u64) -> Option<u64> {
         self.paused_until_ms
             .map(|until_ms| until_ms.saturating_sub(now_ms))
     }
 
-    /// Accepts what waits.
-    pub fn accept_all(&mut self, shared: &Arc<Shared>, now_ms: u64) {
+    /// Accepts what waits, and sends it to the workers in turn. Returns those of the worker whose listener it is: it needs no letter.
+    pub fn accept_some(
+        &mut self,
+        shared: &Arc<Shared>,
+        own_worker: usize,
+        now_ms: u64,
+    ) -> Vec<Newcomer> {
+        let mut own = Vec::new();
         if self
             .paused_until_ms
             .is_some_and(|until_ms| now_ms < until_ms)
         {
-            return;
+            return own;
         }
         self.paused_until_ms = None;
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             match self.socket.accept() {
                 Ok((socket, address)) => {
                     self.pause_ms = PAUSE_MS_MIN;
-                    // A delivery must not wait for the next one.
-                    let _ = socket.set_nodelay(true);
                     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-                    shared.add_connection(socket, address, self.next_worker);
+                    let newcomer = shared.add_connection(socket, address, self.next_worker);
+                    if self.next_worker == own_worker {
+                        own.push(newcomer);
+                    } else {
+                        shared.send(self.next_worker, Letter::Accepted(newcomer));
+                    }
                     self.next_worker = (self.next_worker + 1) % shared.worker_count();
                 }
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return,
+                    io::ErrorKind::WouldBlock => return own,
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
-                    _ => return self.pause(shared, now_ms, &error),
+                    _ => {
+                        self.pause(shared, now_ms, &error);
+                        return own;
+                    }
                 },
             }
         }
         // More wait: come back in the next turn, since the poll reports only changes.
         self.paused_until_ms = Some(now_ms);
+        own
     }
 
     fn pause(&mut self, shared: &Shared, now_ms: u64, error: &io::Error) {
@@ -133,6 +153,8 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(false)?;
     }
     socket.set_reuse_address(true)?;
+    // A delivery must not wait for the next one. Accepted sockets have it from here.
+    socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;

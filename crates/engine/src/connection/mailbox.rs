@@ -12,9 +12,11 @@ use super::closed_reason::ClosedReason;
 use super::Connection;
 use crate::routing::permissions::PermissionLists;
 
+/// A socket that was accepted, with the connection made for it.
+pub type Newcomer = (Arc<Connection>, Arc<TcpStream>);
+
 pub enum Letter {
-    /// A socket that was accepted, with the connection made for it.
-    Accepted(Arc<Connection>, Arc<TcpStream>),
+    Accepted(Newcomer),
     /// Go on writing for this connection.
     Flush {
         slot: usize,

@@ -25,7 +25,7 @@ use strangers::Strangers;
 
 use super::closed_reason::ClosedReason;
 use super::listener::{Listener, LISTENER_TOKEN};
-use super::mailbox::Letter;
+use super::mailbox::{Letter, Newcomer};
 use super::outbox::Flushed;
 use super::session::{Context, Decision, Next, Session};
 use super::staging::{Followup, Staging};
@@ -61,6 +61,7 @@ pub struct Worker {
     /// Publishers that wait for a receiver to catch up.
     stalled: Vec<usize>,
     next_sweep_ms: u64,
+    next_deadlines_ms: u64,
 }
 
 /// What sessions work with.
@@ -116,6 +117,7 @@ impl Worker {
             ready: VecDeque::new(),
             stalled: Vec::new(),
             next_sweep_ms: 0,
+            next_deadlines_ms: 0,
         }
     }
 
@@ -148,7 +150,7 @@ impl Worker {
             }
             self.hand_over(&[]);
             // After those who are here already: a flood must not keep them waiting.
-            if newcomers {
+            if newcomers || self.is_accept_due() {
                 self.accept();
             }
             self.retry_stalled();
@@ -213,7 +215,7 @@ impl Worker {
         let shared = Arc::clone(&self.core.shared);
         for letter in shared.take_letters(self.index) {
             match letter {
-                Letter::Accepted(connection, socket) => self.admit(connection, socket),
+                Letter::Accepted(newcomer) => self.admit(newcomer),
                 Letter::Flush {
                     slot,
                     connection_id,
@@ -303,14 +305,23 @@ impl Worker {
             .filter(|member| member.session.connection.id == connection_id)
     }
 
+    fn is_accept_due(&self) -> bool {
+        let listener = self.listener.as_ref();
+        listener.is_some_and(|listener| listener.is_due(self.core.now_ms))
+    }
+
     fn accept(&mut self) {
-        if let Some(listener) = &mut self.listener {
-            listener.accept_all(&self.core.shared, self.core.now_ms);
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
+        let own = listener.accept_some(&self.core.shared, self.index, self.core.now_ms);
+        for newcomer in own {
+            self.admit(newcomer);
         }
     }
 
     /// A new connection of this worker: say INFO and start its clocks.
-    fn admit(&mut self, connection: Arc<Connection>, socket: Arc<TcpStream>) {
+    fn admit(&mut self, (connection, socket): Newcomer) {
         let slot = connection.slot;
         let shared = &self.core.shared;
         let over_limit = shared.connection_count() > shared.options().max_connections;

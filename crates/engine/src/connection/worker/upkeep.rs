@@ -10,6 +10,9 @@ use crate::events::Level;
 const TIMERS_PER_CONNECTION_MAX: usize = 6;
 const TIMERS_SPARE: usize = 1024;
 
+/// How often it is looked within the time of a write deadline whether some connection is behind it.
+const DEADLINE_LOOKS: u64 = 8;
+
 /// Deadlines seen to before it is read again: clients that came together are late together, and the others must not wait for all of them.
 const TIMERS_PER_TURN_MAX: usize = 32;
 
@@ -88,10 +91,16 @@ impl Worker {
                     .is_some_and(|member| member.session.connection.id == connection_id)
             });
         }
-        if let Some(listener) = &mut self.listener {
-            listener.accept_all(&self.core.shared, self.core.now_ms);
+        self.accept();
+        if self.core.now_ms >= self.next_deadlines_ms {
+            self.look_at_deadlines();
         }
+    }
+
+    /// Ends connections that have taken nothing for too long. All are looked at, so it is done as rarely as the deadline allows.
+    fn look_at_deadlines(&mut self) {
         let deadline_ms = self.core.shared.options().write_deadline_ms;
+        self.next_deadlines_ms = self.core.now_ms + (deadline_ms / DEADLINE_LOOKS).max(SWEEP_MS);
         let late: Vec<usize> = self
             .members
             .values()
