@@ -94,8 +94,8 @@ def defaults(master: str, driver_memory: str = DRIVER_MEMORY) -> dict[str, str]:
             # A checkpoint on a local disk needs no process per file: this halves the time of a small batch.
             "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_MANAGER,
             "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-            # Rows go between Java and Python in large pieces and are garbage at once: a collector for throughput, not for
-            # short pauses, saves a third of Java's work.
+            # Rows go between Java and Python in large pieces and are garbage at once: a collector for throughput, not
+            # for short pauses, saves a third of Java's work.
             "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
             # Java and Python are on one machine: no network between them.
             "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
