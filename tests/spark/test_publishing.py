@@ -7,7 +7,7 @@ import pytest
 
 from jetlake.errors import ClientError
 from jetlake.spark.options import parse
-from jetlake.spark.publishing import Published, as_payload, message_columns, publish
+from jetlake.spark.publishing import Published, Upload, as_payload, message_columns, publish
 
 pa = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 
@@ -65,6 +65,33 @@ def test_equal_rows_are_kept_and_a_repeated_task_stores_nothing(shore):
 
     assert (first, again, other) == (Published(5, 0), Published(0, 5), Published(5, 0))
     assert shore.streams.state(name).messages == 10
+
+
+@pytest.mark.parametrize(
+    "window",
+    [{}, {"maxInflight": "1"}, {"maxInflight": "63"}, {"maxInflightBytes": "1"}, {"maxInflightBytes": "300"}],
+    ids=str,
+)
+def test_an_upload_is_taken_whole_however_little_may_be_on_its_way(jetlake_shore, window):
+    name = jetlake_shore.create()
+    values = parse({"url": jetlake_shore.url, "stream": name, "subject": f"{name}.a", **window}, "write")
+    batches = [rows(data=[b"%d" % number for number in range(first, first + 100)]) for first in (0, 100)]
+
+    published = publish(iter(batches), values, Upload("u", "query", "run"))
+
+    assert published == Published(200, 0)
+    assert jetlake_shore.streams.state(name).messages == 0
+    assert jetlake_shore.streams.commit_uploads(name, "query", 0, {"u": 200})
+    assert jetlake_shore.streams.state(name).messages == 200
+
+
+def test_an_upload_that_the_server_refuses_fails_with_its_words(jetlake_shore):
+    name = jetlake_shore.create()
+    values = parse({"url": jetlake_shore.url, "stream": name, "subject": f"{name}.a"}, "write")
+    publish(iter([rows(data=[b"1"])]), values, Upload("twice", "query", "run"))
+
+    with pytest.raises(ClientError, match="there is an upload with this id already"):
+        publish(iter([rows(data=[b"2"])]), values, Upload("twice", "query", "run"))
 
 
 def test_more_rows_than_may_be_on_their_way_are_all_stored(shore):
