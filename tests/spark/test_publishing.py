@@ -85,13 +85,16 @@ def test_an_upload_is_taken_whole_however_little_may_be_on_its_way(jetlake_shore
     assert jetlake_shore.streams.state(name).messages == 200
 
 
-def test_an_upload_that_the_server_refuses_fails_with_its_words(jetlake_shore):
+def test_an_upload_under_an_id_that_is_taken_is_refused_and_nothing_of_it_is_stored(jetlake_shore):
     name = jetlake_shore.create()
     values = parse({"url": jetlake_shore.url, "stream": name, "subject": f"{name}.a"}, "write")
     publish(iter([rows(data=[b"1"])]), values, Upload("twice", "query", "run"))
 
-    with pytest.raises(ClientError, match="there is an upload with this id already"):
-        publish(iter([rows(data=[b"2"])]), values, Upload("twice", "query", "run"))
+    with pytest.raises(ClientError, match="repeat the task"):
+        publish(iter([rows(data=[b"2", b"3"])]), values, Upload("twice", "query", "run"))
+
+    with pytest.raises(ClientError, match="is not here"):
+        jetlake_shore.streams.commit_uploads(name, "query", 0, {"twice": 2})
 
 
 def test_more_rows_than_may_be_on_their_way_are_all_stored(shore):
