@@ -119,6 +119,8 @@ impl Stream {
     pub fn delete_consumer(&self, name: &str) -> Result<Arc<Consumer>, crate::error::EngineError> {
         let consumer = self.consumers().delete(name)?;
         if self.settings().retention == Retention::Interest && consumer.keeps() {
+            // What was taken while it was there is looked at, too. A failure is in the store's status.
+            let _ = self.commit_own();
             self.remove_all_unneeded();
         }
         Ok(consumer)
@@ -136,8 +138,8 @@ impl Stream {
 
     /// One that followed it follows no more: where messages are kept for followers, they go with the last.
     pub fn lost_follower(&self) {
-        let is_kept = self.settings().retention != Retention::Interest;
-        if !is_kept {
+        if self.settings().retention == Retention::Interest {
+            let _ = self.commit_own();
             self.remove_all_unneeded();
         }
     }
