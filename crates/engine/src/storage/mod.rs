@@ -41,6 +41,7 @@ pub mod segment_index;
 pub mod simulated;
 pub mod store;
 pub mod subject_index;
+pub mod subject_names;
 pub mod sync_times;
 pub mod twin_file;
 pub mod work_pool;

@@ -7,6 +7,7 @@
 use ahash::RandomState;
 use hashbrown::HashTable;
 
+use super::subject_names::{NamePlace, SubjectNames};
 use crate::routing::subject;
 
 /// New names that a walk looks at one by one before they are sorted in.
@@ -24,7 +25,7 @@ pub struct SubjectSummary {
 
 #[derive(Default)]
 struct Slot {
-    name: Box<[u8]>,
+    name: NamePlace,
     summary: SubjectSummary,
 }
 
@@ -33,6 +34,7 @@ pub struct SubjectIndex {
     hasher: RandomState,
     by_name: HashTable<SubjectId>,
     slots: Vec<Slot>,
+    names: SubjectNames,
     sorted: Vec<SubjectId>,
     tail: Vec<SubjectId>,
     /// Without messages, but maybe still in `sorted` or `tail`.
@@ -53,7 +55,7 @@ impl SubjectIndex {
     }
 
     pub fn name(&self, id: SubjectId) -> &[u8] {
-        &self.slots[id as usize].name
+        self.names.get(self.slots[id as usize].name)
     }
 
     pub fn summary(&self, id: SubjectId) -> SubjectSummary {
@@ -62,13 +64,13 @@ impl SubjectIndex {
 
     pub fn find(&self, name: &[u8]) -> Option<SubjectId> {
         if let Some(slot) = self.slots.get(self.recent as usize) {
-            if slot.summary.count > 0 && *slot.name == *name {
+            if slot.summary.count > 0 && self.names.get(slot.name) == name {
                 return Some(self.recent);
             }
         }
         let hash = self.hasher.hash_one(name);
         self.by_name
-            .find(hash, |id| *self.slots[*id as usize].name == *name)
+            .find(hash, |id| self.name(*id) == name)
             .copied()
     }
 
@@ -83,13 +85,14 @@ impl SubjectIndex {
             (self.slots.len() - 1) as SubjectId
         });
         self.slots[id as usize] = Slot {
-            name: name.into(),
+            name: self.names.add(name),
             summary: SubjectSummary::default(),
         };
         let hash = self.hasher.hash_one(name);
-        let (slots, hasher) = (&self.slots, &self.hasher);
-        self.by_name
-            .insert_unique(hash, id, |id| hasher.hash_one(&*slots[*id as usize].name));
+        let (slots, names, hasher) = (&self.slots, &self.names, &self.hasher);
+        self.by_name.insert_unique(hash, id, |id| {
+            hasher.hash_one(names.get(slots[*id as usize].name))
+        });
         self.tail.push(id);
         if self.tail.len() >= TAIL_MIN.max(self.sorted.len() / 8) {
             self.sort_in();
@@ -145,7 +148,7 @@ impl SubjectIndex {
     }
 
     fn forget(&mut self, id: SubjectId) {
-        let hash = self.hasher.hash_one(&*self.slots[id as usize].name);
+        let hash = self.hasher.hash_one(self.name(id));
         if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == id) {
             entry.remove();
         }
@@ -157,27 +160,48 @@ impl SubjectIndex {
 
     /// Sorts the tail in and lets go of names without messages.
     fn sort_in(&mut self) {
-        let slots = &self.slots;
-        let has_messages = |id: &SubjectId| {
-            let slot = &slots[*id as usize];
-            // A name that was interned just now has none yet.
-            slot.summary.count > 0 || slot.summary == SubjectSummary::default()
-        };
-        self.tail.retain(has_messages);
-        self.sorted.retain(has_messages);
-        let by_name = |one: &SubjectId, other: &SubjectId| {
-            slots[*one as usize].name.cmp(&slots[*other as usize].name)
-        };
-        self.sorted.append(&mut self.tail);
-        // Two sorted runs: the merge is linear.
-        self.sorted.sort_by(by_name);
-        self.sorted.dedup();
+        let mut sorted = std::mem::take(&mut self.sorted);
+        let mut tail = std::mem::take(&mut self.tail);
+        if !self.leaving.is_empty() {
+            let has_messages = |id: &SubjectId| {
+                let summary = self.summary(*id);
+                // A name that was interned just now has none yet.
+                summary.count > 0 || summary == SubjectSummary::default()
+            };
+            tail.retain(has_messages);
+            sorted.retain(has_messages);
+        }
+        tail.sort_unstable_by(|one, other| self.name(*one).cmp(self.name(*other)));
+        self.sorted = self.merged(&sorted, &tail);
+        tail.clear();
+        self.tail = tail;
         for id in std::mem::take(&mut self.leaving) {
             if self.slots[id as usize].summary.count == 0 {
+                self.names.give_up(self.slots[id as usize].name);
                 self.slots[id as usize] = Slot::default();
                 self.free.push(id);
             }
         }
+        if self.names.has_gaps() {
+            let places = self.slots.iter_mut().map(|slot| &mut slot.name);
+            self.names.close_gaps(places);
+        }
+    }
+
+    /// A long list with a short one sorted in. Names lie all over the memory, so only few of the long list are looked at.
+    fn merged(&self, long: &[SubjectId], short: &[SubjectId]) -> Vec<SubjectId> {
+        let mut merged = Vec::with_capacity(long.len() + short.len());
+        let mut rest = long;
+        for id in short {
+            let name = self.name(*id);
+            let (before, behind) =
+                rest.split_at(near_partition_point(rest, |other| self.name(*other) < name));
+            merged.extend_from_slice(before);
+            merged.push(*id);
+            rest = behind;
+        }
+        merged.extend_from_slice(rest);
+        merged
     }
 
     /// Calls `found` with every subject that has messages and matches, in no order.
@@ -213,6 +237,17 @@ impl SubjectIndex {
             };
         }
     }
+}
+
+/// What `partition_point` says, found faster where it is near the front.
+fn near_partition_point<T>(list: &[T], is_before: impl Fn(&T) -> bool) -> usize {
+    let mut end = 1;
+    while end <= list.len() && is_before(&list[end - 1]) {
+        end *= 2;
+    }
+    let start = end / 2;
+    let end = (end - 1).min(list.len());
+    start + list[start..end].partition_point(is_before)
 }
 
 /// The smallest name after `name` that could match a pattern which `name` does not match, as far as that is easily said; `None` if there is none.

@@ -139,6 +139,7 @@ impl Stream {
     /// One that followed it follows no more: where messages are kept for followers, they go with the last.
     pub fn lost_follower(&self) {
         if self.settings().retention == Retention::Interest {
+            // A failure is in the store's status.
             let _ = self.commit_own();
             self.remove_all_unneeded();
         }
