@@ -50,7 +50,7 @@ test: engine ## all tests, Rust then Python
 	$(BIN)/pytest -q -n 2 --dist loadfile
 
 test-long: engine ## the tests of Spark that kill drivers and workers, some twenty minutes
-	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark -m slow
+	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark tests/examples -m slow
 
 bench: engine-release ## measure this server and nats-server in one run
 	$(BIN)/python -m benchmarks.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import socket
 import time
 from collections.abc import Iterator
@@ -57,12 +58,14 @@ class Api:
         self._client = client
         self._received = b""
         self._asked = 0
+        # Its own: what another connection asked twice is answered twice, and that must not be taken for an answer here.
+        self._inbox = f"_INBOX.{secrets.token_hex(8)}"
 
     def ask(self, subject: str, request: dict[str, Any] | None = None) -> Answer:
         """Return the answer of `$JS.API.<subject>`, asking again until there is one. Raises `BenchmarkError`."""
         self._asked += 1
         body = b"" if request is None else json.dumps(request).encode()
-        inbox = f"_INBOX.bench.{self._asked}"
+        inbox = f"{self._inbox}.{self._asked}"
         question = f"PUB $JS.API.{subject} {inbox} {len(body)}\r\n".encode() + body + b"\r\n"
         self._client.sendall(f"SUB {inbox} {self._asked}\r\n".encode())
         give_up_at = time.perf_counter() + START_S_MAX

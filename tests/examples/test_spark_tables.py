@@ -1,5 +1,6 @@
 """The example of streams as tables."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ RUN_S_MAX = 300
 
 
 @pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("JETLAKE_LONG") != "1", reason="starts a Spark of its own: make test-long")
 @pytest.mark.timeout(RUN_S_MAX + 60)
 def test_the_example_counts_orders_and_writes_the_large_ones(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="the extra `spark` is not installed")

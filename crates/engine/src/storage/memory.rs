@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use super::file_system::{Access, File, FileSystem};
 
 /// What a segment of a memory stream holds: small, because memory comes back by whole segments.
-pub const MEMORY_SEGMENT_BYTES: u64 = 1024 * 1024;
+pub const MEMORY_SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 
 #[derive(Default)]
 pub struct MemoryFileSystem {

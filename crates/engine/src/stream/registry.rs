@@ -40,9 +40,9 @@ use crate::remote::remotes::Remotes;
 use crate::sender::Senders;
 use crate::storage::file_system::FileSystem;
 use crate::storage::keeper::StorageThreads;
-use crate::storage::memory::MemoryFileSystem;
+use crate::storage::memory::{MemoryFileSystem, MEMORY_SEGMENT_BYTES};
 use crate::storage::message::Purge;
-use crate::storage::store::{Store, StoreOptions};
+use crate::storage::store::{Store, StoreOptions, SEGMENT_BYTES_DEFAULT};
 
 /// How often the clock looks at the streams: messages expire within so long of their time.
 const TICK: Duration = Duration::from_millis(100);
@@ -493,7 +493,12 @@ impl Streams {
 
     pub(super) fn store_options(&self, settings: &Settings, sync_commits: bool) -> StoreOptions {
         let on_disk = settings.storage == Storage::File;
+        let segment_bytes = match settings.storage {
+            Storage::File => SEGMENT_BYTES_DEFAULT,
+            Storage::Memory => MEMORY_SEGMENT_BYTES,
+        };
         StoreOptions {
+            segment_bytes,
             limits: settings.removing_limits(),
             first_sequence: settings.first_sequence,
             follows: settings.is_mirror,
@@ -502,10 +507,8 @@ impl Streams {
             compressed: settings.compressed,
             counting: settings.counting,
             fill_ahead: on_disk,
-            key: on_disk.then(|| self.options.key.master()).flatten(),
-            previous_key: on_disk
-                .then(|| self.options.previous_key.master())
-                .flatten(),
+            key: self.options.key.master().filter(|_| on_disk),
+            previous_key: self.options.previous_key.master().filter(|_| on_disk),
             ..StoreOptions::default()
         }
     }
