@@ -509,7 +509,6 @@ impl Streams {
             fill_ahead: on_disk,
             key: self.options.key.master().filter(|_| on_disk),
             previous_key: self.options.previous_key.master().filter(|_| on_disk),
-            ..StoreOptions::default()
         }
     }
 
