@@ -243,6 +243,15 @@ def test_a_commit_that_is_not_possible_is_refused_with_the_reason(jetlake_shore,
         JetlakeStreamWriter(values, overwrite=False)
 
 
+def test_a_batch_write_cannot_be_staged(jetlake_shore):
+    from jetlake.spark.writers import JetlakeWriter
+
+    values = parse({"url": jetlake_shore.url, "stream": jetlake_shore.create(), "commit": "staged"}, "write")
+
+    with pytest.raises(ConfigurationError, match="commit=staged is for queries"):
+        JetlakeWriter(values, overwrite=False)
+
+
 def test_no_other_server_can_store_a_batch_at_once(shore):
     from jetlake.spark.writers import JetlakeStreamWriter
 

@@ -156,6 +156,11 @@ def test_what_is_missing_or_wrong_is_refused_with_the_reason(client: Client) -> 
         client.streams.ask("STREAM.UPLOAD.COMMIT.ORDERS", {"batch": -1})
     with pytest.raises(RefusedError, match="no message to commit"):
         client.commit(0, {})
+    with pytest.raises(RefusedError, match="is not here"):
+        client.commit(0, {"one": 2**64 - 1, "none": 2**64 - 1})
+    twice = [{"id": "one", "messages": 2}] * 2
+    with pytest.raises(RefusedError, match="an upload is named twice"):
+        client.streams.ask("STREAM.UPLOAD.COMMIT.ORDERS", {"query": "q", "batch": 0, "uploads": twice})
 
     assert client.streams.state("ORDERS").messages == 0
     assert client.commit(0, {"one": 2}), "what was refused has taken nothing away"

@@ -77,6 +77,8 @@ class JetlakeWriter(DataSourceArrowWriter):
     def __init__(self, values: dict[str, Any], *, overwrite: bool) -> None:
         if overwrite and values["writeId"]:
             raise ConfigurationError("writeId is for appending, and mode is overwrite: leave one of them out")
+        if values["commit"] == "staged":
+            raise ConfigurationError("commit=staged is for queries, whose batches have numbers: leave it out")
         self._values = values
         self._replaced = prepare(values, overwrite=overwrite).replaces_below
         # Made here, so that every attempt at a task has the same one.
@@ -122,10 +124,10 @@ class JetlakeStreamWriter(DataSourceStreamArrowWriter):
         if not uploaded:
             replace(self._values, messages)
             return
+        first = uploaded[0]
+        named = {one.upload: one.messages for one in uploaded}
         streams = connect(self._values)
         try:
-            first = uploaded[0]
-            named = {one.upload: one.messages for one in uploaded}
             if not streams.commit_uploads(first.stream, first.query, batchId, named):
                 LOG.info("batch %d of query %s was stored before", batchId, first.query)
         finally:

@@ -104,6 +104,11 @@ impl CommittedBatches {
         self.is_unsaved = true;
     }
 
+    /// Whether something is still to be written.
+    pub fn is_unsaved(&self) -> bool {
+        self.is_unsaved
+    }
+
     /// The store is closed: writes down how far it was looked through, so that this need not be done again.
     pub fn close(&mut self, store: &Store) -> StoreResult<()> {
         let is_behind = self.file.saved().through < store.counts().last_sequence;

@@ -2,12 +2,13 @@
 //!
 //! A commit names the query, the number of its batch, and the uploads with how many messages each has. If the stream has that batch, or a later one of the query,
 //! already, nothing is stored and `repeated` is true. It is answered when everything is on disk, by a job of its own: no connection and no other
-//! request waits for it. Invariant: at most `WAITING_MAX` requests of a stream wait; what comes beyond is dropped, as its sender will find by its time-out.
+//! request waits for it. Invariant: at most `WAITING_MAX` requests and `WAITING_BYTES_MAX` of a stream wait; what comes beyond is dropped, as its sender will
+//! find by its time-out.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use ahash::AHashSet;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ use crate::wire::Publish;
 
 /// Requests that wait for one stream at most.
 const WAITING_MAX: usize = 1000;
+
+/// The same in bytes: a request may be as long as any message.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// How often a commit is tried while publishers fill the store faster than the disk takes it.
 const TRIES_MAX: usize = 10;
@@ -86,18 +90,22 @@ struct Commit {
     last: u64,
 }
 
-struct Waiting {
+struct Request {
     subject: Vec<u8>,
     reply: Vec<u8>,
     body: Vec<u8>,
 }
 
+#[derive(Default)]
+struct Waiting {
+    requests: VecDeque<Request>,
+    bytes: usize,
+}
+
 pub struct UploadRequests {
     stream: Weak<Stream>,
     committed: Mutex<CommittedBatches>,
-    /// What is in `committed` could not be written.
-    is_unsaved: AtomicBool,
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<Waiting>,
     job: OnceLock<Arc<Job>>,
 }
 
@@ -111,7 +119,6 @@ impl UploadRequests {
         let requests = Arc::new(Self {
             stream,
             committed: Mutex::new(CommittedBatches::new(name, place)),
-            is_unsaved: AtomicBool::new(false),
             waiting: Mutex::default(),
             job: OnceLock::new(),
         });
@@ -135,8 +142,7 @@ impl UploadRequests {
     pub fn save(&self) {
         if let Some(stream) = self.stream.upgrade() {
             // Removing must go on where the disk is full: it makes room. And as long as it is not written, the messages say it.
-            let saved = self.committed.lock().save(stream.store());
-            self.is_unsaved.store(saved.is_err(), Ordering::Release);
+            let _ = self.committed.lock().save(stream.store());
         }
     }
 
@@ -146,18 +152,17 @@ impl UploadRequests {
         let _ = self.committed.lock().close(store);
     }
 
-    /// The clock comes by.
+    /// The clock comes by: what could not be written is tried again.
     pub fn tick(&self) {
-        if self.is_unsaved.load(Ordering::Acquire) {
+        let committed = self.committed.try_lock();
+        if committed.is_some_and(|committed| committed.is_unsaved()) {
             self.settle();
         }
     }
 
     fn run(&self) {
-        if self.is_unsaved.load(Ordering::Acquire) {
-            self.save();
-        }
-        let waiting = std::mem::take(&mut *self.waiting.lock());
+        self.save();
+        let waiting = std::mem::take(&mut *self.waiting.lock()).requests;
         let Some(stream) = self.stream.upgrade() else {
             return;
         };
@@ -205,6 +210,10 @@ impl UploadRequests {
             ));
         }
         let ids: Vec<&str> = request.uploads.iter().map(|upload| &*upload.id).collect();
+        let distinct: AHashSet<&str> = ids.iter().copied().collect();
+        if distinct.len() < ids.len() {
+            return Err(refused(400, "an upload is named twice: name each once"));
+        }
         let mut committed = self.committed.lock();
         let last = committed.last(stream.store(), &request.query);
         let last = last.map_err(|error| store_refusal(&error))?;
@@ -220,8 +229,7 @@ impl UploadRequests {
         let mark = committed.mark(&request.query, request.batch);
         let uploads = request.uploads.iter();
         let uploads: Vec<(&str, u64)> = uploads.map(|one| (&*one.id, one.messages)).collect();
-        let messages = uploads.iter().map(|(_, messages)| messages).sum();
-        if messages == 0 {
+        if uploads.iter().all(|(_, messages)| *messages == 0) {
             return Err(refused(
                 400,
                 "there is no message to commit: leave the batch out",
@@ -239,7 +247,8 @@ impl UploadRequests {
         Ok(Commit {
             batch: request.batch,
             repeated: false,
-            messages,
+            // Each is what its upload had, so that they add up.
+            messages: uploads.iter().map(|(_, messages)| messages).sum(),
             last: sequence,
         })
     }
@@ -304,9 +313,15 @@ impl Sink for UploadRequests {
         publish: &Publish<'_>,
         _staging: &mut Staging,
     ) -> bool {
+        let Some(reply) = publish.reply else {
+            return true;
+        };
+        let bytes = publish.subject.len() + reply.len() + publish.payload().len();
         let mut waiting = self.waiting.lock();
-        if let Some(reply) = publish.reply.filter(|_| waiting.len() < WAITING_MAX) {
-            waiting.push_back(Waiting {
+        let has_room = waiting.bytes + bytes <= WAITING_BYTES_MAX;
+        if has_room && waiting.requests.len() < WAITING_MAX {
+            waiting.bytes += bytes;
+            waiting.requests.push_back(Request {
                 subject: publish.subject.to_vec(),
                 reply: reply.to_vec(),
                 body: publish.payload().to_vec(),
