@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.clients.client_script import CACHE, SOURCES, prepare, require_tool
-from tests.compatibility.server_process import start_server_process
+from tests.compatibility import fixtures
 
 COMMAND_S_MAX = 30.0
 PACKAGE = "github.com/nats-io/natscli/nats"
@@ -32,13 +32,7 @@ def program() -> Path:
     return built
 
 
-@pytest.fixture(scope="module")
-def url(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with JetStream, shared by the tests; so they use names of their own."""
-    folder = tmp_path_factory.mktemp("server")
-    process = start_server_process(server_kind, folder, ["-js", "-sd", str(folder / "store")])
-    yield process.url
-    process.stop()
+url = fixtures.url
 
 
 def environment(url: str, folder: Path) -> dict[str, str]:

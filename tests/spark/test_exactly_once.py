@@ -5,7 +5,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ import jetlake.spark.frame
 from jetlake.client.raw_connection import RawConnection, Settings
 from jetlake.client.raw_streams import Streams
 from tests.compatibility.server_process import ServerProcess, find_executable
-from tests.spark.standalone import StandaloneCluster
+from tests.spark.standalone import StandaloneCluster, kill_group
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.crash, pytest.mark.timeout(1200)]
 
@@ -100,15 +99,6 @@ class Copy:
 
     def log(self) -> str:
         return (self.folder / "query.log").read_text(errors="replace")[-4000:]
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a driver with its Java and its Python processes."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    process.wait()
 
 
 @pytest.fixture(params=["staged", "ids"])
