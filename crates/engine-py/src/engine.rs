@@ -1,6 +1,7 @@
 //! The engine as a Python class.
 
 use std::borrow::Cow;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use jetlake_engine::{reports, statistics};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
-use crate::events;
+use crate::events::{self, Request};
 
 /// Account, name and definition of a stream on disk.
 type StoredStream = (String, String, Cow<'static, [u8]>);
@@ -42,9 +43,15 @@ impl Engine {
 #[pymethods]
 impl Engine {
     #[new]
-    fn new(py: Python<'_>, options: Vec<u8>) -> PyResult<Self> {
+    #[pyo3(signature = (options, listener=None))]
+    fn new(py: Python<'_>, options: Vec<u8>, listener: Option<i32>) -> PyResult<Self> {
+        // SAFETY: the caller hands over a socket that it has detached, as the stub says; nobody else closes it.
+        let listener = listener.map(|listener| unsafe { OwnedFd::from_raw_fd(listener) });
         let inner = py
-            .detach(|| Options::from_json(&options).and_then(jetlake_engine::engine::Engine::new))
+            .detach(|| {
+                let options = Options::from_json(&options)?;
+                jetlake_engine::engine::Engine::listening(options, listener)
+            })
             .map_err(to_python)?;
         Ok(Self { inner })
     }
@@ -87,12 +94,22 @@ impl Engine {
         self.inner.decide(connection_id, Verdict::Refuse)
     }
 
+    /// The IP address that a connection comes from; None when it has gone.
+    fn address_of(&self, connection_id: u64) -> Option<String> {
+        let connection = self.inner.shared().connection(connection_id)?;
+        Some(connection.remote_address.ip().to_string())
+    }
+
     fn statistics(&self, py: Python<'_>) -> Vec<u8> {
         py.detach(|| statistics::statistics(self.inner.shared()))
     }
 
     fn connections(&self, py: Python<'_>) -> Vec<u8> {
         py.detach(|| reports::connections(self.inner.shared()))
+    }
+
+    fn connection(&self, py: Python<'_>, connection_id: u64) -> Option<Vec<u8>> {
+        py.detach(|| reports::connection(self.inner.shared(), connection_id))
     }
 
     fn closed_connections(&self, py: Python<'_>) -> Vec<u8> {
@@ -165,7 +182,8 @@ impl Engine {
             .has_interest(account, subject.as_bytes())
     }
 
-    #[pyo3(signature = (account, subject, payload, reply = None, header = None))]
+    #[pyo3(signature = (account, subject, payload, reply = None, header = None, sender = None))]
+    #[allow(clippy::too_many_arguments)]
     fn publish(
         &self,
         py: Python<'_>,
@@ -174,6 +192,7 @@ impl Engine {
         payload: &[u8],
         reply: Option<&str>,
         header: Option<&[u8]>,
+        sender: Option<&Request>,
     ) -> PyResult<u32> {
         let message = Message {
             account,
@@ -181,6 +200,7 @@ impl Engine {
             reply: reply.map(str::as_bytes),
             header: header.unwrap_or_default(),
             payload,
+            permissions: sender.and_then(Request::permissions),
         };
         py.detach(|| self.inner.services().publish(&message))
             .map_err(to_python)
@@ -433,7 +453,12 @@ impl Engine {
         })
     }
 
-    fn commit_consumers(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<()> {
+    fn commit_consumers(
+        &self,
+        py: Python<'_>,
+        account: &str,
+        stream: &str,
+    ) -> PyResult<Vec<(String, String)>> {
         self.with_streams(py, |streams| streams.commit_consumers(account, stream))
     }
 
@@ -555,6 +580,10 @@ impl Engine {
 
     fn announce_lame_duck(&self) -> usize {
         self.inner.announce_lame_duck()
+    }
+
+    fn next_event_sequence(&self) -> u64 {
+        self.inner.shared().next_event_sequence()
     }
 
     fn kick(&self, connection_id: u64) -> bool {

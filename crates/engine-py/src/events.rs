@@ -1,10 +1,15 @@
 //! What the engine tells Python, as frozen objects.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use jetlake_engine::events::Event;
+use jetlake_engine::routing::permissions::Permissions;
+use jetlake_engine::routing::targets::{self, Target};
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
+
+use crate::error;
 
 #[pyclass(frozen, get_all, module = "jetlake._engine")]
 pub struct LogLine {
@@ -119,6 +124,53 @@ impl Request {
     fn payload(&self) -> &[u8] {
         &self.inner.payload
     }
+
+    /// Whether the sender might publish to every subject of `pattern` when the request arrived.
+    fn may_publish(&self, pattern: &str) -> bool {
+        let permissions = self.inner.permissions.as_ref();
+        permissions.is_none_or(|permissions| permissions.covers_publish(pattern.as_bytes()))
+    }
+
+    /// Whether the server might send to every subject of `pattern` for the sender when the request arrived, for the reason `target`.
+    fn may_send_to(&self, target: &str, pattern: &str) -> bool {
+        let permissions = self.inner.permissions.as_deref();
+        may_send_to(permissions, target, pattern)
+    }
+}
+
+impl Request {
+    pub fn permissions(&self) -> Option<&Arc<Permissions>> {
+        self.inner.permissions.as_ref()
+    }
+}
+
+/// What somebody may do, by the same rules as those of a client.
+#[pyclass(frozen, module = "jetlake._engine")]
+pub struct Rights {
+    inner: Permissions,
+}
+
+#[pymethods]
+impl Rights {
+    #[new]
+    fn new(permissions: &[u8]) -> PyResult<Self> {
+        let inner = Permissions::from_json(permissions).map_err(error::to_python)?;
+        Ok(Self { inner })
+    }
+
+    fn may_publish(&self, pattern: &str) -> bool {
+        self.inner.covers_publish(pattern.as_bytes())
+    }
+
+    fn may_send_to(&self, target: &str, pattern: &str) -> bool {
+        may_send_to(Some(&self.inner), target, pattern)
+    }
+}
+
+/// A target that is none is not allowed.
+fn may_send_to(permissions: Option<&Permissions>, target: &str, pattern: &str) -> bool {
+    Target::named(target)
+        .is_some_and(|target| targets::allows(permissions, target, pattern.as_bytes()))
 }
 
 #[pyclass(frozen, get_all, module = "jetlake._engine")]

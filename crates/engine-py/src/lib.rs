@@ -25,7 +25,7 @@ mod module {
     #[pymodule_export]
     use super::events::{
         ArchiveEvent, AuthenticationRequest, ConnectionEvent, ConsumerEvent, LogLine, Request,
-        Stopped,
+        Rights, Stopped,
     };
 
     #[pymodule_init]
@@ -37,6 +37,21 @@ mod module {
         };
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("build_profile", profile)
+    }
+
+    /// Refuses options that an engine could not start with; the second are those of the store, or empty.
+    #[pyfunction]
+    fn check_options(options: Vec<u8>, remotes: Vec<u8>) -> PyResult<()> {
+        jetlake_engine::config::Options::from_json(&options)
+            .and_then(|options| jetlake_engine::engine::Engine::check(&options))
+            .and_then(|()| jetlake_engine::remote::remotes::Remotes::check(&remotes))
+            .map_err(error::to_python)
+    }
+
+    /// What clients may send to the engine itself, as JSON.
+    #[pyfunction]
+    fn own_requests() -> Vec<u8> {
+        jetlake_engine::routing::own_requests::as_json()
     }
 
     /// Runs one load of `jetlake bench`.

@@ -94,7 +94,7 @@ fn append(folder: &Path, load: &Load) -> f64 {
         payload_bytes,
         in_flight_max,
     } = *load;
-    let threads = StorageThreads::default();
+    let threads = StorageThreads::new(&Arc::default());
     let committed = Arc::new(AtomicU64::new(0));
     let syncs = Arc::new(AtomicU64::new(0));
     let keeper = {

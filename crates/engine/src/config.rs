@@ -2,6 +2,7 @@
 //!
 //! Relations between the numbers are checked once, in `Options::from_json`; code behind it may rely on them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
@@ -10,6 +11,13 @@ use crate::error::EngineError;
 
 /// Bytes a worker reads at once. Large, because everything shared is touched once per read.
 pub const READ_BUFFER_BYTES: usize = 512 * 1024;
+
+/// Bytes staged for one receiver after which they are handed over before the rest of the read is looked at, so that a stall comes in
+/// time when a message has many receivers on one connection. More than one read brings where each message has one receiver.
+pub const STAGED_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// The same as a part of `max_pending_bytes`, where that is small: a quarter of it is the room in which publishers are stalled.
+pub const STAGED_PART: usize = 16;
 
 /// Reads of one connection before the next one has its turn.
 pub const READS_PER_TURN_MAX: usize = 4;
@@ -26,11 +34,19 @@ pub const STRANGER_BYTES: usize = 2 * 1024;
 /// How long what is pending may take to leave, and the peer to close, after the server decided to close a connection.
 pub const CLOSE_DEADLINE_MS: u64 = 250;
 
-/// A publisher whose receiver is this far behind (as a part of `max_pending_bytes`) is not read for a moment …
-pub const STALL_SOFT_PART: usize = 32;
-pub const STALL_SOFT_MS: u64 = 1;
-/// … and for longer from three quarters on, where the receiver is about to be cut off.
-pub const STALL_HARD_MS: u64 = 10;
+/// A publisher whose receiver is this far behind (as a part of `max_pending_bytes`) is not read for a moment, so that little piles up.
+pub const PAUSE_PART: usize = 32;
+pub const PAUSE_MS: u64 = 1;
+
+/// Bytes per millisecond that a publisher still sends to a receiver that has three quarters of `max_pending_bytes` waiting and is about to
+/// be cut off. The pace of nats-server: it waits up to 10 ms for each read of 64 KB.
+pub const STALL_BYTES_PER_MS: u64 = 64 * 1024 / 10;
+
+/// The shortest stall: that of nats-server for one message.
+pub const STALL_MS_MIN: u64 = 2;
+
+/// The longest: what else the publisher sends, to others, waits as well.
+pub const STALL_MS_MAX: u64 = 100;
 
 /// The JetStream API level that is announced; what asks for more is refused.
 pub const API_LEVEL: u8 = 5;
@@ -96,6 +112,14 @@ pub struct Options {
     /// The account of the server's own events and requests; empty without one.
     #[serde(default)]
     pub system_account: String,
+    /// What operators call this server and say about it, for events.
+    #[serde(default)]
+    pub server_tags: Vec<String>,
+    #[serde(default)]
+    pub server_metadata: BTreeMap<String, String>,
+    /// Where accounts want traces that a trace context asks for, by the account's name.
+    #[serde(default)]
+    pub message_traces: BTreeMap<String, MessageTraceOptions>,
     /// What INFO says about authentication, where that is not simply `auth_required`.
     #[serde(default)]
     pub info_auth_required: Option<bool>,
@@ -122,6 +146,15 @@ pub struct Options {
 
 fn default_closed_connections() -> usize {
     10_000
+}
+
+/// What an account wants to know of messages with a trace context.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessageTraceOptions {
+    pub destination: String,
+    /// How many of a hundred messages are traced.
+    pub sampling_percent: u8,
 }
 
 /// TLS as it is asked for. Certificates and keys are text: the files are Python's to read.

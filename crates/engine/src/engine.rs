@@ -1,7 +1,7 @@
 //! The engine: one listener, its workers, and what they share.
 
 use std::net::SocketAddr;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use mio::{Interest, Poll, Waker};
 use parking_lot::{Mutex, RwLock};
 
 use crate::clock::Clock;
-use crate::config::{Options, API_LEVEL};
+use crate::config::Options;
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::handshake::Information;
 use crate::connection::listener::{Listener, LISTENER_TOKEN};
@@ -33,11 +33,12 @@ use crate::statistics::Totals;
 use crate::storage::file_system::{FileSystem, RealFileSystem};
 use crate::stream::api::Api;
 use crate::stream::registry::Streams;
+use crate::threads;
 
 /// What all workers see.
 pub struct Shared {
     pub clock: Clock,
-    pub events: Events,
+    pub events: Arc<Events>,
     pub totals: Totals,
     pub started: SystemTime,
     options: RwLock<Arc<Options>>,
@@ -52,6 +53,7 @@ pub struct Shared {
     connections: Mutex<AHashMap<u64, Arc<Connection>>>,
     connection_count: AtomicUsize,
     next_connection_id: AtomicU64,
+    next_event_sequence: AtomicU64,
     slots: Mutex<Slots>,
 }
 
@@ -74,9 +76,14 @@ pub struct Engine {
 impl Engine {
     /// Binds the listener; nothing runs yet.
     pub fn new(options: Options) -> Result<Self, EngineError> {
+        Self::listening(options, None)
+    }
+
+    /// The same with a socket that listens already, if there is one.
+    pub fn listening(options: Options, socket: Option<OwnedFd>) -> Result<Self, EngineError> {
         let system = |what| move |cause| EngineError::System { what, cause };
         let tls = tls::settings(&options)?;
-        let mut listener = Listener::bind(&options.host, options.port)?;
+        let mut listener = Listener::bind(&options.host, options.port, socket)?;
         let address = listener.address().map_err(system("listener"))?;
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
@@ -91,7 +98,7 @@ impl Engine {
             .register(listener.socket(), LISTENER_TOKEN, Interest::READABLE)
             .map_err(system("listener"))?;
         let global_account = Arc::new(Account::new(GLOBAL_ACCOUNT, 0));
-        let events = Events::default();
+        let events = Arc::new(Events::default());
         events.set_levels(options.debug, options.trace);
         let server_id = identity::public_key(KeyPrefix::Server)?;
         let curve_key = identity::public_key(KeyPrefix::Curve)?;
@@ -100,7 +107,7 @@ impl Engine {
             false => Clock::start(),
         };
         let shared = Arc::new(Shared {
-            information: RwLock::new(information(&options, address, &server_id, &curve_key)?),
+            information: RwLock::new(Information::new(&options, address, &server_id, &curve_key)?),
             options: RwLock::new(Arc::new(options)),
             tls: RwLock::new(tls),
             server_id,
@@ -114,6 +121,7 @@ impl Engine {
             connections: Mutex::default(),
             connection_count: AtomicUsize::new(0),
             next_connection_id: AtomicU64::new(1),
+            next_event_sequence: AtomicU64::new(1),
             slots: Mutex::default(),
         });
         let mut listener = Some(listener);
@@ -135,14 +143,14 @@ impl Engine {
     /// Starts the workers. Calling it again does nothing.
     pub fn start(&self) -> Result<(), EngineError> {
         for (index, worker) in self.workers.lock().drain(..).enumerate() {
-            let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new()
-                .name(format!("jetlake-worker-{index}"))
-                .spawn(move || run(worker, &shared))
-                .map_err(|cause| EngineError::System {
+            let name = format!("jetlake-worker-{index}");
+            let run = move || worker.run().map_err(|error| error.to_string());
+            let thread = threads::spawn(&self.shared.events, &name, run).map_err(|cause| {
+                EngineError::System {
                     what: "worker thread",
                     cause,
-                })?;
+                }
+            })?;
             self.threads.lock().push(thread);
         }
         Ok(())
@@ -220,12 +228,18 @@ impl Engine {
         true
     }
 
+    /// Refuses options that no engine could start with, such as certificates that are none.
+    pub fn check(options: &Options) -> Result<(), EngineError> {
+        tls::settings(options).map(|_| ())
+    }
+
     /// Puts other options in force. What cannot change while running is refused, and then nothing changes.
     pub fn reload(&self, options: Options) -> Result<(), EngineError> {
         let old = self.shared.options();
         options.check_reload(&old)?;
         let curve_key = self.shared.information.read().xkey.clone();
-        let information = information(&options, self.address, &self.shared.server_id, &curve_key)?;
+        let server_id = &self.shared.server_id;
+        let information = Information::new(&options, self.address, server_id, &curve_key)?;
         self.shared.set_tls(tls::settings(&options)?);
         self.shared.events.set_levels(options.debug, options.trace);
         *self.shared.information.write() = information;
@@ -312,9 +326,13 @@ impl Engine {
 }
 
 impl Engine {
-    /// After the last publish.
+    /// After the last publish. Where the engine has failed, nobody knows what it would write: the next start finds everything that was acknowledged.
     fn close_streams(&self) {
-        if let Some(streams) = self.streams.get() {
+        if let Some(streams) = self
+            .streams
+            .get()
+            .filter(|_| !self.shared.events.has_failed())
+        {
             for failure in streams.close() {
                 self.shared.events.log(Level::Error, failure);
             }
@@ -325,81 +343,6 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.shutdown();
-    }
-}
-
-/// A worker's thread. A bug in the engine must not leave a server that looks alive.
-fn run(worker: Worker, shared: &Shared) {
-    let failure = match catch_unwind(AssertUnwindSafe(|| worker.run())) {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => format!("a worker lost its poll: {error}"),
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<&str>()
-                .map(|text| (*text).to_owned())
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_default();
-            format!("a worker broke off: {text}")
-        }
-    };
-    shared.events.push(Event::Stopped { failure });
-}
-
-fn information(
-    options: &Options,
-    address: SocketAddr,
-    server_id: &str,
-    curve_key: &str,
-) -> Result<Information, EngineError> {
-    let (host, port) = match &options.client_advertise {
-        None => (options.host.clone(), address.port()),
-        Some(advertised) => split_advertised(advertised, address.port())?,
-    };
-    Ok(Information {
-        server_name: if options.server_name.is_empty() {
-            server_id.to_owned()
-        } else {
-            options.server_name.clone()
-        },
-        server_id: server_id.to_owned(),
-        version: options.version.clone(),
-        proto: 1,
-        git_commit: options.git_commit.clone(),
-        go: format!("rust jetlake-{}", env!("CARGO_PKG_VERSION")),
-        host,
-        port,
-        headers: options.headers,
-        auth_required: options.info_auth_required.unwrap_or(options.auth_required),
-        tls_required: options.tls.as_ref().is_some_and(|tls| {
-            // Where TLS comes first, nothing else can.
-            !tls.allow_non_tls || tls.handshake_first_ms.is_some()
-        }),
-        tls_verify: options.tls.as_ref().is_some_and(|tls| tls.verify),
-        tls_available: options.tls.as_ref().is_some_and(|tls| tls.allow_non_tls),
-        max_payload: options.max_payload_bytes,
-        jetstream: options.jetstream,
-        client_id: 0,
-        client_ip: String::new(),
-        nonce: String::new(),
-        domain: options.domain.clone(),
-        ldm: false,
-        connect_info: false,
-        remote_account: String::new(),
-        acc_is_sys: false,
-        api_lvl: API_LEVEL,
-        xkey: curve_key.to_owned(),
-    })
-}
-
-fn split_advertised(advertised: &str, port: u16) -> Result<(String, u16), EngineError> {
-    match advertised.rsplit_once(':') {
-        None => Ok((advertised.to_owned(), port)),
-        Some((host, text)) => match text.parse() {
-            Ok(port) => Ok((host.to_owned(), port)),
-            Err(_) => Err(EngineError::Options(format!(
-                "client_advertise {advertised:?} must be host or host:port"
-            ))),
-        },
     }
 }
 
@@ -500,6 +443,16 @@ impl Shared {
         let account = Arc::new(Account::new(name, accounts.len()));
         accounts.push(Arc::clone(&account));
         account
+    }
+
+    /// INFO without what is different for each connection.
+    pub fn server_information(&self) -> Information {
+        self.information.read().clone()
+    }
+
+    /// Numbers the events and answers of the server itself.
+    pub fn next_event_sequence(&self) -> u64 {
+        self.next_event_sequence.fetch_add(1, Ordering::Relaxed)
     }
 
     /// INFO for one connection.

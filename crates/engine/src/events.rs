@@ -5,9 +5,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+
+use crate::routing::permissions::Permissions;
 
 /// Log lines that wait for Python at most.
 const LOG_LINES_MAX: usize = 16 * 1024;
@@ -135,6 +138,8 @@ pub struct Request {
     /// Who sent it: the identity of a requester is taken from here, never from a header.
     pub connection_id: u64,
     pub account: String,
+    /// What the sender might publish and subscribe when the request arrived; `None` is everything.
+    pub permissions: Option<Arc<Permissions>>,
     pub subject: Vec<u8>,
     pub reply: Vec<u8>,
     pub header: Vec<u8>,
@@ -147,6 +152,9 @@ pub struct Events {
     arrived: Condvar,
     debug: AtomicBool,
     trace: AtomicBool,
+    failed: AtomicBool,
+    #[cfg(test)]
+    fail_point: Mutex<Option<&'static str>>,
 }
 
 #[derive(Default)]
@@ -217,6 +225,32 @@ impl Events {
         }
         drop(queue);
         self.arrived.notify_one();
+    }
+
+    /// The engine has a bug, or has lost what it cannot do without: it stops, with this reason. Only the first one is told.
+    pub fn fail(&self, failure: String) {
+        if !self.failed.swap(true, Ordering::AcqRel) {
+            self.push(Event::Stopped { failure });
+        }
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Where a test can let a thread panic.
+    #[inline]
+    pub fn fail_point(&self, _name: &'static str) {
+        #[cfg(test)]
+        if *self.fail_point.lock() == Some(_name) {
+            panic!("the fail point {_name}");
+        }
+    }
+
+    /// Lets threads panic that come to this point from now on.
+    #[cfg(test)]
+    pub fn fail_at(&self, name: &'static str) {
+        *self.fail_point.lock() = Some(name);
     }
 
     pub fn push(&self, event: Event) {

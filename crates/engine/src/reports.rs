@@ -80,6 +80,12 @@ pub fn connections(shared: &Shared) -> Vec<u8> {
     to_json(&reports)
 }
 
+/// One connection, if it is still there.
+pub fn connection(shared: &Shared, id: u64) -> Option<Vec<u8>> {
+    let connection = shared.connection(id)?;
+    Some(to_json(&ConnectionReport::new(shared, &connection)))
+}
+
 /// The connections that ended last, oldest first.
 pub fn closed_connections(shared: &Shared) -> Vec<u8> {
     to_json(&shared.totals.closed.list())

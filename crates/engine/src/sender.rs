@@ -11,8 +11,10 @@ use crate::connection::staging::{Followup, Staging};
 use crate::engine::Shared;
 use crate::random::Random;
 use crate::routing::account::Account;
+use crate::routing::permissions::Permissions;
 use crate::routing::router::{Publisher, Router};
 use crate::routing::tree::Routes;
+use crate::stream::receipts::IssueReceipt;
 use crate::wire::Publish;
 
 /// Bodies that are gathered at most before they are handed over.
@@ -55,7 +57,27 @@ impl Sender {
 
     /// Routes one message and says to how many it goes; it is on its way after the next `flush`.
     pub fn send(&mut self, account: &Arc<Account>, outgoing: &Outgoing<'_>) -> u32 {
-        self.route(account, None, outgoing)
+        self.route(account, None, outgoing, None, None)
+    }
+
+    /// The same on behalf of somebody, who gets no more by it than by sending it.
+    pub fn send_for(
+        &mut self,
+        account: &Arc<Account>,
+        permissions: Option<&Arc<Permissions>>,
+        outgoing: &Outgoing<'_>,
+    ) -> u32 {
+        self.route(account, None, outgoing, None, permissions)
+    }
+
+    /// The same; whoever stores the message completes one of these receipts.
+    pub fn send_with_receipts(
+        &mut self,
+        account: &Arc<Account>,
+        outgoing: &Outgoing<'_>,
+        receipts: &dyn IssueReceipt,
+    ) -> u32 {
+        self.route(account, None, outgoing, Some(receipts), None)
     }
 
     fn route(
@@ -63,6 +85,8 @@ impl Sender {
         account: &Arc<Account>,
         routes: Option<&Routes>,
         outgoing: &Outgoing<'_>,
+        receipts: Option<&dyn IssueReceipt>,
+        permissions: Option<&Arc<Permissions>>,
     ) -> u32 {
         let start = self.buffer.len();
         self.buffer.extend_from_slice(outgoing.header);
@@ -83,9 +107,13 @@ impl Sender {
             connection_id: 0,
             slot: None,
             account,
+            permissions,
             echo: true,
             no_responders: false,
+            drops_for_slow: false,
+            trace: None,
             now_ms: self.now_ms,
+            receipts,
         };
         let (router, staging) = (&mut self.router, &mut self.staging);
         let deliveries = match routes {
@@ -105,7 +133,14 @@ impl Sender {
         routes: &Routes,
         outgoing: &Outgoing<'_>,
     ) -> u32 {
-        self.route(account, Some(routes), outgoing)
+        self.route(account, Some(routes), outgoing, None, None)
+    }
+
+    /// Routes one message and hands it over.
+    pub fn send_now(&mut self, account: &Arc<Account>, outgoing: &Outgoing<'_>) {
+        self.now_ms = self.shared.clock.now_ms();
+        self.route(account, None, outgoing, None, None);
+        self.flush();
     }
 
     /// Hands everything over.

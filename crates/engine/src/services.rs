@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::engine::Shared;
 use crate::error::EngineError;
 use crate::routing::account::Account;
+use crate::routing::permissions::Permissions;
 use crate::routing::subject;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 use crate::sender::{Outgoing, Senders};
@@ -35,6 +36,8 @@ pub struct Message<'a> {
     pub reply: Option<&'a [u8]>,
     pub header: &'a [u8],
     pub payload: &'a [u8],
+    /// On whose behalf it is sent; `None` is the server's own.
+    pub permissions: Option<&'a Arc<Permissions>>,
 }
 
 impl Services {
@@ -127,7 +130,9 @@ impl Services {
             header: message.header,
             payload: message.payload,
         };
-        Ok(self.senders.with(|sender| sender.send(&account, &outgoing)))
+        Ok(self
+            .senders
+            .with(|sender| sender.send_for(&account, message.permissions, &outgoing)))
     }
 }
 

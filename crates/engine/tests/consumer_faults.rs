@@ -10,14 +10,16 @@ mod consumer_server;
 #[allow(dead_code, reason = "each test uses its part of it")]
 mod stream_server;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
 
 use consumer_server::{Client, ConsumerServer, Delivery};
 use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
+use jetlake_engine::storage::store::{Store, StoreOptions};
 use serde_json::{json, Value};
 
 const ACK: &str = "+ACK";
@@ -47,6 +49,9 @@ const ZERO_STEP: usize = 2_003;
 
 /// Messages that wait at a time in the test of the journal's size.
 const PENDING: usize = 1_000;
+
+/// Consumers that come, and some of them go, while the disk fills up now and then.
+const CONSUMERS: usize = 300;
 
 const JOURNAL_SEGMENT_BYTES: usize = 4 * 1024 * 1024;
 
@@ -159,6 +164,122 @@ fn the_journal_takes_no_more_room_the_longer_it_is_written() {
     assert!(journal_bytes_max <= 4 * JOURNAL_SEGMENT_BYTES);
     let after = ConsumerServer::start(&disk.after_power_cut(Survival::Nothing));
     assert_eq!(after.state("S", "C")["ack_pending"], PENDING);
+    assert_no_panics();
+}
+
+#[test]
+fn a_state_that_was_refused_takes_nothing_of_others_away() {
+    let disk = SimulatedDisk::default();
+    let (server, mut client) = start(&disk);
+    let pulled = client.pull("S", "C", 10, PATIENCE);
+    for number in 0..5 {
+        server.create("S", &format!("X{number}"), &explicit());
+    }
+    thread::sleep(WRITTEN);
+    let mut names = vec!["C".to_owned()];
+    for (number, delivery) in pulled[..5].iter().enumerate() {
+        // A state of C is refused …
+        let at_call = disk.calls();
+        disk.plan(Some(Plan {
+            at_call,
+            fault: Fault::NoSpace,
+            lasting: false,
+        }));
+        let token = client.ask_confirmation(delivery, ACK);
+        while disk.calls() == at_call {
+            thread::yield_now();
+        }
+        // … a removal shows that there is room, and a new consumer gets the sequence. It may also be C again, which was quick.
+        let deleted = server.try_delete("S", &format!("X{number}"));
+        let name = format!("D{number}");
+        if deleted.is_ok() && server.try_create("S", &name, &explicit()).is_ok() {
+            names.push(name);
+        }
+        // The state of C is written as a whole, in the place of those before.
+        assert!(client.is_confirmed(token, CONFIRMED_MAX));
+    }
+
+    assert!(names.len() > 1, "nothing could be created");
+    let cut = disk.after_power_cut(Survival::Nothing);
+    let (path, _) = cut
+        .files()
+        .into_iter()
+        .find(|(path, _)| is_of_journal(path))
+        .expect("there is a journal");
+    let folder = path.parent().expect("it is in a folder");
+    let journal = Store::open(Arc::new(cut.copy()), folder, StoreOptions::default()).unwrap();
+    for name in &names {
+        for part in ["d.", "e.", "s."] {
+            let kept = [part, name].concat();
+            let (count, _) = journal.subject_count(kept.as_bytes());
+            assert!(count > 0, "{kept} is gone");
+        }
+    }
+    assert_no_panics();
+}
+
+#[test]
+fn consumers_that_come_and_go_on_a_disk_that_fills_up_are_as_was_said() {
+    let disk = SimulatedDisk::default();
+    let (server, mut client) = start(&disk);
+    let pulled = client.pull("S", "C", 10, PATIENCE);
+    let done = AtomicBool::new(false);
+    let mut created = BTreeSet::new();
+    let mut deleted = BTreeSet::new();
+    let mut refusals = 0;
+
+    thread::scope(|scope| {
+        // Room for single calls comes and goes.
+        scope.spawn(|| {
+            let mut round = 0_u64;
+            while !done.load(Ordering::Acquire) {
+                round += 1;
+                disk.plan(Some(Plan {
+                    at_call: disk.calls() + round % 11,
+                    fault: Fault::NoSpace,
+                    lasting: false,
+                }));
+                thread::sleep(Duration::from_millis(3));
+            }
+        });
+        // The state of another consumer is written all the time.
+        let busy = scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                client.tell_all(&pulled, PROGRESS);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        for number in 0..CONSUMERS {
+            let name = format!("N{number}");
+            match server.try_create("S", &name, &explicit()) {
+                Ok(()) => drop(created.insert(name.clone())),
+                Err(_) => {
+                    refusals += 1;
+                    thread::sleep(Duration::from_millis(20));
+                }
+            }
+            if number % 3 == 2 && created.remove(&name) {
+                match server.try_delete("S", &name) {
+                    Ok(()) => drop(deleted.insert(name)),
+                    Err(_) => refusals += 1,
+                }
+            }
+        }
+        done.store(true, Ordering::Release);
+        busy.join().expect("it does not fail");
+    });
+
+    println!(
+        "{} created, {} deleted, {refusals} refusals",
+        created.len(),
+        deleted.len()
+    );
+    assert!(refusals > 0, "the disk was never full");
+    let after = ConsumerServer::start(&disk.after_power_cut(Survival::Nothing));
+    let names: BTreeSet<String> = after.names("S").into_iter().collect();
+    let lost: Vec<&String> = created.difference(&names).collect();
+    let back: Vec<&String> = deleted.intersection(&names).collect();
+    assert!(lost.is_empty() && back.is_empty(), "{lost:?} {back:?}");
     assert_no_panics();
 }
 

@@ -32,7 +32,7 @@ fn payload(sequence: u64) -> Vec<u8> {
 
 /// Appends without end, and says after every commit how far it is.
 fn write_until_killed(folder: &Path) {
-    let threads = StorageThreads::default();
+    let threads = StorageThreads::new(&Arc::default());
     let said = Mutex::new(0);
     let keeper = Keeper::new(Arc::new(open(folder)), &threads, None, move |progress| {
         assert!(progress.refused.is_empty(), "it commits");

@@ -484,8 +484,9 @@ impl Run {
             }
             Step::Advance { by } => {
                 let next_sequence = self.staged.last + 1 + by;
-                self.store.advance(next_sequence).unwrap();
-                self.store.advance(self.staged.last.min(3)).unwrap();
+                self.store.advance(next_sequence).map(drop).unwrap();
+                let behind = self.store.advance(self.staged.last.min(3));
+                behind.map(drop).unwrap();
                 if *by > 0 {
                     self.staged.messages.clear();
                     self.staged.last = next_sequence - 1;

@@ -37,7 +37,7 @@ pub struct Connection {
     /// What it was subscribed to when it ended; until then, nothing.
     pub last_subscriptions: Mutex<LastSubscriptions>,
     pub round_trip_micros: AtomicU64,
-    /// How often it was not read for a moment because a receiver of its messages was far behind.
+    /// How often a publisher was stalled because this receiver was about to be cut off.
     pub stalls: AtomicU64,
     /// Milliseconds of the engine's clock at which the client last said something that counts as activity.
     pub last_activity_ms: AtomicU64,

@@ -1,9 +1,11 @@
 //! Accepts connections and gives each to a worker.
 //!
-//! When the process has no file descriptors left, accepting pauses and tries again later; the clients that are there go on.
+//! When as many clients are there as descriptors are meant for, it accepts no more until some have gone: those that wait do so in the system's queue. Stores and
+//! everything else keep theirs (`descriptors`). When the process has none left all the same, accepting pauses and tries again later; the clients that are there go on.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use mio::net::TcpListener;
@@ -11,6 +13,7 @@ use mio::Token;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::mailbox::{Letter, Newcomer};
+use crate::descriptors::Descriptors;
 use crate::engine::Shared;
 use crate::error::EngineError;
 use crate::events::Level;
@@ -24,6 +27,9 @@ const BACKLOG: i32 = 4096;
 const PAUSE_MS_MIN: u64 = 10;
 const PAUSE_MS_MAX: u64 = 1_000;
 
+/// How long it takes until it is seen that clients have gone.
+const FULL_PAUSE_MS: u64 = 20;
+
 /// Connections accepted before the worker looks after the ones it has: those must not wait for longer than about half a millisecond.
 const ACCEPTS_PER_TURN_MAX: usize = 16;
 
@@ -32,26 +38,52 @@ pub struct Listener {
     next_worker: usize,
     pause_ms: u64,
     paused_until_ms: Option<u64>,
+    /// Clients that may be there at a time.
+    clients_max: usize,
+    /// It was said that there are as many, since there were fewer.
+    is_full: bool,
 }
 
 impl Listener {
-    pub fn bind(host: &str, port: u16) -> Result<Self, EngineError> {
+    /// Listens on a port, or takes over a socket that does so already: clients that wait there are served.
+    pub fn bind(host: &str, port: u16, listening: Option<OwnedFd>) -> Result<Self, EngineError> {
         let failed = |cause| EngineError::Listen {
             address: format!("{host}:{port}"),
             cause,
         };
+        if let Some(listening) = listening {
+            return Self::take_over(listening.into(), port).map_err(failed);
+        }
         let address = (host, port)
             .to_socket_addrs()
             .map_err(failed)?
             .next()
             .ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))?;
-        let socket = open_any(address).map_err(failed)?;
-        Ok(Self {
+        Ok(Self::new(open_any(address).map_err(failed)?))
+    }
+
+    fn take_over(socket: Socket, port: u16) -> io::Result<Self> {
+        let address = socket.local_addr()?.as_socket();
+        if address.is_none_or(|address| address.port() != port) {
+            let text = "the socket that was handed over listens elsewhere";
+            return Err(io::Error::other(text));
+        }
+        socket.set_tcp_nodelay(true)?;
+        // It may have been made with a shorter queue.
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self::new(TcpListener::from_std(socket.into())))
+    }
+
+    fn new(socket: TcpListener) -> Self {
+        Self {
             socket,
             next_worker: 0,
             pause_ms: PAUSE_MS_MIN,
             paused_until_ms: None,
-        })
+            clients_max: Descriptors::of_process().clients_max,
+            is_full: false,
+        }
     }
 
     pub fn socket(&mut self) -> &mut TcpListener {
@@ -90,9 +122,14 @@ impl Listener {
         }
         self.paused_until_ms = None;
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if shared.connection_count() >= self.clients_max {
+                self.wait_for_room(shared, now_ms);
+                return own;
+            }
             match self.socket.accept() {
                 Ok((socket, address)) => {
                     self.pause_ms = PAUSE_MS_MIN;
+                    self.is_full = false;
                     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
                     let newcomer = shared.add_connection(socket, address, self.next_worker);
                     if self.next_worker == own_worker {
@@ -115,6 +152,21 @@ impl Listener {
         // More wait: come back in the next turn, since the poll reports only changes.
         self.paused_until_ms = Some(now_ms);
         own
+    }
+
+    fn wait_for_room(&mut self, shared: &Shared, now_ms: u64) {
+        self.paused_until_ms = Some(now_ms + FULL_PAUSE_MS);
+        if !self.is_full {
+            self.is_full = true;
+            let limit = Descriptors::of_process().limit;
+            shared.events.log(
+                Level::Error,
+                format!(
+                    "{} connections are open, as many as the limit of {limit} open files leaves for clients: new ones wait until some have closed; raise the limit if this lasts",
+                    self.clients_max
+                ),
+            );
+        }
     }
 
     fn pause(&mut self, shared: &Shared, now_ms: u64, error: &io::Error) {

@@ -21,6 +21,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::socket::{concatenate, write_pieces, Outcome, SLICES_PER_WRITE_MAX};
 use super::tls::{self, Channel};
+use crate::config::PAUSE_PART;
 
 /// Small deliveries are added to the last waiting buffer as long as it stays below this, so that a blocked socket does not collect crumbs.
 const COALESCE_BYTES_MAX: usize = 64 * 1024;
@@ -102,6 +103,18 @@ impl Outbox {
 
     pub fn pending_bytes_max(&self) -> usize {
         self.pending_bytes_max
+    }
+
+    /// Whether the client is so far behind that publishers are paused for a moment.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.pending_bytes() > self.pending_bytes_max / PAUSE_PART
+    }
+
+    /// Whether the client is about to be cut off: three quarters of what may wait do.
+    #[inline]
+    pub fn is_nearly_full(&self) -> bool {
+        self.pending_bytes() > self.pending_bytes_max / 4 * 3
     }
 
     pub fn blocked_since_ms(&self) -> u64 {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::outbox::Flushed;
 use super::Connection;
-use crate::config::STALL_SOFT_PART;
+use crate::config::{STAGED_BYTES_MAX, STAGED_PART};
 use crate::events::Request;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
@@ -41,6 +41,10 @@ pub struct Staging {
     used: usize,
     /// Some body is only noted as a range of the read buffer.
     references: bool,
+    /// What may be staged for one receiver, about.
+    entry_bytes_max: usize,
+    /// More than that is staged for one.
+    full: bool,
     /// Messages for handlers in Python.
     requests: Vec<Request>,
     /// Parts of the server that took something.
@@ -93,6 +97,12 @@ impl Entry {
         }
     }
 
+    /// What is staged, at most: a body that was copied counts twice.
+    #[inline]
+    fn bytes_max(&self) -> usize {
+        self.bytes.len() + self.message_bytes as usize
+    }
+
     fn reset(&mut self) {
         self.connection = None;
         self.bytes.clear();
@@ -111,6 +121,8 @@ pub struct Followup {
     pub flushed: Flushed,
     /// Who published to it last, to be slowed down if it is far behind.
     pub publisher: Option<usize>,
+    /// Bytes of the messages that were handed over.
+    pub message_bytes: u64,
 }
 
 impl Staging {
@@ -121,9 +133,22 @@ impl Staging {
             entries: Vec::new(),
             used: 0,
             references: false,
+            entry_bytes_max: STAGED_BYTES_MAX,
+            full: false,
             requests: Vec::new(),
             sinks: Vec::new(),
         }
+    }
+
+    /// Stages only a small part of what may wait for a client before it is handed over.
+    pub fn limit_entries(&mut self, pending_bytes_max: usize) {
+        self.entry_bytes_max = STAGED_BYTES_MAX.min(pending_bytes_max / STAGED_PART);
+    }
+
+    /// Whether what is staged should be handed over before the rest of the read is looked at.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 
     /// The entry of a connection in the present read.
@@ -168,7 +193,9 @@ impl Staging {
         let skipped = encoder::delivery_line(entry.line(), publish, sid, takes_headers);
         let range = body_offset + skipped..body_offset + publish.body.len();
         let by_reference = entry.body(publisher, buffer, range);
+        let entry_bytes = entry.bytes_max();
         self.references |= by_reference;
+        self.full |= entry_bytes > self.entry_bytes_max;
     }
 
     /// Stages one message for a handler in Python, as a copy: it leaves the data plane here.
@@ -177,6 +204,7 @@ impl Staging {
             service,
             connection_id: publisher.connection_id,
             account: publisher.account.name.clone(),
+            permissions: publisher.permissions.cloned(),
             subject: publish.subject.to_vec(),
             reply: publish.reply.unwrap_or_default().to_vec(),
             header: publish.header().to_vec(),
@@ -230,6 +258,7 @@ impl Staging {
         self.flush_entries(buffer, now_ms, followups, |owner, worker| owner == worker);
         self.used = 0;
         self.references = false;
+        self.full = false;
     }
 
     fn flush_entries(
@@ -263,15 +292,14 @@ impl Staging {
                 }
             };
             let publisher = entry.publisher;
+            let message_bytes = entry.message_bytes;
             entry.reset();
-            if flushed != Flushed::Settled
-                || connection.outbox.pending_bytes()
-                    > connection.outbox.pending_bytes_max() / STALL_SOFT_PART
-            {
+            if flushed != Flushed::Settled || connection.outbox.is_behind() {
                 followups.push(Followup {
                     connection,
                     flushed,
                     publisher,
+                    message_bytes,
                 });
             }
         }
@@ -311,3 +339,7 @@ fn collect(entry: &mut Entry, buffer: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(&entry.bytes[entry.covered..]);
     bytes
 }
+
+#[cfg(test)]
+#[path = "staging_tests.rs"]
+mod tests;

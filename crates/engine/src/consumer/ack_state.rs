@@ -1,12 +1,13 @@
 //! What a consumer has delivered, and what of that is acknowledged: the bare rules, without clocks, disks or receivers.
 //!
 //! A message is given a place in the order of deliveries, its consumer sequence, each time it is delivered. Below the floor everything is settled.
-//! Invariants: what is pending lies above the floor and below the next sequence; what is queued is pending; `redelivered` counts what was delivered
-//! more than once and is not settled.
+//! Invariants: what is pending lies above the floor and below the next sequence; what is queued is pending; the `Census` counts exactly the pending
+//! entries; from `settled_from` up to the next sequence, each message that the filters take and that is not pending or given up was acknowledged.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::pending_list::{Entry, PendingList};
+use super::census::Census;
+use super::pending_list::{Entry, PendingList, Standing};
 use super::settings::AckPolicy;
 
 /// Changes that are remembered one by one for the journal at most; beyond that the whole state is written.
@@ -45,10 +46,10 @@ pub struct AckState {
     /// Given up, and not acknowledged since: how often they were delivered.
     pub(super) exceeded: BTreeMap<u64, u32>,
     queue: VecDeque<u64>,
-    queued: usize,
-    redelivered: usize,
-    /// Pending ones that were never delivered: others must be acknowledged first.
-    parked: usize,
+    /// How many of `pending` stand how.
+    census: Census,
+    /// Messages below were passed over by an earlier filter, a start or a reset as often as they were acknowledged: of them nothing is known.
+    pub(super) settled_from: u64,
     /// Messages are not delivered in the order of the stream.
     pub(super) out_of_order: bool,
     changed: Vec<u64>,
@@ -72,9 +73,8 @@ impl AckState {
             pending: PendingList::default(),
             exceeded: BTreeMap::new(),
             queue: VecDeque::new(),
-            queued: 0,
-            redelivered: 0,
-            parked: 0,
+            census: Census::default(),
+            settled_from: first_stream.max(1),
             out_of_order: false,
             changed: Vec::new(),
             changed_wholly: true,
@@ -91,23 +91,29 @@ impl AckState {
 
     /// Messages that were delivered and are not acknowledged.
     pub fn pending_count(&self) -> usize {
-        self.pending.len() - self.parked
+        self.census.delivered() + self.census.queued()
     }
 
     /// Messages that were passed over for now.
     pub fn parked_count(&self) -> usize {
-        self.parked
+        self.census.parked()
     }
 
     /// The first message that was delivered and is not acknowledged.
     pub fn first_pending(&self) -> Option<u64> {
-        let mut delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        let mut delivered = self.pending.iter().filter(|entry| entry.was_delivered());
         delivered.next().map(|entry| entry.stream_sequence)
+    }
+
+    /// The first pending message, if it lies below a sequence.
+    pub fn first_below(&self, sequence: u64) -> Option<Entry> {
+        let first = self.pending.first_behind(0).copied();
+        first.filter(|entry| entry.stream_sequence < sequence)
     }
 
     /// The first so many that were delivered and are not acknowledged: sequence, since when each waits, how often it was delivered.
     pub fn first_delivered(&self, most: usize) -> Vec<(u64, i64, u32)> {
-        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        let delivered = self.pending.iter().filter(|entry| entry.was_delivered());
         delivered
             .take(most)
             .map(|entry| (entry.stream_sequence, entry.time_ns, entry.deliveries))
@@ -121,7 +127,7 @@ impl AckState {
 
     /// When the first of them has waited too long.
     pub fn earliest_deadline_ns(&self, wait_ns: impl Fn(u32) -> i64) -> Option<i64> {
-        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        let delivered = self.pending.iter().filter(|entry| entry.was_delivered());
         delivered
             .map(|entry| entry.time_ns.saturating_add(wait_ns(entry.deliveries)))
             .min()
@@ -129,19 +135,19 @@ impl AckState {
 
     /// When the last of them has waited too long.
     pub fn latest_deadline_ns(&self, wait_ns: impl Fn(u32) -> i64) -> Option<i64> {
-        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        let delivered = self.pending.iter().filter(|entry| entry.was_delivered());
         delivered
             .map(|entry| entry.time_ns.saturating_add(wait_ns(entry.deliveries)))
             .max()
     }
 
     pub fn redelivered_count(&self) -> usize {
-        self.redelivered + self.exceeded.len()
+        self.census.redelivered() + self.exceeded.len()
     }
 
     /// Messages that are to be delivered again now.
     pub fn queued_count(&self) -> usize {
-        self.queued
+        self.census.queued()
     }
 
     pub fn is_pending(&self, sequence: u64) -> bool {
@@ -166,6 +172,19 @@ impl AckState {
         }
     }
 
+    /// Whether a message whose subject it takes was acknowledged, and not merely passed over.
+    pub fn has_settled(&self, sequence: u64) -> bool {
+        (self.settled_from..self.next_stream).contains(&sequence) && !self.needs(sequence)
+    }
+
+    /// Other messages are of interest from now on: of those it has passed, nobody can tell any more which ones were acknowledged.
+    pub fn forget_settled(&mut self) {
+        if self.settled_from != self.next_stream {
+            self.settled_from = self.next_stream;
+            self.is_changed = true;
+        }
+    }
+
     /// A message is delivered for the first time; returns what it is counted as.
     pub fn deliver(&mut self, sequence: u64, now_ns: i64) -> u64 {
         let consumer_sequence = self.next_consumer;
@@ -179,9 +198,8 @@ impl AckState {
             };
             self.is_changed = true;
         } else {
-            self.pending
-                .insert(Entry::new(sequence, consumer_sequence, now_ns, 1));
-            self.note(sequence);
+            let standing = Standing::Delivered;
+            self.insert(Entry::new(sequence, consumer_sequence, now_ns, 1, standing));
         }
         consumer_sequence
     }
@@ -189,9 +207,7 @@ impl AckState {
     /// A message is passed over for now.
     pub fn park(&mut self, sequence: u64) {
         self.next_stream = self.next_stream.max(sequence + 1);
-        self.pending.insert(Entry::new(sequence, 0, 0, 0));
-        self.parked += 1;
-        self.note(sequence);
+        self.insert(Entry::new(sequence, 0, 0, 0, Standing::Parked));
     }
 
     /// A message that was passed over is delivered; returns what it is counted as.
@@ -199,13 +215,12 @@ impl AckState {
         let consumer_sequence = self.next_consumer;
         self.next_consumer += 1;
         self.delivered_stream = self.delivered_stream.max(sequence);
-        if let Some(entry) = self.pending.get_mut(sequence) {
-            self.parked -= usize::from(entry.deliveries == 0);
+        self.change(sequence, |entry| {
+            entry.standing = Standing::Delivered;
             entry.deliveries = 1;
             entry.consumer_sequence = consumer_sequence;
             entry.time_ns = now_ns;
-        }
-        self.note(sequence);
+        });
         consumer_sequence
     }
 
@@ -220,7 +235,8 @@ impl AckState {
     /// What is to be delivered again, if anything; one that is delivered must be noted by `redeliver`.
     pub fn next_again(&mut self, deliveries_max: Option<u64>) -> Option<Again> {
         while let Some(sequence) = self.queue.front().copied() {
-            let Some(entry) = self.pending.get(sequence).filter(|entry| entry.queued) else {
+            let entry = self.pending.get(sequence);
+            let Some(entry) = entry.filter(|entry| entry.standing == Standing::Queued) else {
                 self.queue.pop_front();
                 continue;
             };
@@ -235,7 +251,6 @@ impl AckState {
                 deliveries,
             });
         }
-        self.queued = 0;
         None
     }
 
@@ -253,29 +268,31 @@ impl AckState {
         }
         let consumer_sequence = self.next_consumer;
         self.next_consumer += 1;
-        let mut deliveries = 1;
-        if let Some(entry) = self.pending.get_mut(sequence) {
-            self.queued -= usize::from(std::mem::take(&mut entry.queued));
-            entry.deliveries += 1;
+        let changed = self.change(sequence, |entry| {
+            entry.standing = Standing::Delivered;
+            entry.deliveries = entry.deliveries.saturating_add(1);
             entry.time_ns = now_ns;
-            deliveries = entry.deliveries;
-            self.redelivered += usize::from(deliveries == 2);
-        }
-        self.note(sequence);
+        });
+        let deliveries = changed.map_or(1, |entry| entry.deliveries);
         (consumer_sequence, deliveries)
     }
 
     /// A delivery reached nobody: it is as if it had not been, but for its number.
     pub fn undo(&mut self, sequence: u64) {
-        if let Some(entry) = self.pending.get_mut(sequence) {
+        let Some(entry) = self
+            .pending
+            .get(sequence)
+            .filter(|entry| entry.was_delivered())
+        else {
+            return;
+        };
+        let was_queued = entry.standing == Standing::Queued;
+        self.change(sequence, |entry| {
             entry.deliveries -= 1;
-            self.redelivered -= usize::from(entry.deliveries == 1);
-            if !entry.queued {
-                entry.queued = true;
-                self.queued += 1;
-                self.queue.push_front(sequence);
-            }
-            self.note(sequence);
+            entry.standing = Standing::Queued;
+        });
+        if !was_queued {
+            self.queue.push_front(sequence);
         }
     }
 
@@ -316,7 +333,8 @@ impl AckState {
         if self.out_of_order {
             let first = self.pending.first_behind(0);
             self.floor = Reached {
-                consumer: self.next_consumer - 1 - self.pending_count() as u64,
+                // A state from a backup may count less deliveries than it lists.
+                consumer: (self.next_consumer - 1).saturating_sub(self.pending_count() as u64),
                 stream: first.map_or(self.floor.stream, |first| first.stream_sequence - 1),
             };
             self.is_changed = true;
@@ -360,12 +378,9 @@ impl AckState {
             stream: sequence,
         };
         self.is_changed = true;
-        while let Some(first) = self.pending.first_behind(0) {
-            let first = first.stream_sequence;
-            if first > sequence {
-                break;
-            }
-            self.take(first);
+        // Nothing of it is noted one by one: its record says how far the floor is.
+        for entry in self.pending.drain_through(sequence) {
+            self.census.leave(&entry);
         }
         let above = self.exceeded.split_off(&(sequence + 1));
         if !self.exceeded.is_empty() {
@@ -377,44 +392,61 @@ impl AckState {
 
     fn take(&mut self, sequence: u64) -> Option<Entry> {
         let entry = self.pending.remove(sequence)?;
-        self.queued -= usize::from(entry.queued);
-        self.redelivered -= usize::from(entry.deliveries > 1);
-        self.parked -= usize::from(entry.deliveries == 0);
+        self.census.leave(&entry);
         self.note(sequence);
         Some(entry)
     }
 
-    /// The receiver still works on a message: it waits anew.
-    pub fn touch(&mut self, sequence: u64, now_ns: i64) {
-        if let Some(entry) = self.pending.get_mut(sequence) {
-            entry.time_ns = now_ns;
-            self.note(sequence);
+    /// Puts a message among those that are pending.
+    fn insert(&mut self, entry: Entry) {
+        if let Some(before) = self.pending.get(entry.stream_sequence).copied() {
+            self.census.leave(&before);
         }
+        self.census.enter(&entry);
+        self.pending.insert(entry);
+        self.note(entry.stream_sequence);
     }
 
-    /// Has a message delivered again: at once.
+    /// Changes what is known of a pending message; returns it as it is then.
+    fn change(&mut self, sequence: u64, change: impl FnOnce(&mut Entry)) -> Option<Entry> {
+        let entry = self.pending.get_mut(sequence)?;
+        self.census.leave(entry);
+        change(entry);
+        self.census.enter(entry);
+        let changed = *entry;
+        self.note(sequence);
+        Some(changed)
+    }
+
+    /// The receiver still works on a message: it waits anew.
+    pub fn touch(&mut self, sequence: u64, now_ns: i64) {
+        self.change(sequence, |entry| entry.time_ns = now_ns);
+    }
+
+    /// Has a message that was delivered delivered again: at once.
     pub fn requeue(&mut self, sequence: u64) {
-        if let Some(entry) = self.pending.get_mut(sequence).filter(|entry| !entry.queued) {
-            entry.queued = true;
-            self.queued += 1;
+        if self.stands(sequence) == Some(Standing::Delivered) {
+            self.change(sequence, |entry| entry.standing = Standing::Queued);
             self.queue.push_back(sequence);
-            self.note(sequence);
         }
     }
 
     /// Has a message wait, after all.
     pub fn unqueue(&mut self, sequence: u64) {
-        if let Some(entry) = self.pending.get_mut(sequence).filter(|entry| entry.queued) {
-            entry.queued = false;
-            self.queued -= 1;
+        let entry = self.pending.get(sequence);
+        if entry.is_some_and(|entry| entry.standing == Standing::Queued && entry.was_delivered()) {
+            self.change(sequence, |entry| entry.standing = Standing::Delivered);
             self.queue.retain(|queued| *queued != sequence);
-            self.note(sequence);
         }
+    }
+
+    fn stands(&self, sequence: u64) -> Option<Standing> {
+        self.pending.get(sequence).map(|entry| entry.standing)
     }
 
     /// Has everything that is pending delivered again.
     pub fn requeue_all(&mut self) {
-        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
+        let delivered = self.pending.iter().filter(|entry| entry.was_delivered());
         let all: Vec<u64> = delivered.map(|entry| entry.stream_sequence).collect();
         for sequence in all {
             self.requeue(sequence);
@@ -432,8 +464,8 @@ impl AckState {
     ) -> Option<i64> {
         let mut next_due: Option<i64> = None;
         let mut due = Vec::new();
-        let delivered = self.pending.iter().filter(|entry| entry.deliveries > 0);
-        for entry in delivered.filter(|entry| !entry.queued) {
+        let delivered = |entry: &&Entry| entry.standing == Standing::Delivered;
+        for entry in self.pending.iter().filter(delivered) {
             let at = entry.time_ns.saturating_add(wait_ns(entry.deliveries));
             if at <= now_ns {
                 due.push((entry.stream_sequence, entry.deliveries));
@@ -496,6 +528,7 @@ impl AckState {
         }
         self.exceeded.split_off(&(last_stream + 1));
         self.next_stream = last_stream + 1;
+        self.settled_from = self.settled_from.min(self.next_stream);
         self.delivered_stream = self.delivered_stream.min(last_stream);
         self.floor.stream = self.floor.stream.min(last_stream);
         self.queue.retain(|sequence| *sequence <= last_stream);
@@ -515,7 +548,9 @@ impl AckState {
     pub(super) fn rewind(&mut self) {
         let next_consumer = self.next_consumer;
         let exceeded = std::mem::take(&mut self.exceeded);
+        let settled_from = self.settled_from;
         self.reset(self.floor.stream + 1);
+        self.settled_from = settled_from;
         self.exceeded = exceeded;
         self.next_consumer = next_consumer;
         self.floor.consumer = next_consumer - 1;
@@ -549,44 +584,10 @@ impl AckState {
         changed.dedup();
         Some(changed)
     }
-
-    /// Puts back what a record says of one message.
-    pub(super) fn restore(&mut self, entry: Entry) {
-        self.take(entry.stream_sequence);
-        self.exceeded.remove(&entry.stream_sequence);
-        self.redelivered += usize::from(entry.deliveries > 1);
-        self.parked += usize::from(entry.deliveries == 0);
-        if entry.queued {
-            self.queued += 1;
-            self.queue.push_back(entry.stream_sequence);
-        }
-        self.pending.insert(entry);
-    }
-
-    pub(super) fn restore_exceeded(&mut self, sequence: u64, deliveries: u32) {
-        self.take(sequence);
-        self.exceeded.insert(sequence, deliveries);
-    }
-
-    pub(super) fn restore_gone(&mut self, sequence: u64) {
-        self.take(sequence);
-        self.exceeded.remove(&sequence);
-    }
-
-    /// Forgets what lies below the floor, as its record has no more to say about it.
-    pub(super) fn restore_floor(&mut self) {
-        while let Some(first) = self.pending.first_behind(0) {
-            let first = first.stream_sequence;
-            if first > self.floor.stream {
-                break;
-            }
-            self.take(first);
-        }
-        self.is_changed = false;
-        self.changed.clear();
-        self.changed_wholly = false;
-    }
 }
+
+#[path = "ack_restoring.rs"]
+mod restoring;
 
 #[cfg(test)]
 #[path = "ack_state_tests.rs"]

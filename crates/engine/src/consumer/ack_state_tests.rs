@@ -2,11 +2,16 @@
 //!
 //! Invariant of the tests: after every step each number that can be asked for is the same in both.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
 use super::*;
+
+#[path = "ack_state_pair.rs"]
+mod pair;
+
+use pair::Pair;
 
 /// How long a message waits for its acknowledgement.
 const WAIT_NS: i64 = 100;
@@ -23,12 +28,44 @@ fn the_first_that_wait_are_listed_with_how_often_they_were_delivered() {
     assert_eq!(state.first_delivered(1), [(1, 10, 1)]);
 }
 
+#[test]
+fn a_first_delivery_that_reached_nobody_is_no_message_that_was_held_back() {
+    let mut state = AckState::new(AckPolicy::Explicit, 1);
+    for sequence in 1..=3 {
+        state.deliver(sequence, 10);
+    }
+    state.undo(3);
+    state.undo(2);
+
+    assert_eq!((state.pending_count(), state.parked_count()), (3, 0));
+    assert_eq!(state.next_again(None), Some(Again::Deliver { sequence: 2 }));
+    state.drop_missing(|sequence| sequence != 2);
+    assert_eq!((state.pending_count(), state.parked_count()), (2, 0));
+    assert_eq!(state.next_again(None), Some(Again::Deliver { sequence: 3 }));
+    assert_eq!(state.redeliver(3, 20), (4, 1));
+    assert_eq!(state.redelivered_count(), 0);
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// The next message is delivered; so many before it are none of this consumer's.
     Deliver {
         skipped: u64,
     },
+    /// The same, but nobody hears it.
+    DeliverUnheard {
+        skipped: u64,
+    },
+    /// The next message is held back, where messages of one key wait for each other.
+    Park,
+    /// The first that is held back is delivered, or nobody hears it.
+    Unpark {
+        is_unheard: bool,
+    },
+    /// Other filters are set.
+    Filter,
+    /// The state is written down whole and read again, as by a restart.
+    Restart,
     PassOver {
         count: u64,
     },
@@ -79,6 +116,11 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0u64..3).prop_map(|skipped| Step::Deliver { skipped }),
+        2 => (0u64..3).prop_map(|skipped| Step::DeliverUnheard { skipped }),
+        2 => Just(Step::Park),
+        2 => any::<bool>().prop_map(|is_unheard| Step::Unpark { is_unheard }),
+        1 => Just(Step::Filter),
+        1 => Just(Step::Restart),
         1 => (1u64..4).prop_map(|count| Step::PassOver { count }),
         6 => any::<u64>().prop_map(|choice| Step::Acknowledge { choice }),
         2 => any::<usize>().prop_map(|choice| Step::AcknowledgeAll { choice }),
@@ -101,11 +143,14 @@ struct Waits {
     first_delivery: u64,
     since_ns: i64,
     deliveries: u32,
+    is_parked: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Twin {
     policy: AckPolicy,
+    /// Messages of one key wait for each other, and are not delivered in the order of the stream.
+    is_keyed: bool,
     next_stream: u64,
     next_consumer: u64,
     delivered_stream: u64,
@@ -113,12 +158,21 @@ struct Twin {
     pending: BTreeMap<u64, Waits>,
     queue: VecDeque<u64>,
     given_up: BTreeMap<u64, u32>,
+    /// Delivered and acknowledged since the last start, reset, or change of filters.
+    acknowledged: BTreeSet<u64>,
+    /// Where that was.
+    known_from: u64,
+    /// Not taken by the filters there are now.
+    skipped: BTreeSet<u64>,
+    /// Passed over by a start, a reset, or the filters there were before: nobody has read them, so far as is known.
+    unread: BTreeSet<u64>,
 }
 
 impl Twin {
-    fn new(policy: AckPolicy, first: u64) -> Self {
+    fn new(policy: AckPolicy, is_keyed: bool, first: u64) -> Self {
         Self {
             policy,
+            is_keyed,
             next_stream: first,
             next_consumer: 1,
             delivered_stream: first - 1,
@@ -126,14 +180,54 @@ impl Twin {
             pending: BTreeMap::new(),
             queue: VecDeque::new(),
             given_up: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
+            known_from: first,
+            skipped: BTreeSet::new(),
+            unread: (0..first).collect(),
         }
+    }
+
+    fn pass_over(&mut self, next: u64) {
+        self.skipped.extend(self.next_stream..next);
+        self.next_stream = self.next_stream.max(next);
+    }
+
+    fn park(&mut self, sequence: u64) {
+        self.next_stream = sequence + 1;
+        let waits = Waits {
+            first_delivery: 0,
+            since_ns: 0,
+            deliveries: 0,
+            is_parked: true,
+        };
+        self.pending.insert(sequence, waits);
+    }
+
+    fn first_parked(&self) -> Option<u64> {
+        let mut parked = self.pending.iter().filter(|(_, waits)| waits.is_parked);
+        parked.next().map(|(sequence, _)| *sequence)
+    }
+
+    fn parked_count(&self) -> usize {
+        self.pending
+            .values()
+            .filter(|waits| waits.is_parked)
+            .count()
+    }
+
+    /// The delivery of a message reached nobody, and it is the first to be delivered now.
+    fn undo(&mut self, sequence: u64) {
+        let waits = self.pending.get_mut(&sequence).expect("it waits");
+        waits.deliveries -= 1;
+        self.queue.push_front(sequence);
     }
 
     fn deliver(&mut self, sequence: u64, now_ns: i64) {
         let number = self.next_consumer;
         self.next_consumer += 1;
+        self.pass_over(sequence);
         self.next_stream = sequence + 1;
-        self.delivered_stream = sequence;
+        self.delivered_stream = self.delivered_stream.max(sequence);
         if self.policy == AckPolicy::None {
             self.floor = (number, sequence);
             return;
@@ -142,6 +236,7 @@ impl Twin {
             first_delivery: number,
             since_ns: now_ns,
             deliveries: 1,
+            is_parked: false,
         };
         self.pending.insert(sequence, waits);
     }
@@ -154,8 +249,15 @@ impl Twin {
         let Some(waits) = self.pending.remove(&sequence) else {
             return;
         };
+        if self.policy == AckPolicy::Explicit {
+            self.acknowledged.insert(sequence);
+        }
         if self.pending.is_empty() {
             self.floor = (self.next_consumer - 1, self.delivered_stream);
+        } else if self.is_keyed {
+            let under_way = self.pending.len() - self.parked_count();
+            let first = self.pending.keys().next().expect("something waits");
+            self.floor = (self.next_consumer - 1 - under_way as u64, first - 1);
         } else if waits.first_delivery == self.floor.0 + 1 {
             let mut above = self.pending.range(sequence..);
             self.floor = match above.next() {
@@ -170,15 +272,25 @@ impl Twin {
             return;
         }
         self.floor = (number, sequence);
+        let settled = self.pending.range(..=sequence).map(|(each, _)| *each);
+        self.acknowledged.extend(settled);
         self.pending.retain(|other, _| *other > sequence);
         self.given_up.retain(|other, _| *other > sequence);
         self.queue.retain(|other| *other > sequence);
     }
 
     fn queue(&mut self, sequence: u64) {
-        if self.pending.contains_key(&sequence) && !self.queue.contains(&sequence) {
+        let waits = self.pending.get(&sequence);
+        let is_delivered = waits.is_some_and(|waits| !waits.is_parked);
+        if is_delivered && !self.queue.contains(&sequence) {
             self.queue.push_back(sequence);
         }
+    }
+
+    fn set_other_filters(&mut self) {
+        self.unread.append(&mut self.skipped);
+        self.acknowledged.clear();
+        self.known_from = self.next_stream;
     }
 
     fn give_up(&mut self, sequence: u64) {
@@ -201,257 +313,6 @@ impl Twin {
     }
 }
 
-/// Both, and the clock they share.
-struct Pair {
-    state: AckState,
-    twin: Twin,
-    now_ns: i64,
-    deliveries_max: Option<u64>,
-    /// Sequence and number of every delivery.
-    history: Vec<(u64, u64)>,
-}
-
-impl Pair {
-    fn new(policy: AckPolicy, first: u64, deliveries_max: Option<u64>) -> Self {
-        Self {
-            state: AckState::new(policy, first),
-            twin: Twin::new(policy, first),
-            now_ns: 1_000,
-            deliveries_max,
-            history: Vec::new(),
-        }
-    }
-
-    /// Any sequence there is, and two that were never delivered.
-    fn any(&self, choice: u64) -> u64 {
-        choice % (self.twin.next_stream + 2)
-    }
-
-    fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
-        self.now_ns += 1;
-        let now_ns = self.now_ns;
-        match step {
-            Step::Deliver { skipped } => {
-                let sequence = self.twin.next_stream + skipped;
-                let number = self.state.deliver(sequence, now_ns);
-                prop_assert_eq!(number, self.twin.next_consumer);
-                self.twin.deliver(sequence, now_ns);
-                self.history.push((sequence, number));
-            }
-            Step::PassOver { count } => {
-                let next = self.twin.next_stream + count;
-                self.state.pass_over(next);
-                self.twin.next_stream = next;
-            }
-            Step::Acknowledge { choice } => {
-                let sequence = self.any(choice);
-                if self.twin.policy == AckPolicy::Explicit {
-                    self.state.acknowledge(sequence);
-                    self.twin.acknowledge(sequence);
-                }
-            }
-            Step::AcknowledgeAll { choice } => {
-                if self.twin.policy == AckPolicy::All && !self.history.is_empty() {
-                    let (sequence, number) = self.history[choice % self.history.len()];
-                    self.state.acknowledge_all(sequence, number);
-                    self.twin.acknowledge_all(sequence, number);
-                }
-            }
-            Step::Refuse { choice } => {
-                let sequence = self.any(choice);
-                self.state.requeue(sequence);
-                self.twin.queue(sequence);
-            }
-            Step::RefuseForNow { choice, delay_ns } => {
-                let sequence = self.any(choice);
-                let since_ns = now_ns - WAIT_NS + delay_ns;
-                self.state.unqueue(sequence);
-                self.state.touch(sequence, since_ns);
-                self.twin.queue.retain(|queued| *queued != sequence);
-                self.wait_since(sequence, since_ns);
-            }
-            Step::Progress { choice } => {
-                let sequence = self.any(choice);
-                self.state.touch(sequence, now_ns);
-                self.wait_since(sequence, now_ns);
-            }
-            Step::Again => self.deliver_again(false)?,
-            Step::AgainUnheard => self.deliver_again(true)?,
-            Step::Expire { passed_ns } => self.expire(passed_ns)?,
-            Step::Remove { divisor, rest } => self.remove(divisor, rest),
-            Step::Purge { choice } => {
-                let first = self.any(choice).max(1);
-                self.purge(first);
-            }
-            Step::Cut { choice } => {
-                let last = self.any(choice);
-                self.cut(last)?;
-            }
-            Step::Reset { choice } => {
-                let sequence = self.any(choice).max(1);
-                self.state.reset(sequence);
-                self.twin = Twin::new(self.twin.policy, sequence);
-                self.history.clear();
-            }
-        }
-        Ok(())
-    }
-
-    fn wait_since(&mut self, sequence: u64, since_ns: i64) {
-        if let Some(waits) = self.twin.pending.get_mut(&sequence) {
-            waits.since_ns = since_ns;
-        }
-    }
-
-    fn deliver_again(&mut self, is_unheard: bool) -> Result<(), TestCaseError> {
-        let again = self.state.next_again(self.deliveries_max);
-        let first = self.twin.queue.front().copied();
-        let Some(sequence) = first else {
-            prop_assert_eq!(again, None);
-            return Ok(());
-        };
-        let deliveries = self.twin.pending[&sequence].deliveries;
-        if self
-            .deliveries_max
-            .is_some_and(|most| u64::from(deliveries) >= most)
-        {
-            prop_assert_eq!(
-                again,
-                Some(Again::Exceeded {
-                    sequence,
-                    deliveries
-                })
-            );
-            self.twin.give_up(sequence);
-            return Ok(());
-        }
-        prop_assert_eq!(again, Some(Again::Deliver { sequence }));
-        let redelivered = self.state.redeliver(sequence, self.now_ns);
-        let number = self.twin.next_consumer;
-        prop_assert_eq!(redelivered, (number, deliveries + 1));
-        self.twin.queue.pop_front();
-        self.twin.next_consumer += 1;
-        let waits = self.twin.pending.get_mut(&sequence).expect("it waits");
-        waits.deliveries += 1;
-        waits.since_ns = self.now_ns;
-        if is_unheard {
-            // It is first again, and as if it had not been delivered.
-            waits.deliveries -= 1;
-            self.twin.queue.push_front(sequence);
-            self.state.undo(sequence);
-        } else {
-            self.history.push((sequence, number));
-        }
-        Ok(())
-    }
-
-    fn expire(&mut self, passed_ns: i64) -> Result<(), TestCaseError> {
-        self.now_ns += passed_ns;
-        let mut lasts = Vec::new();
-        let last = |sequence, deliveries| lasts.push((sequence, deliveries));
-        let next_due = self
-            .state
-            .expire(self.now_ns, |_| WAIT_NS, self.deliveries_max, last);
-
-        let mut twin_next_due = None;
-        let mut twin_lasts = Vec::new();
-        for (sequence, waits) in self.twin.pending.clone() {
-            if self.twin.queue.contains(&sequence) {
-                continue;
-            }
-            let due_ns = waits.since_ns + WAIT_NS;
-            if due_ns > self.now_ns {
-                twin_next_due = Some(twin_next_due.map_or(due_ns, |next: i64| next.min(due_ns)));
-            } else if self.deliveries_max == Some(1) {
-                twin_lasts.push((sequence, waits.deliveries));
-                self.twin.give_up(sequence);
-            } else {
-                self.twin.queue(sequence);
-            }
-        }
-        prop_assert_eq!(next_due, twin_next_due);
-        prop_assert_eq!(lasts, twin_lasts);
-        Ok(())
-    }
-
-    /// What is pending and gone counts as acknowledged.
-    fn remove(&mut self, divisor: u64, rest: u64) {
-        let is_there = |sequence: u64| sequence % divisor != rest;
-        self.state.drop_missing(is_there);
-        let pending = self.twin.pending.keys();
-        let known: Vec<u64> = pending.chain(self.twin.given_up.keys()).copied().collect();
-        for sequence in known {
-            if !is_there(sequence) {
-                self.twin.acknowledge(sequence);
-            }
-        }
-    }
-
-    /// Nothing below is waited for, and the floor is not below it.
-    fn purge(&mut self, first: u64) {
-        self.state.pass_over(first);
-        self.state.drop_missing(|sequence| sequence >= first);
-        self.state.settle_below(first);
-        self.twin.next_stream = self.twin.next_stream.max(first);
-        let pending = self.twin.pending.keys();
-        let known: Vec<u64> = pending.chain(self.twin.given_up.keys()).copied().collect();
-        for sequence in known.into_iter().filter(|sequence| *sequence < first) {
-            self.twin.acknowledge(sequence);
-        }
-        if self.twin.pending.is_empty() {
-            self.twin.delivered_stream = self.twin.delivered_stream.max(first - 1);
-            self.twin.floor = (self.twin.next_consumer - 1, self.twin.delivered_stream);
-        } else {
-            self.twin.floor.1 = self.twin.floor.1.max(first - 1);
-        }
-    }
-
-    /// What lay beyond the end is as if it had never been, but for the count of deliveries. How much of that the floor covers is left open.
-    fn cut(&mut self, last: u64) -> Result<(), TestCaseError> {
-        let before = self.state.floor;
-        self.state.cut(last);
-        let twin = &mut self.twin;
-        if twin.next_consumer == 1 || twin.next_stream <= last + 1 {
-            prop_assert_eq!(self.state.floor, before);
-            return Ok(());
-        }
-        twin.pending.retain(|sequence, _| *sequence <= last);
-        twin.given_up.retain(|sequence, _| *sequence <= last);
-        twin.queue.retain(|sequence| *sequence <= last);
-        twin.next_stream = last + 1;
-        twin.delivered_stream = twin.delivered_stream.min(last);
-        let floor = self.state.floor;
-        prop_assert!(floor.stream <= last && floor.consumer < twin.next_consumer);
-        twin.floor = (floor.consumer, floor.stream);
-        self.history.retain(|(sequence, _)| *sequence <= last);
-        Ok(())
-    }
-
-    fn compare(&self) -> Result<(), TestCaseError> {
-        let (state, twin) = (&self.state, &self.twin);
-        prop_assert_eq!(state.next_stream, twin.next_stream);
-        let delivered = state.delivered();
-        prop_assert_eq!(delivered.consumer, twin.next_consumer - 1);
-        prop_assert_eq!(delivered.stream, twin.delivered_stream);
-        prop_assert_eq!((state.floor.consumer, state.floor.stream), twin.floor);
-        prop_assert_eq!(state.pending_count(), twin.pending.len());
-        prop_assert_eq!(state.queued_count(), twin.queue.len());
-        let twice = twin.pending.values().filter(|waits| waits.deliveries > 1);
-        let redelivered = twice.count() + twin.given_up.len();
-        prop_assert_eq!(state.redelivered_count(), redelivered);
-        for sequence in 0..twin.next_stream + 2 {
-            let waits = state.entry(sequence).map(|entry| Waits {
-                first_delivery: entry.consumer_sequence,
-                since_ns: entry.time_ns,
-                deliveries: entry.deliveries,
-            });
-            prop_assert_eq!(waits.as_ref(), twin.pending.get(&sequence));
-            prop_assert_eq!(state.needs(sequence), twin.needs(sequence), "{}", sequence);
-        }
-        Ok(())
-    }
-}
-
 fn policy() -> impl Strategy<Value = AckPolicy> {
     prop_oneof![
         6 => Just(AckPolicy::Explicit),
@@ -464,11 +325,12 @@ proptest! {
     #[test]
     fn it_is_what_a_simple_twin_is_after_every_step(
         policy in policy(),
+        is_keyed in any::<bool>(),
         first in 1u64..20,
         deliveries_max in proptest::option::of(1u64..4),
         steps in proptest::collection::vec(step(), 1..200),
     ) {
-        let mut pair = Pair::new(policy, first, deliveries_max);
+        let mut pair = Pair::new(policy, is_keyed, first, deliveries_max);
         pair.compare()?;
         for step in steps {
             pair.take(step)?;

@@ -12,7 +12,10 @@
 //! Which shape is written is a matter of the server and of the consumer's dialect; all are read. Written and read once per message, so nothing is allocated.
 //! Invariant: what `encode` writes, `read` reads back; the shapes of the dialects without time and pending.
 
+use std::sync::Arc;
+
 use crate::random::Random;
+use crate::routing::permissions::Permissions;
 use crate::stream::dialect::Dialect;
 
 const ACK: &[u8] = b"$JS.ACK.";
@@ -172,6 +175,15 @@ fn number(token: &[u8]) -> Option<u64> {
         };
     }
     Some(value)
+}
+
+/// Whether a client with these permissions may acknowledge by this subject. One of 2019 needs the right to one of today's, so that a rule
+/// about `$JS.ACK` holds for both.
+pub fn is_allowed(subject: &[u8], permissions: Option<&Arc<Permissions>>) -> bool {
+    match (permissions, subject.strip_prefix(ACK_OF_2019)) {
+        (Some(permissions), Some(tail)) => permissions.allows_publish(&[ACK, tail].concat()),
+        _ => true,
+    }
 }
 
 #[cfg(test)]

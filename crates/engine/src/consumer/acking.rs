@@ -46,33 +46,46 @@ impl Core {
         }
         self.note_activity(now_ns);
         let mut request = None;
+        let mut is_held = false;
         match body {
-            AckBody::Acknowledge => self.settle(around, numbers, now_ns, out),
+            AckBody::Acknowledge => is_held = self.settle(around, numbers, now_ns, out),
             AckBody::Next(pull) => {
                 self.settle(around, numbers, now_ns, out);
                 request = Some(pull);
             }
             AckBody::Nak { delay_ns } => self.refuse(around, numbers, delay_ns, now_ns, out),
             AckBody::Progress => self.acks.touch(sequence, now_ns),
-            AckBody::Terminate { reason } => self.terminate(around, numbers, reason, now_ns, out),
+            AckBody::Terminate { reason } => {
+                is_held = self.terminate(around, numbers, reason, now_ns, out);
+            }
             AckBody::Unknown => {}
         }
-        let has_room = self.confirmations.len() < CONFIRMATIONS_MAX;
-        if !reply.is_empty() && request.is_none() && has_room {
+        if reply.is_empty() || request.is_some() {
+            return request;
+        }
+        if is_held {
+            if self.held_confirmations() < CONFIRMATIONS_MAX {
+                self.hold_confirmation(sequence, reply);
+            }
+        } else if self.confirmations.len() < CONFIRMATIONS_MAX {
             self.confirmations.push(reply.into());
         }
         request
     }
 
+    /// Settles a message; true if that has to wait for a dead letter.
     fn settle(
         &mut self,
         around: &Surroundings<'_>,
         numbers: &AckSubject,
         now_ns: i64,
         out: &mut Outbound,
-    ) {
+    ) -> bool {
         let sequence = numbers.stream_sequence;
         self.acknowledged_ns = now_ns;
+        if self.hold_acknowledgement(sequence, numbers.consumer_sequence) {
+            return true;
+        }
         match self.settings.ack_policy {
             AckPolicy::Explicit => {
                 let delivered_ns = self.acks.entry(sequence).map(|entry| entry.time_ns);
@@ -90,9 +103,10 @@ impl Core {
             }
             AckPolicy::None => {}
         }
+        false
     }
 
-    fn settle_all(&mut self, sequence: u64, consumer_sequence: u64) {
+    pub(super) fn settle_all(&mut self, sequence: u64, consumer_sequence: u64) {
         let floor = self.acks.floor.stream;
         if self.acks.acknowledge_all(sequence, consumer_sequence) {
             self.released.push((floor + 1, sequence));
@@ -133,7 +147,9 @@ impl Core {
         let is_open = self.acks.out_of_order
             || (self.acks.floor.consumer + 1..self.acks.next_consumer)
                 .contains(&numbers.consumer_sequence);
-        let Some(entry) = self.acks.entry(sequence).filter(|_| is_open) else {
+        let entry = self.acks.entry(sequence).filter(|_| is_open);
+        // One that nobody has cannot be sent back.
+        let Some(entry) = entry.filter(|entry| entry.was_delivered()) else {
             return;
         };
         let deliveries = entry.deliveries;
@@ -168,6 +184,7 @@ impl Core {
         }
     }
 
+    /// Gives a message up; true if it is settled only when its dead letter is stored.
     fn terminate(
         &mut self,
         around: &Surroundings<'_>,
@@ -175,15 +192,21 @@ impl Core {
         reason: &[u8],
         now_ns: i64,
         out: &mut Outbound,
-    ) {
+    ) -> bool {
         let sequence = numbers.stream_sequence;
-        let was_pending = self.acks.is_pending(sequence);
         self.acknowledged_ns = now_ns;
-        if self.settings.ack_policy == AckPolicy::Explicit {
+        if self.letters.is_terminated(sequence) {
+            return true;
+        }
+        let is_held = self.acks.is_pending(sequence) && around.keeper.wants_dead_letters();
+        if is_held {
+            let deliveries = u32::try_from(numbers.delivered_count).unwrap_or(u32::MAX);
+            self.hold_terminated(sequence, numbers.consumer_sequence, deliveries, reason);
+        } else if self.hold_acknowledgement(sequence, numbers.consumer_sequence) {
+            return true;
+        } else if self.settings.ack_policy == AckPolicy::Explicit {
             self.acks.acknowledge(sequence);
-            if !was_pending {
-                self.released.push((sequence, sequence));
-            }
+            self.released.push((sequence, sequence));
             if let Some(keys) = &mut self.keys {
                 keys.settled(sequence, &mut self.acks);
             }
@@ -197,14 +220,7 @@ impl Core {
             reason,
         };
         self.tell(around, &event, out);
-        if was_pending {
-            let deliveries = u32::try_from(numbers.delivered_count).unwrap_or(u32::MAX);
-            let why = match reason {
-                b"" => "terminated".to_owned(),
-                reason => String::from_utf8_lossy(reason).into_owned(),
-            };
-            self.bury(sequence, deliveries, why);
-        }
+        is_held
     }
 
     /// The receiver of a push consumer has answered how far it is.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::ack_state::{AckState, Reached};
-use super::pending_list::Entry;
+use super::pending_list::{Entry, Standing};
 use super::settings::AckPolicy;
 
 /// Deliveries to a consumer are never more, so that no sum of them overflows.
@@ -47,7 +47,7 @@ pub fn write(state: &AckState, last_sequence: u64) -> serde_json::Result<String>
     let delivered = state.delivered();
     let waiting = || {
         let entries = state.pending.iter();
-        entries.filter(|entry| entry.deliveries > 0 && entry.stream_sequence <= last_sequence)
+        entries.filter(|entry| entry.was_delivered() && entry.stream_sequence <= last_sequence)
     };
     let again = |deliveries: u32| u64::from(deliveries.saturating_sub(1));
     let pending = waiting().map(|entry| {
@@ -118,6 +118,7 @@ pub fn read(
             counted,
             waiting.timestamp.max(0),
             deliveries,
+            Standing::Delivered,
         ));
     }
     for sequence in given_up {

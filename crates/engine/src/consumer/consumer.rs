@@ -4,22 +4,24 @@
 //! Whoever finds somebody at work leaves a note and goes. Invariants: nothing is sent while the core is locked; what was noted while
 //! somebody worked is worked on afterwards.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::ack_body;
 use super::ack_state::AckState;
 use super::ack_subject::{self, AckPrefix};
-use super::core::{Core, DeadLetter, Surroundings};
+use super::core::{Core, Surroundings};
+use super::dead_letters::{DeadLetter, HandedOver};
 use super::delivering::Passed;
 use super::journal::Journal;
 use super::outbound::Outbound;
 use super::pulling::Asked;
+use super::read_ahead::ReadAhead;
 use super::settings::ConsumerSettings;
 use super::state_record::Aside;
-use super::timers::Timers;
+use super::timers::{Alarm, Reminded, Timers};
 use crate::connection::staging::Staging;
 use crate::engine::Shared;
 use crate::events::Event;
@@ -31,10 +33,10 @@ use crate::routing::subscription::Subscription;
 use crate::sender::{Outgoing, Senders};
 use crate::storage::keeper::StorageThreads;
 use crate::storage::message::StoreResult;
-use crate::storage::store::walking::Walk;
 use crate::storage::store::Store;
 use crate::storage::work_pool::Job;
 use crate::stream::origin::hash8;
+use crate::stream::receipts::Receipt;
 use crate::wire::Publish;
 
 /// Messages that one pass delivers at most before others get their turn.
@@ -58,6 +60,7 @@ pub struct Belongings {
     pub long_ack_subjects: bool,
     pub journal: Option<Arc<Journal>>,
     pub message_bytes_max: u64,
+    pub threads: Arc<StorageThreads>,
     /// Hears of messages that the consumer has settled or given up.
     pub keeper: Arc<dyn Keeper>,
 }
@@ -67,16 +70,21 @@ pub trait Keeper: Send + Sync {
     /// Messages are settled, from the first to the last of each pair.
     fn released(&self, consumer: &Consumer, released: &[(u64, u64)]);
 
-    /// Whether what is given up is kept elsewhere.
-    fn keeps_dead(&self) -> bool;
+    /// Whether what is given up is stored elsewhere.
+    fn wants_dead_letters(&self) -> bool;
 
-    /// Keeps messages that are given up, and waits for the disk; says why it could not.
-    fn bury(&self, consumer: &str, dead: &[DeadLetter]) -> Result<(), String>;
+    /// Writes the dead letter of a message; `receipt` hears when it is stored, if it is under way. Reads from the disk, and waits for no sync.
+    fn hand_over_dead_letter(
+        &self,
+        consumer: &Consumer,
+        letter: &DeadLetter,
+        receipt: Arc<dyn Receipt>,
+    ) -> HandedOver;
 }
 
 #[derive(Default)]
 struct Delivery {
-    walk: Walk,
+    reads: ReadAhead,
     out: Outbound,
     unheard: Vec<u64>,
 }
@@ -92,13 +100,12 @@ pub struct Consumer {
     is_asked: AtomicBool,
     /// A new message is of interest.
     is_hungry: AtomicBool,
-    /// Given up, and not kept elsewhere yet.
-    pub(super) graves: Mutex<Vec<DeadLetter>>,
     /// Stands in the journal's list of those that changed.
     pub(super) is_noted: AtomicBool,
     job: OnceLock<Arc<Job>>,
-    /// The moment for which the timers are armed.
-    armed_ns: AtomicI64,
+    /// Looks after dead letters; made when there is one.
+    pub(super) letters_job: OnceLock<Arc<Job>>,
+    pub(super) alarm: Alarm,
     pub(super) subscriptions: Mutex<Vec<Arc<Subscription>>>,
 }
 
@@ -132,16 +139,15 @@ impl Consumer {
             delivery: Mutex::default(),
             is_asked: AtomicBool::new(false),
             is_hungry: AtomicBool::new(true),
-            graves: Mutex::default(),
             is_noted: AtomicBool::new(false),
             job: OnceLock::new(),
-            armed_ns: AtomicI64::new(i64::MAX),
+            letters_job: OnceLock::new(),
+            alarm: Alarm::default(),
             subscriptions: Mutex::default(),
         });
         let weak = Arc::downgrade(&consumer);
         let job = threads.reading(move || {
             if let Some(consumer) = weak.upgrade() {
-                consumer.bury();
                 consumer.work(PASS_MESSAGES_MAX, usize::MAX);
             }
         });
@@ -184,6 +190,35 @@ impl Consumer {
         takes(&core.settings, subject) && core.acks.needs(sequence)
     }
 
+    /// Whether a message that it takes was acknowledged, and not merely passed over.
+    pub fn has_settled(&self, sequence: u64) -> bool {
+        self.core.lock().acks.has_settled(sequence)
+    }
+
+    /// Up to here everything in the stream is settled.
+    pub fn floor(&self) -> u64 {
+        self.core.lock().acks.floor.stream
+    }
+
+    /// Of what it has passed, nobody knows any more which messages were acknowledged. On disk when this returns: other filters would be taken for those
+    /// that its state was made with.
+    pub fn forget_settled(&self) -> StoreResult<()> {
+        self.with_core(|core, _, _| core.acks.forget_settled());
+        self.write_down()
+    }
+
+    /// Begins anew at a sequence, behind the floor if that is 0; returns the sequence. On disk when this returns.
+    pub fn reset(&self, sequence: u64) -> StoreResult<u64> {
+        let sequence = self.with_core(|core, _, now_ns| core.reset(sequence, now_ns));
+        self.write_down()?;
+        Ok(sequence)
+    }
+
+    fn write_down(&self) -> StoreResult<()> {
+        self.touch();
+        self.journal().map_or(Ok(()), |journal| journal.flush())
+    }
+
     /// Whether streams keep messages for it.
     pub fn keeps(&self) -> bool {
         !self.core.lock().settings.direct
@@ -197,14 +232,19 @@ impl Consumer {
         self.ask();
     }
 
-    /// Looks for pending messages that are gone.
+    /// Looks for pending messages that are gone; there may be room for others then.
     pub fn sweep(&self) {
+        let pending_before = self.with_core(|core, _, _| core.acks.pending_count());
+        self.drop_missing(true);
         let mut out = Outbound::default();
-        self.with_core(|core, around, _| {
-            core.sweep(around, &mut out);
+        let has_settled = self.with_core(|core, around, _| {
             core.count.invalidate();
+            core.sweep(around, &mut out) || core.acks.pending_count() < pending_before
         });
         self.send_out(&mut out);
+        if has_settled {
+            self.touch();
+        }
     }
 
     /// Hands on what clients have that have left, where others wait for them to be done.
@@ -251,12 +291,6 @@ impl Consumer {
         }
     }
 
-    /// The moment has come that the timers were armed for.
-    pub fn remind(&self) {
-        self.armed_ns.store(i64::MAX, Ordering::Release);
-        self.ask();
-    }
-
     /// Takes a pull request in.
     pub fn pull(&self, publisher_id: u64, publish: &Publish<'_>) {
         let Some(reply) = publish.reply else {
@@ -294,7 +328,8 @@ impl Consumer {
                 return;
             };
             self.is_asked.store(false, Ordering::SeqCst);
-            let passed = self.pass(&mut delivery, most);
+            // A thread that comes by for one round has others to serve.
+            let passed = self.pass(&mut delivery, most, rounds > 1);
             drop(delivery);
             let is_done = passed == Passed::Done && !self.is_asked.load(Ordering::SeqCst);
             if is_done {
@@ -307,7 +342,7 @@ impl Consumer {
         }
     }
 
-    fn pass(&self, delivery: &mut Delivery, most: usize) -> Passed {
+    fn pass(&self, delivery: &mut Delivery, most: usize, may_wait: bool) -> Passed {
         let now_ns = self.now_ns();
         let around = self.around();
         let mut core = self.core.lock();
@@ -315,15 +350,32 @@ impl Consumer {
             return Passed::Done;
         }
         core.look_at_clock(&around, now_ns, &mut delivery.out);
-        // A message that cannot be read now may be when somebody asks again.
-        let delivered = core.deliver(&around, &mut delivery.walk, now_ns, most, &mut delivery.out);
-        let passed = delivered.unwrap_or(Passed::Done);
+        let Delivery { reads, out, .. } = delivery;
+        let store = &self.belongings.store;
+        let passed = loop {
+            // A message that cannot be read now may be when somebody asks again.
+            let delivered = core.deliver(&around, reads, now_ns, most, out);
+            match delivered.unwrap_or(Passed::Done) {
+                Passed::Unread if !may_wait && reads.waits_for_disk(store) => break Passed::More,
+                Passed::Unread => {
+                    let read = MutexGuard::unlocked(&mut core, || reads.read(store));
+                    if read.is_err() || core.is_closed {
+                        break Passed::Done;
+                    }
+                }
+                passed => break passed,
+            }
+        };
         let is_abandoned = core.is_abandoned(&around, now_ns);
-        core.is_closed = is_abandoned;
+        core.is_closed |= is_abandoned;
+        let letters_are_due = core.letters.due_ns <= now_ns;
+        if letters_are_due {
+            core.letters.due_ns = i64::MAX;
+        }
         let due_ns = core.next_due_ns(now_ns);
         let is_hungry = core.push.is_some() || !core.waiting.is_empty();
         self.is_hungry.store(is_hungry, Ordering::Release);
-        let loose = self.take_loose_ends(&mut core);
+        let mut loose = self.take_loose_ends(&mut core);
         drop(core);
         if let Some(due_ns) = due_ns {
             self.arm(due_ns);
@@ -332,13 +384,19 @@ impl Consumer {
             let mut unheard = std::mem::take(&mut delivery.unheard);
             self.send(&mut delivery.out, &mut unheard);
             if !unheard.is_empty() {
-                self.core.lock().take_back(&unheard);
+                if self.core.lock().take_back(&unheard) {
+                    let released = &mut loose.released;
+                    released.retain(|(first, _)| unheard.binary_search(first).is_err());
+                }
                 unheard.clear();
-                delivery.walk.forget();
+                delivery.reads.walk.forget();
             }
             delivery.unheard = unheard;
         }
         self.tie_up(loose);
+        if letters_are_due {
+            self.ask_for_dead_letters();
+        }
         if is_abandoned {
             self.report_abandoned();
         }
@@ -353,16 +411,14 @@ impl Consumer {
     }
 
     fn arm(&self, due_ns: i64) {
-        if due_ns < self.armed_ns.load(Ordering::Acquire) {
-            self.armed_ns.store(due_ns, Ordering::Release);
-            self.belongings.timers.arm(due_ns, &self.own);
-        }
+        let own: Weak<dyn Reminded> = self.own.clone();
+        self.belongings.timers.arm(due_ns, &self.alarm, &own);
     }
 
     fn take_loose_ends(&self, core: &mut Core) -> LooseEnds {
         LooseEnds {
             released: std::mem::take(&mut core.released),
-            dead: std::mem::take(&mut core.dead),
+            has_dead_letters: std::mem::take(&mut core.has_dead_letters),
             is_changed: core.acks.is_changed(),
             is_awaited: !core.confirmations.is_empty(),
         }
@@ -376,25 +432,21 @@ impl Consumer {
         if !loose.released.is_empty() {
             self.belongings.keeper.released(self, &loose.released);
         }
-        let buries = !loose.dead.is_empty();
-        if buries {
-            self.graves.lock().extend(loose.dead);
+        if loose.has_dead_letters && self.belongings.keeper.wants_dead_letters() {
+            self.ask_for_dead_letters();
         }
         match &self.belongings.journal {
             Some(journal) => {
                 if loose.is_changed || loose.is_awaited {
                     journal.note(&own);
                 }
-                if loose.is_awaited || buries {
+                if loose.is_awaited {
                     journal.ask();
                 }
             }
             None => {
                 let confirmations = std::mem::take(&mut self.core.lock().confirmations);
                 self.confirm(&confirmations);
-                if buries {
-                    self.ask();
-                }
             }
         }
     }
@@ -435,6 +487,9 @@ impl Consumer {
         let Some(numbers) = ack_subject::read(publish.subject) else {
             return;
         };
+        if !ack_subject::is_allowed(publish.subject, publisher.permissions) {
+            return;
+        }
         let body = ack_body::read(publish.payload());
         let reply = publish.reply.unwrap_or_default();
         let mut out = Outbound::default();
@@ -456,7 +511,7 @@ impl Consumer {
 
 struct LooseEnds {
     released: Vec<(u64, u64)>,
-    dead: Vec<DeadLetter>,
+    has_dead_letters: bool,
     is_changed: bool,
     is_awaited: bool,
 }
@@ -474,6 +529,7 @@ fn around<'a>(
         domain: belongings.domain.as_deref(),
         prefix,
         message_bytes_max: belongings.message_bytes_max,
+        keeper: &*belongings.keeper,
     }
 }
 
@@ -483,6 +539,16 @@ fn takes(settings: &ConsumerSettings, of_message: &[u8]) -> bool {
         || filters
             .iter()
             .any(|filter| subject::matches(filter, of_message))
+}
+
+impl Reminded for Consumer {
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
+    fn remind(&self) {
+        self.ask();
+    }
 }
 
 impl Watcher for Consumer {

@@ -172,23 +172,22 @@ impl Consumers {
         Ok(consumer)
     }
 
-    /// Makes durable what was created, and lets it deliver. When it cannot be made durable, it is there no more.
-    pub fn commit(&self) -> Result<(), EngineError> {
+    /// Makes durable what was created, and lets it deliver. What cannot be made durable is there no more; returns those, each with the reason.
+    pub fn commit(&self) -> Vec<(String, StoreError)> {
         let fresh = std::mem::take(&mut *self.fresh.lock());
-        let journal = fresh.iter().find_map(|consumer| consumer.journal());
-        if let Some(Err(error)) = journal.map(|journal| journal.commit()) {
-            for consumer in &fresh {
-                if let Some(journal) = consumer.journal() {
-                    journal.give_up(&consumer.name);
+        let mut refused = Vec::new();
+        for consumer in fresh {
+            let journal = consumer.journal();
+            // The first one commits for all; each hears of its own.
+            match journal.map_or(Ok(()), |journal| journal.commit(&consumer)) {
+                Ok(()) => consumer.begin(),
+                Err(error) => {
+                    self.leave(&consumer);
+                    refused.push((consumer.name.clone(), error));
                 }
-                self.leave(consumer);
             }
-            return Err(store_error(&error));
         }
-        for consumer in &fresh {
-            consumer.begin();
-        }
-        Ok(())
+        refused
     }
 
     fn leave(&self, consumer: &Consumer) {
@@ -234,6 +233,7 @@ impl Consumers {
             long_ack_subjects: facts.long_ack_subjects,
             journal,
             message_bytes_max: facts.message_bytes_max,
+            threads: Arc::clone(&facts.threads),
             keeper: Arc::clone(&facts.keeper),
         };
         let seed = self.random.lock().draw();
@@ -256,17 +256,23 @@ impl Consumers {
         self.count.store(by_name.len(), Ordering::Release);
     }
 
-    /// Replaces the definition of a consumer, durably, and puts it in force.
-    pub fn update(&self, definition: &[u8]) -> Result<(), EngineError> {
+    /// Replaces the definition of a consumer, durably, and puts it in force; returns it, and whether it asks for other messages than before.
+    pub fn update(&self, definition: &[u8]) -> Result<(Arc<Consumer>, bool), EngineError> {
         let settings = read(definition)?;
         let consumer = self.consumer(&settings.name)?;
+        let has_other_filters = consumer.settings().filters != settings.filters;
+        if has_other_filters {
+            consumer
+                .forget_settled()
+                .map_err(|error| store_error(&error))?;
+        }
         if let Some(journal) = consumer.journal() {
             journal
                 .define(&settings.name, definition)
                 .map_err(|error| store_error(&error))?;
         }
         consumer.update(settings);
-        Ok(())
+        Ok((consumer, has_other_filters))
     }
 
     /// Deletes a consumer, durably; returns it.
@@ -328,6 +334,18 @@ impl Consumers {
     /// Messages were purged.
     pub fn purged(&self, purge: &Purge) {
         for consumer in self.all().iter() {
+            consumer.drop_missing(false);
+            consumer.with_core(|core, around, _| core.purged(around, purge));
+            consumer.ask();
+        }
+    }
+
+    /// Messages were rolled up. Whoever listens hears of those of one subject that were not acknowledged.
+    pub fn rolled_up(&self, purge: &Purge) {
+        for consumer in self.all().iter() {
+            if purge.filter.is_some() {
+                consumer.sweep();
+            }
             consumer.with_core(|core, around, _| core.purged(around, purge));
             consumer.ask();
         }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use super::ack_state::AckState;
 use super::ack_subject::AckPrefix;
 use super::advisory::{self, Event};
+use super::consumer::Keeper;
+use super::dead_letters::PendingDeadLetters;
 use super::keys::Keys;
 use super::outbound::Outbound;
 use super::pending_count::PendingCount;
@@ -33,6 +35,7 @@ pub struct Surroundings<'a> {
     pub prefix: &'a AckPrefix,
     /// What a message may have at most.
     pub message_bytes_max: u64,
+    pub keeper: &'a dyn Keeper,
 }
 
 /// The last message of each subject as of a moment, which are delivered before everything that came after it.
@@ -56,15 +59,6 @@ pub struct Pin {
     pub id: String,
     pub since_ns: i64,
     pub due_ns: i64,
-}
-
-/// A message that nobody is given any more.
-pub struct DeadLetter {
-    pub sequence: u64,
-    pub deliveries: u32,
-    pub reason: String,
-    /// Nobody waits for it any more, so that it may leave the stream.
-    pub is_settled: bool,
 }
 
 pub struct Core {
@@ -91,7 +85,9 @@ pub struct Core {
     pub confirmations: Vec<Box<[u8]>>,
     /// Settled messages, from the first to the last, for streams that keep only what is needed.
     pub released: Vec<(u64, u64)>,
-    pub dead: Vec<DeadLetter>,
+    pub letters: PendingDeadLetters,
+    /// Something was given up since somebody looked.
+    pub has_dead_letters: bool,
     pub is_closed: bool,
     pub(super) header: Vec<u8>,
     pub(super) reply: Vec<u8>,
@@ -145,7 +141,8 @@ impl Core {
             inactive_check_ns: now_ns,
             confirmations: Vec::new(),
             released: Vec::new(),
-            dead: Vec::new(),
+            letters: PendingDeadLetters::default(),
+            has_dead_letters: false,
             is_closed: false,
             header: Vec::new(),
             reply: Vec::new(),
@@ -271,6 +268,7 @@ impl Core {
         };
         self.acks.reset(sequence);
         self.lasts = None;
+        self.letters.clear();
         if let Some(keys) = &mut self.keys {
             keys.clear();
         }
@@ -349,6 +347,9 @@ impl Core {
         if !waits {
             return;
         }
+        for sequence in self.letters.terminated() {
+            self.acks.touch(sequence, now_ns);
+        }
         let settings = Arc::clone(&self.settings);
         let wait_ns = |deliveries: u32| match settings.back_off_ns.len() {
             0 => settings.ack_wait_ns,
@@ -380,12 +381,7 @@ impl Core {
             deliveries: u64::from(deliveries),
         };
         self.tell(around, &event, out);
-        self.dead.push(DeadLetter {
-            sequence,
-            deliveries,
-            reason: "max_deliver".to_owned(),
-            is_settled: false,
-        });
+        self.has_dead_letters = true;
         if let Some(keys) = &mut self.keys {
             keys.settled(sequence, &mut self.acks);
         }
@@ -490,6 +486,7 @@ impl Core {
             push.and_then(|push| later(push.rate_due_ns)),
             self.replay.as_ref().and_then(|replay| later(replay.due_ns)),
             ever(self.inactive_check_ns),
+            ever(self.letters.due_ns),
         ];
         due.into_iter().flatten().min()
     }

@@ -81,7 +81,9 @@ impl Config {
             "new" => DeliverPolicy::New,
             "by_start_sequence" => DeliverPolicy::StartSequence(self.opt_start_seq),
             "by_start_time" => {
-                let time_ns = time(self.opt_start_time.as_deref())?;
+                let text = self.opt_start_time.as_deref().unwrap_or_default();
+                // The first moment of the year 1 is a time here, and not none.
+                let time_ns = moment::read(text);
                 DeliverPolicy::StartTime(time_ns.ok_or("it has no start time")?)
             }
             "last_per_subject" => DeliverPolicy::LastPerSubject,

@@ -99,6 +99,14 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+fn a_start_may_be_the_first_moment_of_the_year_one() {
+    let settings =
+        settings(r#"{"deliver_policy":"by_start_time","opt_start_time":"0001-01-01T00:00:00Z"}"#);
+
+    assert_eq!(settings.deliver_policy, DeliverPolicy::StartTime(i64::MIN));
+}
+
+#[test]
 fn a_start_may_be_a_sequence() {
     let settings =
         settings(r#"{"deliver_policy":"by_start_sequence","opt_start_seq":18446744073709551615}"#);

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use super::ack_state::Again;
 use super::ack_subject::AckSubject;
 use super::choosing::Target;
-use super::core::{Core, DeadLetter, Surroundings};
+use super::core::{Core, Surroundings};
 use super::keys::PARKED_MAX;
 use super::outbound::Outbound;
+use super::read_ahead::ReadAhead;
 use super::settings::{AckPolicy, PriorityPolicy};
 use super::status;
 use super::waiting;
-use crate::storage::message::{StoreError, StoreResult};
-use crate::storage::store::walking::{Step, Walk};
+use crate::storage::message::{Message, StoreError, StoreResult};
+use crate::storage::store::walking::Step;
 use crate::stream::stored_headers;
 
 /// Bytes that one pass sends at most.
@@ -44,6 +45,13 @@ enum Kind {
     Again,
 }
 
+/// A message that was looked up by its sequence.
+struct Known {
+    sequence: u64,
+    message: StoreResult<Option<Message>>,
+    kind: Kind,
+}
+
 /// Why a pass has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
@@ -51,6 +59,16 @@ pub enum Passed {
     More,
     /// Until something changes, there is nothing.
     Done,
+    /// A message must be read first, which nobody should do who holds the core.
+    Unread,
+}
+
+/// What one step of a pass has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Sent,
+    Nothing,
+    Unread,
 }
 
 impl Core {
@@ -58,7 +76,7 @@ impl Core {
     pub fn deliver(
         &mut self,
         around: &Surroundings<'_>,
-        walk: &mut Walk,
+        reads: &mut ReadAhead,
         now_ns: i64,
         most: usize,
         out: &mut Outbound,
@@ -68,6 +86,7 @@ impl Core {
         }
         self.recount(around.store, now_ns, false);
         let settings = Arc::clone(&self.settings);
+        reads.follow(&settings);
         let wanted = match self.push {
             Some(_) => most,
             None => self.waiting.wanted().min(most as u64) as usize,
@@ -97,8 +116,20 @@ impl Core {
                         sequence,
                         deliveries,
                     } => self.give_up(around, sequence, deliveries, out),
+                    // It only waits for its dead letter.
+                    Again::Deliver { sequence } if self.letters.is_terminated(sequence) => {
+                        self.acks.unqueue(sequence);
+                    }
                     Again::Deliver { sequence } => {
-                        self.deliver_known(around, sequence, Kind::Again, target, now_ns, out)?;
+                        let Some(message) = reads.take(around.store, sequence) else {
+                            return Ok(Passed::Unread);
+                        };
+                        let known = Known {
+                            sequence,
+                            message,
+                            kind: Kind::Again,
+                        };
+                        self.deliver_known(around, known, target, now_ns, out)?;
                     }
                 }
                 continue;
@@ -107,6 +138,9 @@ impl Core {
                 most.saturating_sub(self.acks.pending_count())
             });
             if room == 0 && self.settings.ack_policy != AckPolicy::None {
+                if self.sweep_front(around, out) {
+                    continue;
+                }
                 if self.full_since_ns == 0 {
                     self.full_since_ns = now_ns;
                 }
@@ -120,21 +154,31 @@ impl Core {
                 .keys
                 .as_mut()
                 .and_then(|keys| keys.next_ready(&self.acks));
-            if let Some(sequence) = ready {
-                self.deliver_known(around, sequence, Kind::Parked, target, now_ns, out)?;
-                continue;
-            }
-            if self.acks.parked_count() >= PARKED_MAX {
+            if ready.is_none() && self.acks.parked_count() >= PARKED_MAX {
                 return Ok(Passed::Done);
             }
-            if let Some(sequence) = self.next_last() {
-                self.deliver_known(around, sequence, Kind::New, target, now_ns, out)?;
+            let next = match ready {
+                Some(sequence) => Some((sequence, Kind::Parked)),
+                None => self.next_last().map(|sequence| (sequence, Kind::New)),
+            };
+            if let Some((sequence, kind)) = next {
+                let Some(message) = reads.take(around.store, sequence) else {
+                    return Ok(Passed::Unread);
+                };
+                let known = Known {
+                    sequence,
+                    message,
+                    kind,
+                };
+                self.deliver_known(around, known, target, now_ns, out)?;
                 continue;
             }
             let ahead = wanted.saturating_sub(out.len()).max(1).min(room);
             let filters = &settings.filters;
-            if !self.deliver_new(around, filters, walk, target, ahead, now_ns, out)? {
-                return Ok(Passed::Done);
+            match self.deliver_new(around, filters, reads, target, ahead, now_ns, out)? {
+                Outcome::Sent => {}
+                Outcome::Nothing => return Ok(Passed::Done),
+                Outcome::Unread => return Ok(Passed::Unread),
             }
         }
     }
@@ -151,7 +195,7 @@ impl Core {
         next
     }
 
-    /// Delivers the next message of the stream; false if there is none, or not yet.
+    /// Delivers the next message of the stream, if there is one and its time has come.
     #[allow(
         clippy::too_many_arguments,
         reason = "what one step of a pass works with"
@@ -160,18 +204,19 @@ impl Core {
         &mut self,
         around: &Surroundings<'_>,
         filters: &[Vec<u8>],
-        walk: &mut Walk,
+        reads: &mut ReadAhead,
         target: Target,
         ahead: usize,
         now_ns: i64,
         out: &mut Outbound,
-    ) -> StoreResult<bool> {
+    ) -> StoreResult<Outcome> {
+        let walk = &mut reads.walk;
         if self
             .replay
             .as_ref()
             .is_some_and(|replay| replay.due_ns > now_ns)
         {
-            return Ok(false);
+            return Ok(Outcome::Nothing);
         }
         let from = self.acks.next_stream;
         let step = around.store.step(walk, filters, from, ahead, |record| {
@@ -197,16 +242,17 @@ impl Core {
             sent
         })?;
         match step {
-            Step::Message(true) => Ok(true),
+            Step::Message(true) => Ok(Outcome::Sent),
             Step::Message(false) => {
                 walk.forget();
-                Ok(false)
+                Ok(Outcome::Nothing)
             }
+            Step::Unread => Ok(Outcome::Unread),
             Step::End(last) => {
                 walk.forget();
                 self.acks.pass_over(last + 1);
                 self.end_impatient(out);
-                Ok(false)
+                Ok(Outcome::Nothing)
             }
         }
     }
@@ -259,17 +305,21 @@ impl Core {
         true
     }
 
-    /// Delivers a message by its sequence.
+    /// Delivers a message that was looked up by its sequence.
     fn deliver_known(
         &mut self,
         around: &Surroundings<'_>,
-        sequence: u64,
-        kind: Kind,
+        known: Known,
         target: Target,
         now_ns: i64,
         out: &mut Outbound,
     ) -> StoreResult<()> {
-        match around.store.read(sequence) {
+        let Known {
+            sequence,
+            message,
+            kind,
+        } = known;
+        match message {
             Ok(Some(message)) => {
                 let stored = Stored {
                     sequence,
@@ -532,32 +582,7 @@ impl Core {
             self.ask_receiver(around, out);
         }
     }
-
-    /// Messages reached nobody; they are in the order in which they were sent.
-    pub fn take_back(&mut self, sequences: &[u64]) {
-        self.count.invalidate();
-        if self.settings.ack_policy != AckPolicy::None {
-            for sequence in sequences.iter().rev() {
-                self.acks.undo(*sequence);
-            }
-            return;
-        }
-        // They may be sent again only if nothing was sent after them.
-        let (Some(first), Some(last)) = (sequences.first(), sequences.last()) else {
-            return;
-        };
-        if self.acks.floor.stream == *last && self.lasts.is_none() {
-            self.acks.undo_last(*first, sequences.len() as u64);
-        }
-    }
-
-    /// Notes that somebody does not want a message, for those who look after such.
-    pub(super) fn bury(&mut self, sequence: u64, deliveries: u32, reason: String) {
-        self.dead.push(DeadLetter {
-            sequence,
-            deliveries,
-            reason,
-            is_settled: true,
-        });
-    }
 }
+
+#[path = "undelivered.rs"]
+mod undelivered;

@@ -2,7 +2,7 @@
 //!
 //! It is a store of its own beside the messages. A definition is kept twice; a state is a whole record and the changes since. What changes
 //! is written by one job: everything that changed while it wrote shares the next sync, also where messages do not wait for one. Invariants: an acknowledgement that is confirmed is on disk; a
-//! definition that was acknowledged is, too.
+//! definition that was acknowledged is, too; and what is noted here of where something lies is durable, because the place of what was refused is given to others.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,7 @@ use super::state_record::{self, Replayed};
 use crate::engine::Shared;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::message::{NewMessage, StoreResult};
+use crate::storage::store::staged_work::{Change, StagedWork};
 use crate::storage::store::{Store, StoreOptions};
 use crate::storage::work_pool::Job;
 
@@ -41,12 +42,27 @@ const STATE: &str = "s.";
 struct Kept {
     /// Who writes here: another consumer may have had the name before.
     owner: Weak<Consumer>,
+    /// Nothing of it is durable before this is.
+    beginning: Option<StagedWork>,
     definitions: Vec<u64>,
     states: Vec<u64>,
     changes_bytes: usize,
     whole_bytes: usize,
     number: u64,
     needs_whole: bool,
+}
+
+impl Kept {
+    fn is_owned_by(&self, consumer: &Consumer) -> bool {
+        std::ptr::eq(self.owner.as_ptr(), consumer)
+    }
+}
+
+/// The state of a consumer, or what has changed in it, as it was staged.
+struct StagedState {
+    staged: StagedWork,
+    is_whole: bool,
+    bytes: usize,
 }
 
 /// A consumer that was found on disk.
@@ -61,6 +77,13 @@ struct Work {
     kept: AHashMap<String, Kept>,
     writes: u32,
     record: Vec<u8>,
+}
+
+impl Work {
+    fn is_beginning(&self, consumer: &Consumer) -> bool {
+        let kept = self.kept.get(&consumer.name);
+        kept.is_some_and(|kept| kept.is_owned_by(consumer) && kept.beginning.is_some())
+    }
 }
 
 pub struct Journal {
@@ -100,7 +123,8 @@ impl Journal {
                 }),
                 job: threads.committing(move || {
                     if let Some(journal) = own.upgrade() {
-                        journal.write();
+                        // What could not be written is noted again.
+                        let _ = journal.write();
                     }
                 }),
             }
@@ -125,11 +149,13 @@ impl Journal {
             (DEFINITION_COPY, definition),
             (STATE, record.as_slice()),
         ];
-        let sequences = self.append_all(&consumer.name, &parts)?;
+        // A state may be left of one that had the name, and whose definition is lost.
+        let left = work.kept.get(&consumer.name);
+        let left: Vec<u64> = left.map_or(Vec::new(), |kept| kept.states.clone());
+        let staged = self.stage(&consumer.name, &parts, &left)?;
         let kept = Kept {
             owner: Arc::downgrade(consumer),
-            definitions: sequences[..2].to_vec(),
-            states: sequences[2..].to_vec(),
+            beginning: Some(staged),
             whole_bytes: record.len(),
             number: 1,
             ..Kept::default()
@@ -138,14 +164,30 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes durable what was begun: several consumers share one sync.
-    pub fn commit(&self) -> StoreResult<()> {
-        self.store.commit().map(|_| ())
+    /// Makes durable a consumer that was begun; several of them share one sync. If that fails, nothing of it is kept.
+    pub fn commit(&self, consumer: &Consumer) -> StoreResult<()> {
+        let mut work = self.work.lock();
+        let Some(kept) = work.kept.get_mut(&consumer.name) else {
+            return Ok(());
+        };
+        let begun = self.finish_beginning(kept);
+        if begun.is_err() {
+            work.kept.remove(&consumer.name);
+        }
+        begun
     }
 
-    /// A consumer could not be made durable: nothing of it was written.
-    pub fn give_up(&self, name: &str) {
-        self.work.lock().kept.remove(name);
+    /// Makes durable what was begun, if that is still to be done.
+    fn finish_beginning(&self, kept: &mut Kept) -> StoreResult<()> {
+        let Some(staged) = &kept.beginning else {
+            return Ok(());
+        };
+        self.store.commit_through(staged)?;
+        let (definitions, states) = staged.sequences.split_at(2);
+        kept.definitions = definitions.to_vec();
+        kept.states = states.to_vec();
+        kept.beginning = None;
+        Ok(())
     }
 
     /// A consumer that was found here is served again.
@@ -159,23 +201,25 @@ impl Journal {
     pub fn define(&self, name: &str, definition: &[u8]) -> StoreResult<()> {
         let mut work = self.work.lock();
         let parts = [(DEFINITION, definition), (DEFINITION_COPY, definition)];
-        let sequences = self.append_all(name, &parts)?;
         let kept = work.kept.entry(name.to_owned()).or_default();
-        self.remove(&kept.definitions)?;
-        self.store.commit()?;
-        kept.definitions = sequences;
+        self.finish_beginning(kept)?;
+        let staged = self.stage(name, &parts, &kept.definitions)?;
+        self.store.commit_through(&staged)?;
+        kept.definitions = staged.sequences;
         Ok(())
     }
 
     /// Forgets a consumer, durably.
     pub fn forget(&self, name: &str) -> StoreResult<()> {
         let mut work = self.work.lock();
-        let Some(kept) = work.kept.get(name) else {
+        let Some(kept) = work.kept.get_mut(name) else {
             return Ok(());
         };
-        self.remove(&kept.definitions)?;
-        self.remove(&kept.states)?;
-        self.store.commit()?;
+        // Where it does not become durable, nothing is to be removed.
+        let _ = self.finish_beginning(kept);
+        let removed = [kept.definitions.as_slice(), &kept.states].concat();
+        let staged = self.stage(name, &[], &removed)?;
+        self.store.commit_through(&staged)?;
         work.kept.remove(name);
         Ok(())
     }
@@ -199,33 +243,38 @@ impl Journal {
         }
     }
 
+    /// What is noted now is on disk when this returns.
+    pub fn flush(&self) -> StoreResult<()> {
+        self.write()
+    }
+
     /// Writes what is noted, and confirms what waited for that.
-    fn write(&self) {
+    fn write(&self) -> StoreResult<()> {
         let mut work = self.work.lock();
         let noted = std::mem::take(&mut *self.noted.lock());
         if noted.is_empty() {
-            return;
+            return Ok(());
         }
-        let mut confirmations = Vec::new();
-        let mut failure = None;
+        let mut written = Vec::new();
         for consumer in &noted {
             consumer.is_noted.store(false, Ordering::Release);
-            // Before the state says that it is settled.
-            consumer.bury();
-            let (written, replies) = self.write_state(&mut work, consumer);
-            confirmations.push(replies);
-            failure = failure.or(written.err());
+            if work.is_beginning(consumer) {
+                // Nothing of it is durable that a change could follow.
+                self.note(consumer);
+                continue;
+            }
+            let (staged, replies) = self.stage_state(&mut work, consumer);
+            written.push((consumer, staged, replies));
         }
-        let committed = match failure {
-            None => self.store.commit().map(drop),
-            Some(error) => Err(error),
-        };
         work.writes += 1;
         let is_time = work.writes % UPKEEP_WRITES == 0;
-        for (consumer, replies) in noted.iter().zip(confirmations) {
-            match committed {
+        let mut committed = Ok(());
+        for (consumer, staged, replies) in written {
+            // The first one commits for all; each hears of its own.
+            match staged.and_then(|staged| self.commit_state(&mut work, consumer, staged)) {
                 Ok(()) => consumer.confirm(&replies),
-                Err(_) => {
+                Err(error) => {
+                    committed = Err(error);
                     // Nobody is told that something is on disk that is not. It is tried again as a whole.
                     if let Some(kept) = work.kept.get_mut(&consumer.name) {
                         kept.needs_whole = true;
@@ -240,21 +289,21 @@ impl Journal {
             // Whatever fails here is in the store's own status.
             while self.store.upkeep().is_ok_and(|more| more) {}
         }
+        committed
     }
 
-    fn write_state(
+    /// Stages what has changed in a consumer's state; with who waits for that to be on disk. Nothing is staged for one that is gone.
+    fn stage_state(
         &self,
         work: &mut Work,
         consumer: &Consumer,
-    ) -> (StoreResult<()>, Vec<Box<[u8]>>) {
+    ) -> (StoreResult<Option<StagedState>>, Vec<Box<[u8]>>) {
         let Work { kept, record, .. } = work;
-        let owned = kept
-            .get_mut(&consumer.name)
-            .filter(|kept| std::ptr::eq(kept.owner.as_ptr(), consumer));
-        let Some(kept) = owned else {
+        let kept = kept.get_mut(&consumer.name);
+        let Some(kept) = kept.filter(|kept| kept.is_owned_by(consumer)) else {
             // It was deleted meanwhile, and another may have its name.
             return (
-                Ok(()),
+                Ok(None),
                 consumer.with_core(|core, _, _| std::mem::take(&mut core.confirmations)),
             );
         };
@@ -267,32 +316,51 @@ impl Journal {
                 state_record::encode(&mut core.acks, aside, kept.number + 1, wholly, record);
             (is_whole, std::mem::take(&mut core.confirmations))
         });
-        let sequence = match self.append(STATE, &consumer.name, record) {
-            Ok(sequence) => sequence,
-            Err(error) => return (Err(error), replies),
+        let replaced: &[u64] = if is_whole { &kept.states } else { &[] };
+        let staged = self.stage(&consumer.name, &[(STATE, record)], replaced);
+        let staged = staged.map(|staged| {
+            Some(StagedState {
+                staged,
+                is_whole,
+                bytes: record.len(),
+            })
+        });
+        (staged, replies)
+    }
+
+    fn commit_state(
+        &self,
+        work: &mut Work,
+        consumer: &Consumer,
+        state: Option<StagedState>,
+    ) -> StoreResult<()> {
+        let Some(state) = state else {
+            return Ok(());
+        };
+        self.store.commit_through(&state.staged)?;
+        let Some(kept) = work.kept.get_mut(&consumer.name) else {
+            return Ok(());
         };
         kept.number += 1;
-        let mut removed = Ok(());
-        if is_whole {
-            removed = self.remove(&kept.states);
+        if state.is_whole {
             kept.states.clear();
-            kept.whole_bytes = record.len();
+            kept.whole_bytes = state.bytes;
             kept.changes_bytes = 0;
             kept.needs_whole = false;
         } else {
-            kept.changes_bytes += record.len();
+            kept.changes_bytes += state.bytes;
         }
-        kept.states.push(sequence);
-        (removed, replies)
+        kept.states.extend(state.staged.sequences);
+        Ok(())
     }
 
-    fn append(&self, prefix: &str, name: &str, payload: &[u8]) -> StoreResult<u64> {
-        let sequences = self.append_all(name, &[(prefix, payload)])?;
-        Ok(sequences[0])
-    }
-
-    /// Stages parts of what is known of a consumer, which are there together or not at all.
-    fn append_all(&self, name: &str, parts: &[(&str, &[u8])]) -> StoreResult<Vec<u64>> {
+    /// Stages parts of what is known of a consumer, in the place of others: all of that is done together or not at all.
+    fn stage(
+        &self,
+        name: &str,
+        parts: &[(&str, &[u8])],
+        replaced: &[u64],
+    ) -> StoreResult<StagedWork> {
         let subjects: Vec<String> = parts
             .iter()
             .map(|(prefix, _)| [prefix, name].concat())
@@ -308,23 +376,17 @@ impl Journal {
                 ..NewMessage::default()
             })
             .collect();
-        let appended = match messages.as_slice() {
-            [one] => vec![self.store.append(one)?],
-            many => self.store.append_all(many)?,
-        };
-        Ok(appended.iter().map(|appended| appended.sequence).collect())
-    }
-
-    fn remove(&self, sequences: &[u64]) -> StoreResult<()> {
-        for sequence in sequences {
-            self.store.remove(*sequence, false)?;
-        }
-        Ok(())
+        self.store.stage(&Change {
+            append: &messages,
+            remove: replaced,
+            erase: false,
+        })
     }
 
     /// Writes everything, and says where the journal ends.
     pub fn close(&self) -> StoreResult<()> {
-        self.write();
+        // What could not be written is in the store's status, and closing says so.
+        let _ = self.write();
         self.store.close()
     }
 }

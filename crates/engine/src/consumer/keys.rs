@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use ahash::AHashMap;
 
 use super::ack_state::AckState;
-use super::pending_list::Entry;
+use super::pending_list::{Entry, Standing};
 use super::settings::Key;
 use crate::storage::store::Store;
 use crate::stream::stored_headers;
@@ -60,8 +60,8 @@ impl Keys {
     /// Those of messages that are pending.
     pub fn restore(key: Key, acks: &AckState, store: &Store) -> Self {
         let mut keys = Self::new(key);
-        let (delivered, parked): (Vec<&Entry>, Vec<&Entry>) =
-            acks.pending.iter().partition(|entry| entry.deliveries > 0);
+        let (parked, delivered): (Vec<&Entry>, Vec<&Entry>) =
+            (acks.pending.iter()).partition(|entry| entry.standing == Standing::Parked);
         for entry in delivered.into_iter().chain(parked) {
             // What cannot be read is settled when its turn comes.
             let Ok(Some(message)) = store.read(entry.stream_sequence) else {
@@ -73,7 +73,7 @@ impl Keys {
             if !keys.enter(&key, entry.stream_sequence) {
                 continue;
             }
-            if entry.deliveries == 0 {
+            if entry.standing == Standing::Parked {
                 keys.ready.push_back(entry.stream_sequence);
             }
         }

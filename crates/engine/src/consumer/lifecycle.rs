@@ -1,4 +1,4 @@
-//! How a consumer begins and ends: what it listens to, who it watches for, what waiting requests hear at last, and where its dead letters go.
+//! How a consumer begins and ends: what it listens to, who it watches for, and what waiting requests hear at last.
 //!
 //! Invariant: after its end it listens to nothing, and nothing waits.
 
@@ -9,7 +9,6 @@ use super::outbound::Outbound;
 use super::settings::AckPolicy;
 use super::status;
 use super::waiting::PullWait;
-use crate::events::Level;
 use crate::routing::sink::{Sink, Watcher};
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 use crate::stream::origin::hash8;
@@ -51,6 +50,7 @@ impl Consumer {
         }
         drop(subscriptions);
         self.watch();
+        self.look_for_dead_letters();
         self.ask();
     }
 
@@ -82,6 +82,8 @@ impl Consumer {
             core.is_closed = true;
             core.waiting.end_all(&mut out, header);
         }
+        // Else its memory would stay until the moment it was to be reminded at.
+        self.belongings.timers.disarm(&self.alarm);
         self.send(&mut out, &mut Vec::new());
     }
 
@@ -96,39 +98,5 @@ impl Consumer {
             let (messages, bytes) = request.left();
             status::server_shutdown(block, messages, bytes);
         });
-    }
-
-    /// Keeps what was given up where the stream says; what is settled with that leaves the stream only then. Waits for the disk.
-    pub(super) fn bury(&self) {
-        let mut graves = self.graves.lock();
-        if graves.is_empty() {
-            return;
-        }
-        let keeper = &self.belongings.keeper;
-        if keeper.keeps_dead() {
-            if let Err(reason) = keeper.bury(&self.name, &graves) {
-                let events = &self.belongings.shared.events;
-                events.log(
-                    Level::Warning,
-                    format!("consumer {:?}: {reason}", self.name),
-                );
-                graves.clear();
-                return;
-            }
-        }
-        let is_kept = keeper.keeps_dead();
-        let mut settled = Vec::new();
-        for letter in graves.drain(..) {
-            if is_kept && !letter.is_settled {
-                self.core.lock().settle_missing(letter.sequence);
-            }
-            if is_kept || letter.is_settled {
-                settled.push((letter.sequence, letter.sequence));
-            }
-        }
-        drop(graves);
-        if !settled.is_empty() {
-            keeper.released(self, &settled);
-        }
     }
 }

@@ -4,7 +4,7 @@
 //! - `consumer` is one of them, with a `lifecycle`: what it knows is its `core`, behind one lock. `pulling` takes requests in, which are `waiting`; `acking` takes acknowledgements
 //!   in; `choosing` finds the next receiver and `delivering` the next message; `removals` is what happens when messages leave the stream. What is to be
 //!   sent is gathered in `outbound`, for receivers whose `interest` is known. `timers` remind it.
-//! - `ack_state` is what was delivered and what of that is acknowledged, with the `pending_list`; `archived_state` is the same in backups; `pending_count` how much is to come; `keys` which messages must wait for others.
+//! - `ack_state` is what was delivered and what of that is acknowledged, with the `pending_list` and the `census` of it; `archived_state` is the same in backups; `pending_count` how much is to come; `keys` which messages must wait for others.
 //! - `push` is the way of consumers that send without being asked, at most as fast as their `rate_limit`.
 //! - `pull_request`, `ack_body`, `ack_subject` are what clients send, with `json_text`, `go_duration` and `white_space`; `status` and `advisory` what they hear, the latter as often as
 //!   the `sampler` says.
@@ -15,11 +15,13 @@ pub mod ack_subject;
 mod acking;
 pub mod advisory;
 pub mod archived_state;
+mod census;
 mod choosing;
 #[allow(clippy::module_inception, reason = "one noun, one module")]
 pub mod consumer;
 pub mod consumers;
 pub mod core;
+pub mod dead_letters;
 pub mod definition;
 mod delivering;
 pub mod go_duration;
@@ -35,6 +37,7 @@ pub mod pull_request;
 mod pulling;
 pub mod push;
 pub mod rate_limit;
+pub mod read_ahead;
 mod removals;
 pub mod sampler;
 pub mod settings;

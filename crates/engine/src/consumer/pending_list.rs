@@ -11,7 +11,18 @@ const GONE_PART: usize = 2;
 /// Below this length nothing is worth making anew.
 const LENGTH_MIN: usize = 64;
 
-/// A message that waits for its acknowledgement.
+/// How a message that is not settled stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Passed over and never delivered: another message of its key must be settled first.
+    Parked,
+    /// Delivered at least once; somebody has it and is to acknowledge it.
+    Delivered,
+    /// To be delivered at once: once more, or for the first time if its only delivery reached nobody.
+    Queued,
+}
+
+/// A message that is not settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub stream_sequence: u64,
@@ -19,10 +30,9 @@ pub struct Entry {
     pub consumer_sequence: u64,
     /// Since when it waits.
     pub time_ns: i64,
-    /// How often it was delivered.
+    /// How often it was delivered to somebody.
     pub deliveries: u32,
-    /// Is to be delivered again.
-    pub queued: bool,
+    pub standing: Standing,
     gone: bool,
 }
 
@@ -32,15 +42,21 @@ impl Entry {
         consumer_sequence: u64,
         time_ns: i64,
         deliveries: u32,
+        standing: Standing,
     ) -> Self {
         Self {
             stream_sequence,
             consumer_sequence,
             time_ns,
             deliveries,
-            queued: false,
+            standing,
             gone: false,
         }
+    }
+
+    /// Whether somebody has it, or had it.
+    pub fn was_delivered(&self) -> bool {
+        self.deliveries > 0
     }
 }
 
@@ -125,6 +141,28 @@ impl PendingList {
         self.entries.range(at..).find(|entry| !entry.gone)
     }
 
+    /// Takes out everything up to a sequence.
+    pub fn drain_through(&mut self, sequence: u64) -> impl Iterator<Item = Entry> + '_ {
+        let end = self
+            .entries
+            .partition_point(|entry| entry.stream_sequence <= sequence);
+        let drained = self.entries.range(..end);
+        self.live -= drained.filter(|entry| !entry.gone).count();
+        let behind = self.entries.range(end..);
+        let gone = behind.take_while(|entry| entry.gone).count();
+        // The front is never a marked one.
+        self.entries.drain(..end + gone).filter(|entry| !entry.gone)
+    }
+
+    /// Sequences behind one, so many at most.
+    pub fn sequences_behind(&self, sequence: u64, most: usize) -> Vec<u64> {
+        let at = self
+            .entries
+            .partition_point(|entry| entry.stream_sequence <= sequence);
+        let live = self.entries.range(at..).filter(|entry| !entry.gone);
+        live.take(most).map(|entry| entry.stream_sequence).collect()
+    }
+
     pub fn clear(&mut self) {
         self.entries.clear();
         self.live = 0;
@@ -157,7 +195,7 @@ mod tests {
             let mut twin = BTreeMap::new();
             for (number, (sequence, adds)) in steps.into_iter().enumerate() {
                 if adds {
-                    let entry = Entry::new(sequence, number as u64, 0, 1);
+                    let entry = Entry::new(sequence, number as u64, 0, 1, Standing::Delivered);
                     list.insert(entry);
                     twin.insert(sequence, entry);
                 } else {
@@ -165,6 +203,14 @@ mod tests {
                     let wanted = twin.remove(&sequence).map(|entry| entry.consumer_sequence);
                     prop_assert_eq!(removed, wanted);
                 }
+                if number % 50 == 49 {
+                    let drained: Vec<u64> = list.drain_through(sequence / 4).map(|entry| entry.stream_sequence).collect();
+                    let above = twin.split_off(&(sequence / 4 + 1));
+                    prop_assert_eq!(drained, twin.into_keys().collect::<Vec<_>>());
+                    twin = above;
+                }
+                let behind: Vec<u64> = twin.range(sequence + 1..).map(|(sequence, _)| *sequence).take(3).collect();
+                prop_assert_eq!(list.sequences_behind(sequence, 3), behind);
                 prop_assert_eq!(list.len(), twin.len());
                 let behind = list.first_behind(sequence).copied();
                 prop_assert_eq!(behind, twin.range(sequence + 1..).next().map(|(_, entry)| *entry));

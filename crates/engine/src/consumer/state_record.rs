@@ -5,17 +5,21 @@
 //! delivered again. Invariant: applying the records since the last whole one, in order, gives the state they were made of.
 
 use super::ack_state::{AckState, Reached};
-use super::pending_list::Entry;
+use super::pending_list::{Entry, Standing};
 use super::settings::AckPolicy;
 use crate::storage::bytes::Reader;
 use crate::storage::removal::{put_varint, varint};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// Without the sequence from which on everything was acknowledged, and with no byte of its own for what is parked.
+const VERSION_FIRST: u8 = 1;
 
 const GONE: u8 = 0;
-const PENDING: u8 = 1;
+const DELIVERED: u8 = 1;
 const QUEUED: u8 = 2;
 const EXCEEDED: u8 = 3;
+const PARKED: u8 = 4;
 
 /// What is kept beside the state of acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +47,7 @@ pub fn encode(
     put_varint(out, state.floor.consumer);
     put_varint(out, state.floor.stream);
     put_varint(out, aside.lasts_until);
+    put_varint(out, state.settled_from);
     let mut previous = 0;
     let mut put = |out: &mut Vec<u8>, sequence: u64, kind: u8| {
         put_varint(out, sequence - previous);
@@ -91,10 +96,19 @@ pub fn encode(
 }
 
 fn kind_of(entry: &Entry) -> u8 {
-    if entry.queued {
-        QUEUED
-    } else {
-        PENDING
+    match entry.standing {
+        Standing::Parked => PARKED,
+        Standing::Delivered => DELIVERED,
+        Standing::Queued => QUEUED,
+    }
+}
+
+fn standing_of(kind: u8, version: u8, deliveries: u32) -> Standing {
+    match kind {
+        QUEUED => Standing::Queued,
+        PARKED => Standing::Parked,
+        _ if version == VERSION_FIRST && deliveries == 0 => Standing::Parked,
+        _ => Standing::Delivered,
     }
 }
 
@@ -125,7 +139,7 @@ impl Replayed {
         let [version, whole, rest @ ..] = record else {
             return None;
         };
-        if *version != VERSION {
+        if !(VERSION_FIRST..=VERSION).contains(version) {
             return None;
         }
         let mut reader = Reader::new(rest);
@@ -138,6 +152,11 @@ impl Replayed {
             stream: varint(&mut reader)?,
         };
         let lasts_until = varint(&mut reader)?;
+        let settled_from = match *version {
+            // Nothing is known to be acknowledged.
+            VERSION_FIRST => next_stream,
+            _ => varint(&mut reader)?,
+        };
         if *whole == 1 {
             self.state = Some(AckState::new(AckPolicy::Explicit, 1));
             self.broken = false;
@@ -156,6 +175,7 @@ impl Replayed {
         state.next_consumer = next_consumer;
         state.delivered_stream = delivered_stream;
         state.floor = floor;
+        state.settled_from = settled_from;
         self.aside = Aside { lasts_until };
         let mut sequence = 0u64;
         while !reader.is_empty() {
@@ -166,13 +186,18 @@ impl Replayed {
                     let deliveries = varint(&mut reader)?;
                     state.restore_exceeded(sequence, u32::try_from(deliveries).ok()?);
                 }
-                kind @ (PENDING | QUEUED) => {
+                kind @ (DELIVERED | QUEUED | PARKED) => {
                     let consumer_sequence = varint(&mut reader)?;
                     let time_ns = i64::try_from(varint(&mut reader)?).ok()?;
                     let deliveries = u32::try_from(varint(&mut reader)?).ok()?;
-                    let mut entry = Entry::new(sequence, consumer_sequence, time_ns, deliveries);
-                    entry.queued = kind == QUEUED;
-                    state.restore(entry);
+                    let standing = standing_of(kind, *version, deliveries);
+                    state.restore(Entry::new(
+                        sequence,
+                        consumer_sequence,
+                        time_ns,
+                        deliveries,
+                        standing,
+                    ));
                 }
                 _ => return None,
             }

@@ -13,6 +13,8 @@ enum Happening {
     AcknowledgeAll { nth: usize },
     Requeue { nth: usize },
     Again,
+    Undo { nth: usize },
+    Filter,
     Touch { nth: usize },
     Park,
     Write { wholly: bool },
@@ -25,6 +27,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => (0usize..8).prop_map(|nth| Happening::AcknowledgeAll { nth }),
         2 => (0usize..8).prop_map(|nth| Happening::Requeue { nth }),
         2 => Just(Happening::Again),
+        2 => (0usize..8).prop_map(|nth| Happening::Undo { nth }),
+        1 => Just(Happening::Filter),
         1 => (0usize..8).prop_map(|nth| Happening::Touch { nth }),
         1 => Just(Happening::Park),
         2 => any::<bool>().prop_map(|wholly| Happening::Write { wholly }),
@@ -35,7 +39,7 @@ fn nth_pending(state: &AckState, nth: usize) -> Option<Entry> {
     let delivered: Vec<Entry> = state
         .pending
         .iter()
-        .filter(|entry| entry.deliveries > 0)
+        .filter(|entry| entry.was_delivered())
         .copied()
         .collect();
     (!delivered.is_empty()).then(|| delivered[nth % delivered.len()])
@@ -66,6 +70,12 @@ fn carry_out(state: &mut AckState, happening: Happening, now_ns: i64) {
                 state.redeliver(sequence, now_ns);
             }
         }
+        Happening::Undo { nth } => {
+            if let Some(entry) = nth_pending(state, nth) {
+                state.undo(entry.stream_sequence);
+            }
+        }
+        Happening::Filter => state.forget_settled(),
         Happening::Touch { nth } => {
             if let Some(entry) = nth_pending(state, nth) {
                 state.touch(entry.stream_sequence, now_ns);
@@ -83,6 +93,7 @@ fn told(state: &AckState) -> impl PartialEq + std::fmt::Debug {
         state.next_consumer,
         state.delivered_stream,
         state.floor,
+        state.settled_from,
         state
             .pending
             .iter()
@@ -174,4 +185,31 @@ fn after_a_missing_record_everything_above_the_floor_is_delivered_again() {
     assert_eq!(read.next_stream, 2);
     assert_eq!(read.pending_count(), 0);
     assert_eq!(read.next_consumer, 4);
+}
+
+#[test]
+fn a_record_of_the_first_version_is_read_and_nothing_in_it_counts_as_acknowledged() {
+    // Version, whole, number, next stream and consumer sequence, delivered, floor (two), lasts; then four messages.
+    let record = [
+        1, 1, 9, 8, 6, 7, 1, 2, 0, //
+        3, 1, 2, 50, 1, // 3: delivered once
+        1, 1, 0, 0, 0, // 4: held back
+        1, 2, 4, 60, 2, // 5: delivered twice, to be delivered again
+        2, 2, 5, 70, 0, // 7: delivered to nobody, to be delivered again
+    ];
+    let mut replayed = Replayed::default();
+    replayed.apply(&record);
+
+    let (mut read, _, number) = replayed.finish(AckPolicy::Explicit).unwrap();
+
+    assert_eq!((number, read.next_stream, read.next_consumer), (9, 8, 6));
+    let standings: Vec<_> = read.pending.iter().map(|entry| entry.standing).collect();
+    use Standing::{Delivered, Parked, Queued};
+    assert_eq!(standings, [Delivered, Parked, Queued, Queued]);
+    assert_eq!((read.pending_count(), read.parked_count()), (3, 1));
+    assert!((1..8).all(|sequence| !read.has_settled(sequence)));
+    for sequence in 3..8 {
+        read.acknowledge(sequence);
+    }
+    assert_eq!((read.pending_count(), read.parked_count()), (0, 0));
 }

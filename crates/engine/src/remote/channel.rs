@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_came_is_counted_until_it_is_finished() {
-        let pool = WorkPool::default();
+        let pool = WorkPool::new(&Arc::default());
         let channel = Channel::new(&pool.job(|| {}));
         let mut taken = VecDeque::new();
         channel.offer(found());
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn nothing_of_an_old_session_is_taken() {
-        let pool = WorkPool::default();
+        let pool = WorkPool::new(&Arc::default());
         let channel = Channel::new(&pool.job(|| {}));
         let mut taken = VecDeque::new();
         channel.offer(found());
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_hears_of_the_end() {
-        let pool = WorkPool::default();
+        let pool = WorkPool::new(&Arc::default());
         let channel = Channel::new(&pool.job(|| {}));
         channel.offer(found());
 

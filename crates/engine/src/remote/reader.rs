@@ -17,7 +17,9 @@ use super::origin_api::{Found, OriginApi};
 use super::pulls::{Pull, Pulls, EXPIRES_NS, HEARTBEAT_NS, SLOTS};
 use super::remotes::Remote;
 use super::trouble::Trouble;
+use crate::events::Events;
 use crate::stream::origin::Origin;
+use crate::threads;
 use crate::wire::reply::Reply;
 
 /// The first pause after a failure, and the longest; each is twice the one before.
@@ -56,7 +58,11 @@ pub struct Reader {
 
 impl Reader {
     /// Starts the thread.
-    pub fn start(assignment: Assignment, channel: Arc<Channel>) -> Result<Self, String> {
+    pub fn start(
+        assignment: Assignment,
+        channel: Arc<Channel>,
+        events: &Arc<Events>,
+    ) -> Result<Self, String> {
         let counted = assignment
             .remote
             .count_reader()
@@ -70,12 +76,14 @@ impl Reader {
             next_sid: FIRST_PULL_SID,
             pause: PAUSE_MIN,
         };
-        std::thread::Builder::new()
-            .name("jetlake-remote".to_owned())
-            .spawn(move || {
-                let _counted = counted;
-                thread.run();
-            })
+        let heard = Arc::clone(events);
+        let run = move || {
+            let _counted = counted;
+            heard.fail_point("remote");
+            thread.run();
+            Ok(())
+        };
+        threads::spawn(events, "jetlake-remote", run)
             .map_err(|error| format!("no thread for it: {error}"))?;
         Ok(Self { channel })
     }

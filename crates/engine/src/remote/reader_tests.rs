@@ -130,7 +130,7 @@ fn read_from(until: Until, bytes: Vec<u8>) -> (Trouble, Vec<Delivery>) {
         let _ = socket.shutdown(std::net::Shutdown::Write);
         let _ = socket.read_to_end(&mut Vec::new());
     });
-    let pool = WorkPool::default();
+    let pool = WorkPool::new(&Arc::default());
     let channel = Channel::new(&pool.job(|| {}));
     let (ended, has_ended) = mpsc::channel();
     let mut thread = thread(address, Arc::clone(&channel));

@@ -90,6 +90,13 @@ pub struct Remotes {
 }
 
 impl Remotes {
+    /// Refuses a list, as JSON, that `new` would refuse.
+    pub fn check(remotes: &[u8]) -> Result<(), EngineError> {
+        let options: Vec<RemoteOptions> = serde_json::from_slice(remotes)
+            .map_err(|error| EngineError::Options(error.to_string()))?;
+        Self::new(&options).map(|_| ())
+    }
+
     pub fn new(options: &[RemoteOptions]) -> Result<Self, EngineError> {
         let readers = Arc::<AtomicUsize>::default();
         let made = options

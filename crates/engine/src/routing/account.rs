@@ -70,6 +70,17 @@ impl Account {
         fits
     }
 
+    /// Counts one client less if there are more than allowed; true when that was so and the client must go.
+    pub fn leave_if_over(&self, connections_max: Option<usize>) -> bool {
+        let Some(max) = connections_max else {
+            return false;
+        };
+        let less = |count: usize| (count > max).then(|| count - 1);
+        self.connections
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_ok()
+    }
+
     pub fn leave(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -128,6 +139,11 @@ impl Account {
     pub fn find(&self, subject: &[u8]) -> (Routes, u64) {
         let (routes, generation, _) = self.find_deciding(subject);
         (routes, generation)
+    }
+
+    /// The same with those who asked for the subject and may not see it, for a message that is traced.
+    pub fn find_asking(&self, subject: &[u8]) -> Routes {
+        self.tree.read().find_asking(subject)
     }
 
     /// The same, and how many of the subject's tokens decide it.

@@ -7,6 +7,7 @@
 use serde::Deserialize;
 
 use super::subject;
+use crate::error::EngineError;
 
 /// As Python hands them over.
 #[derive(Debug, Clone, Deserialize)]
@@ -76,6 +77,13 @@ impl Permissions {
         }
     }
 
+    /// Reads the lists as Python hands them over.
+    pub fn from_json(lists: &[u8]) -> Result<Self, EngineError> {
+        let lists = serde_json::from_slice(lists);
+        let lists = lists.map_err(|error| EngineError::Options(error.to_string()))?;
+        Ok(Self::new(&lists))
+    }
+
     pub fn responses(&self) -> Option<ResponseLimits> {
         self.responses
     }
@@ -87,6 +95,27 @@ impl Permissions {
             .as_ref()
             .is_none_or(|allow| allow.iter().any(covered))
             && !self.publish.deny.iter().any(covered)
+    }
+
+    /// Whether every subject of a pattern may be published to.
+    pub fn covers_publish(&self, pattern: &[u8]) -> bool {
+        self.publish.covers(pattern)
+    }
+
+    /// Whether every subject of a pattern may be subscribed to, without a queue group.
+    pub fn covers_subscribe(&self, pattern: &[u8]) -> bool {
+        self.subscribe.covers(pattern)
+    }
+
+    /// Whether any subject of a pattern is denied to be published to.
+    pub fn denies_publish(&self, pattern: &[u8]) -> bool {
+        let meets = |rule: &Rule| subject::overlaps(&rule.pattern, pattern);
+        self.publish.deny.iter().any(meets)
+    }
+
+    /// Whether there is a list of what may be subscribed to.
+    pub fn lists_subscriptions(&self) -> bool {
+        self.subscribe.allow.is_some()
     }
 
     pub fn subscribe(&self, subject: &[u8], queue: Option<&[u8]>) -> SubscribeVerdict {
@@ -134,6 +163,21 @@ impl Rules {
             allow: lists.allow.as_ref().map(rules),
             deny: rules(&lists.deny),
         }
+    }
+}
+
+impl Rules {
+    /// Whether all subjects of a pattern are allowed and none of them is denied. A rule that names a queue group allows nothing here, and
+    /// denies as much as one without: a server that sends on a user's behalf forms no group.
+    fn covers(&self, pattern: &[u8]) -> bool {
+        let allows = |rule: &Rule| rule.queue.is_none() && subject::covers(&rule.pattern, pattern);
+        self.allow
+            .as_ref()
+            .is_none_or(|allow| allow.iter().any(allows))
+            && !self
+                .deny
+                .iter()
+                .any(|rule| subject::overlaps(&rule.pattern, pattern))
     }
 }
 

@@ -94,3 +94,31 @@ fn who_may_answer_may_publish_nothing_else() {
     assert!(!permissions.allows_publish(b"a"));
     assert!(permissions.responses().is_some());
 }
+
+#[test]
+fn a_pattern_is_covered_when_all_of_it_is_allowed_and_none_of_it_denied() {
+    for (allow, deny, pattern, expected) in [
+        ("null", "[]", ">", true),
+        ("null", r#"["a.b"]"#, "a.*", false),
+        ("null", r#"["a.b queue"]"#, "a.b", false),
+        (r#"["a.>"]"#, "[]", "a.*", true),
+        (r#"["a.*"]"#, "[]", "a.>", false),
+        (r#"["a.* queue"]"#, "[]", "a.b", false),
+        ("[]", "[]", "a", false),
+    ] {
+        let lists = format!(r#"{{"allow":{allow},"deny":{deny}}}"#);
+        let both = format!(r#"{{"publish":{lists},"subscribe":{lists},"responses":null}}"#);
+        let permissions = permissions(&both);
+
+        assert_eq!(
+            permissions.covers_publish(pattern.as_bytes()),
+            expected,
+            "{both} {pattern}"
+        );
+        assert_eq!(
+            permissions.covers_subscribe(pattern.as_bytes()),
+            expected,
+            "{both} {pattern}"
+        );
+    }
+}

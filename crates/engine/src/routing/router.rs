@@ -5,14 +5,18 @@
 use std::sync::Arc;
 
 use super::account::Account;
-use super::cache::RouteCache;
+use super::cache::{Found, RouteCache};
+use super::permissions::Permissions;
 use super::subscription::{Admission, Receiver, Subscription};
 use super::tree::{QueueGroup, Routes};
 use crate::connection::mailbox::Letter;
 use crate::connection::staging::Staging;
 use crate::connection::trace;
+use crate::connection::Connection;
 use crate::engine::Shared;
+use crate::message_trace::{self, MessageTrace};
 use crate::random::Random;
+use crate::stream::receipts::IssueReceipt;
 use crate::wire::{encoder, Publish};
 
 /// Subjects of acknowledgements begin so; each comes once, and its first tokens name the consumer.
@@ -35,9 +39,17 @@ pub struct Publisher<'a> {
     /// Where the worker finds the connection, to slow it down if a receiver is behind.
     pub slot: Option<usize>,
     pub account: &'a Arc<Account>,
+    /// What it may publish and subscribe; `None` is everything. What the server sends on its behalf is held against it.
+    pub permissions: Option<&'a Arc<Permissions>>,
     pub echo: bool,
     pub no_responders: bool,
+    /// Its messages are dropped for receivers that are about to be cut off.
+    pub drops_for_slow: bool,
+    /// What happens to the message is noted there.
+    pub trace: Option<&'a MessageTrace>,
     pub now_ms: u64,
+    /// Whoever stores the message completes a receipt of these.
+    pub receipts: Option<&'a dyn IssueReceipt>,
 }
 
 impl Router {
@@ -76,7 +88,10 @@ impl Router {
         let found;
         let is_acknowledgement = publish.subject.starts_with(ACKNOWLEDGEMENT)
             || publish.subject.starts_with(ACKNOWLEDGEMENT_OF_2019);
-        let routes = if is_acknowledgement {
+        let routes = if publisher.trace.is_some() {
+            found = Found::Walked(publisher.account.find_asking(publish.subject));
+            found.routes(cache)
+        } else if is_acknowledgement {
             found =
                 cache.find_by_prefix(publisher.account, publish.subject, ACKNOWLEDGEMENT_TOKENS);
             found.routes(cache)
@@ -177,6 +192,14 @@ impl Passage<'_> {
 
     #[inline]
     fn deliver(&self, subscription: &Arc<Subscription>, staging: &mut Staging) -> bool {
+        if let Some(trace) = self.publisher.trace {
+            return self.deliver_traced(trace, subscription, staging);
+        }
+        self.deliver_untraced(subscription, staging)
+    }
+
+    #[inline]
+    fn deliver_untraced(&self, subscription: &Arc<Subscription>, staging: &mut Staging) -> bool {
         deliver(
             self.shared,
             self.publisher,
@@ -185,6 +208,43 @@ impl Passage<'_> {
             self.buffer,
             staging,
         )
+    }
+
+    /// Notes what becomes of the message at this receiver. What is only traced counts as delivered to a client and goes nowhere.
+    #[cold]
+    fn deliver_traced(
+        &self,
+        trace: &MessageTrace,
+        subscription: &Arc<Subscription>,
+        staging: &mut Staging,
+    ) -> bool {
+        let subject = self.publish.subject;
+        let receiver = match &subscription.receiver {
+            Receiver::Connection(receiver) => receiver,
+            Receiver::Sink(sink) if sink.stores() => {
+                return self.deliver_untraced(subscription, staging);
+            }
+            Receiver::Service(_) | Receiver::Sink(_) => {
+                trace.request(&self.shared.options().system_account, subject);
+                return !trace.only && self.deliver_untraced(subscription, staging);
+            }
+        };
+        let own = receiver.id == self.publisher.connection_id;
+        let error = if own && !self.publisher.echo {
+            message_trace::NO_ECHO
+        } else if !subscription.may_see(subject) {
+            message_trace::SUBSCRIPTION_DENIES
+        } else if subscription.has_ended() {
+            message_trace::SUBSCRIPTION_CLOSED
+        } else if trace.only || self.deliver_untraced(subscription, staging) {
+            ""
+        } else if self.publisher.drops_for_slow && receiver.outbox.is_nearly_full() {
+            message_trace::RECEIVER_SLOW
+        } else {
+            message_trace::SUBSCRIPTION_CLOSED
+        };
+        trace.deliver(receiver, subscription, error);
+        error.is_empty()
     }
 }
 
@@ -218,6 +278,12 @@ fn deliver(
     if admission == Admission::Ended {
         return false;
     }
+    if publisher.drops_for_slow && receiver.outbox.is_nearly_full() {
+        if admission == Admission::DeliverLast {
+            end_subscription(shared, publisher, subscription, receiver);
+        }
+        return false;
+    }
     staging.deliver(receiver, publisher.slot, publish, &subscription.sid, buffer);
     if let (Some(responses), Some(reply)) = (&subscription.restrictions.responses, publish.reply) {
         responses.grant(reply, publisher.now_ms);
@@ -226,16 +292,27 @@ fn deliver(
         trace::delivery(shared, receiver, &subscription.sid, publish);
     }
     if admission == Admission::DeliverLast {
-        publisher.account.unsubscribe(subscription);
-        shared.send(
-            receiver.worker,
-            Letter::Ended {
-                slot: receiver.slot,
-                connection_id: receiver.id,
-            },
-        );
+        end_subscription(shared, publisher, subscription, receiver);
     }
     true
+}
+
+/// A subscription has had its last delivery.
+#[cold]
+fn end_subscription(
+    shared: &Shared,
+    publisher: &Publisher<'_>,
+    subscription: &Arc<Subscription>,
+    receiver: &Connection,
+) {
+    publisher.account.unsubscribe(subscription);
+    shared.send(
+        receiver.worker,
+        Letter::Ended {
+            slot: receiver.slot,
+            connection_id: receiver.id,
+        },
+    );
 }
 
 /// Tells a requester at once that nobody will answer, if it listens on its reply subject itself.

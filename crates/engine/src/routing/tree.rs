@@ -145,6 +145,17 @@ impl SubscriptionTree {
         self.find_deciding(subject).0
     }
 
+    /// Everybody who asked for it, whether or not they may see it.
+    pub fn find_asking(&self, subject: &[u8]) -> Routes {
+        let mut routes = Routes::default();
+        if !subject::has_empty_token(subject) {
+            let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
+            self.root.collect(&tokens, 0, &mut routes, &mut 0);
+            routes.drop_unneeded();
+        }
+        routes
+    }
+
     /// The same, and how many tokens of the subject that depends on: whatever has the same ones first, and as many in all, has the same receivers.
     pub fn find_deciding(&self, subject: &[u8]) -> (Routes, usize) {
         let mut routes = Routes::default();

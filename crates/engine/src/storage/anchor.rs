@@ -44,6 +44,20 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// Writes the first one of a store that is made durable as a whole later.
+    pub fn write_unsynced(
+        &mut self,
+        file_system: &dyn FileSystem,
+        folder: &Path,
+    ) -> io::Result<()> {
+        self.generation += 1;
+        let twin = TwinFile {
+            generation: self.generation,
+            body: self.anchor.encode(),
+        };
+        twin_file::write_unsynced(file_system, folder, NAME, &twin)
+    }
+
     pub fn write(&mut self, file_system: &dyn FileSystem, folder: &Path) -> io::Result<()> {
         let twin = TwinFile {
             generation: self.generation + 1,

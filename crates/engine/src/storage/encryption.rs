@@ -169,13 +169,17 @@ pub fn create(
     file_system: &dyn FileSystem,
     folder: &Path,
     master: &MasterKey,
+    is_synced: bool,
 ) -> io::Result<StreamKey> {
     let bytes = random()?;
     let twin = TwinFile {
         generation: 1,
         body: wrap(master, &bytes)?,
     };
-    twin_file::write(file_system, folder, NAME, &twin)?;
+    match is_synced {
+        true => twin_file::write(file_system, folder, NAME, &twin)?,
+        false => twin_file::write_unsynced(file_system, folder, NAME, &twin)?,
+    }
     Ok(StreamKey::from_bytes(&bytes))
 }
 
@@ -249,7 +253,7 @@ mod tests {
             read(&disk, folder, Some(&one)),
             Ok(KeyFound::None)
         ));
-        let made = create(&disk, folder, &one).unwrap();
+        let made = create(&disk, folder, &one, true).unwrap();
 
         let mut body = b"secret".to_vec();
         let tag = made.segment(5).seal(4096, b"front", &mut body);
@@ -281,7 +285,7 @@ mod tests {
         let folder = Path::new("/s");
         disk.create_folder(folder).unwrap();
         let (old, new) = (MasterKey::new(b"old"), MasterKey::new(b"new"));
-        create(&disk, folder, &old).unwrap();
+        create(&disk, folder, &old, true).unwrap();
 
         assert!(!rotate(&disk, folder, &new, &old).unwrap());
         assert!(rotate(&disk, folder, &old, &new).unwrap());

@@ -5,12 +5,14 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
 use rustix::io::{preadv2, ReadWriteFlags};
+
+use super::open_files::OpenFiles;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub trait FileSystem: Send + Sync {
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
     /// The names in a folder, in any order.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
+    /// Whether this is a symbolic link. What it leads to is somebody else's.
+    fn is_link(&self, _path: &Path) -> bool {
+        false
+    }
     /// Makes a folder and those above it.
     fn create_folder(&self, folder: &Path) -> io::Result<()>;
     fn remove_file(&self, path: &Path) -> io::Result<()>;
@@ -63,7 +69,11 @@ pub trait File: Send + Sync {
     fn links(&self) -> io::Result<u64>;
 }
 
-/// The disk of this machine.
+/// Messages are for the server's user alone, whatever its umask: as at nats-server.
+const PRIVATE_FILE_MODE: u32 = 0o600;
+const PRIVATE_FOLDER_MODE: u32 = 0o700;
+
+/// The disk of this machine. Its files are among the `OpenFiles` of this process.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RealFileSystem;
 
@@ -71,6 +81,7 @@ impl FileSystem for RealFileSystem {
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
         options.read(true);
+        options.mode(PRIVATE_FILE_MODE);
         match access {
             Access::Read => {}
             Access::Write => {
@@ -80,12 +91,13 @@ impl FileSystem for RealFileSystem {
                 options.write(true).create_new(true);
             }
         }
-        Ok(Arc::new(options.open(path)?))
+        let is_writable = access != Access::Read;
+        Ok(OpenFiles::of_process().open(path, &options, is_writable)?)
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder)? {
+        for entry in OpenFiles::of_process().with_relief(|| fs::read_dir(folder))? {
             // A name that is not text was not made by us.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
@@ -94,12 +106,20 @@ impl FileSystem for RealFileSystem {
         Ok(names)
     }
 
+    fn is_link(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
+    }
+
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)
+        let mut builder = fs::DirBuilder::new();
+        builder
+            .mode(PRIVATE_FOLDER_MODE)
+            .recursive(true)
+            .create(folder)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        OpenFiles::of_process().remove(path)
     }
 
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {
@@ -107,7 +127,7 @@ impl FileSystem for RealFileSystem {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        OpenFiles::of_process().rename(from, to)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -115,7 +135,8 @@ impl FileSystem for RealFileSystem {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        fs::File::open(folder)?.sync_all()
+        let folder = OpenFiles::of_process().with_relief(|| fs::File::open(folder))?;
+        folder.sync_all()
     }
 }
 

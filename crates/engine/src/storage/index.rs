@@ -207,6 +207,13 @@ impl MessageIndex {
         true
     }
 
+    /// The subject of a message.
+    pub fn subject_name(&self, sequence: u64) -> Option<&[u8]> {
+        let (at, rank) = self.locate(sequence)?;
+        let id = self.segments[at].index.subject_ids[rank];
+        Some(self.subjects.name(id))
+    }
+
     /// Takes out everything in a range; returns how many.
     pub fn remove_range(&mut self, range: Removal) -> u64 {
         let mut count = 0;
@@ -233,38 +240,43 @@ impl MessageIndex {
 
     /// Removes the oldest messages of a subject until it has no more than so many.
     pub fn trim_subject(&mut self, id: SubjectId, most: u64, removed: &mut Vec<Removal>) {
-        while self.subjects.summary(id).count > most {
-            let Some(first) = self.first_of(id) else {
-                return;
-            };
-            self.remove(first);
-            let removal = Removal {
-                first,
-                last: first,
-                erase: false,
-            };
-            removal::push(removed, removal);
+        while self.trim_subject_once(id, most, removed) {}
+    }
+
+    /// Removes the oldest message of a subject that has more than so many; false if it has not.
+    pub fn trim_subject_once(
+        &mut self,
+        id: SubjectId,
+        most: u64,
+        removed: &mut Vec<Removal>,
+    ) -> bool {
+        if self.subjects.summary(id).count <= most {
+            return false;
         }
+        let Some(first) = self.first_of(id) else {
+            return false;
+        };
+        self.remove(first);
+        removal::push(removed, Removal::of(first));
+        true
     }
 
     /// Removes the oldest until the limits of the whole stream hold.
     pub fn trim(&mut self, limits: &Limits, removed: &mut Vec<Removal>) {
-        let over = |index: &Self| {
-            limits
-                .messages_max
-                .is_some_and(|most| index.messages > most)
-                || limits.bytes_max.is_some_and(|most| index.bytes > most)
-        };
-        while self.messages > 0 && over(self) {
-            let first = self.first_sequence;
-            self.remove(first);
-            let removal = Removal {
-                first,
-                last: first,
-                erase: false,
-            };
-            removal::push(removed, removal);
+        while self.trim_once(limits, removed) {}
+    }
+
+    /// Removes the oldest message if one of the limits of the whole stream is exceeded; false if none is.
+    pub fn trim_once(&mut self, limits: &Limits, removed: &mut Vec<Removal>) -> bool {
+        let is_over = limits.messages_max.is_some_and(|most| self.messages > most)
+            || limits.bytes_max.is_some_and(|most| self.bytes > most);
+        if self.messages == 0 || !is_over {
+            return false;
         }
+        let first = self.first_sequence;
+        self.remove(first);
+        removal::push(removed, Removal::of(first));
+        true
     }
 
     /// Notes that a message cannot be read; true if that is news.

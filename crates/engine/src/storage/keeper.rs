@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::message::{Progress, StoreResult};
 use super::store::Store;
 use super::work_pool::{Job, WorkPool};
+use crate::events::Events;
 
 /// Commits between two looks at whether something is to be sealed, joined or freed.
 const UPKEEP_COMMITS: u32 = 64;
@@ -23,14 +24,29 @@ const UPKEEP_INTERVAL: Duration = Duration::from_millis(250);
 const PATIENCE_MAX: Duration = Duration::from_micros(300);
 
 /// The threads of all streams of a server.
-#[derive(Default)]
 pub struct StorageThreads {
     commits: WorkPool,
     upkeep: WorkPool,
     reads: WorkPool,
+    ticks: WorkPool,
 }
 
 impl StorageThreads {
+    /// `events` hears when one of them breaks off.
+    pub fn new(events: &Arc<Events>) -> Self {
+        Self {
+            commits: WorkPool::new(events),
+            upkeep: WorkPool::new(events),
+            reads: WorkPool::new(events),
+            ticks: WorkPool::new(events),
+        }
+    }
+
+    /// A job of the clock, which may have to wait for a disk.
+    pub fn ticking(&self, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
+        self.ticks.job(work)
+    }
+
     /// A job that writes and syncs, whenever it is asked for.
     pub fn committing(&self, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
         self.commits.job(work)
@@ -216,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_commit_that_did_not_wait_is_durable_after_the_interval() {
-        let threads = StorageThreads::default();
+        let threads = StorageThreads::new(&Arc::default());
         let disk = SimulatedDisk::default();
         let open = |disk: &SimulatedDisk| {
             let options = StoreOptions {
@@ -254,7 +270,7 @@ mod tests {
 
     #[test]
     fn without_a_disk_what_is_staged_is_told_when_it_is_settled() {
-        let threads = StorageThreads::default();
+        let threads = StorageThreads::new(&Arc::default());
         let disk = Arc::new(MemoryFileSystem::default());
         let options = StoreOptions::default();
         let store = Arc::new(Store::open(disk, Path::new("/s"), options).unwrap());
@@ -274,7 +290,7 @@ mod tests {
     }
 
     fn tells_of_everything_staged_before(asking: impl Fn(&Keeper)) {
-        let threads = StorageThreads::default();
+        let threads = StorageThreads::new(&Arc::default());
         let options = StoreOptions {
             segment_bytes: 64 * 1024,
             ..StoreOptions::default()

@@ -73,6 +73,8 @@ pub struct Progress {
     pub committed: Committed,
     /// In their order; what is not in here and not behind `committed` is durable.
     pub refused: Vec<Refused>,
+    /// Up to here it was told what became of everything.
+    pub told_through: Ticket,
 }
 
 /// How the size of a stream is counted: as nats-server does for each kind.
@@ -157,6 +159,8 @@ pub struct StoreState {
 pub enum StoreError {
     /// The disk is full. Is returned by everything that writes; goes away by itself when there is space.
     Full,
+    /// The process has no file descriptors or no memory left, or a call was interrupted. Is returned by everything that writes; goes away by itself.
+    Temporary(Arc<io::Error>),
     /// A write or a sync failed, so nothing is certain about what would be written now. Is returned by everything that writes, until the
     /// store is opened again.
     ReadOnly(Arc<io::Error>),
@@ -166,6 +170,8 @@ pub enum StoreError {
     Behind,
     /// The subject or the whole message is larger than a segment can hold, or a group of messages than may wait for the disk. Is returned by appends.
     TooLarge,
+    /// The last sequence there is was given. Is returned by appends.
+    Exhausted,
     /// Files were made by a later version of this program. Is returned by opening.
     TooNew { version: u32 },
     /// The messages are encrypted, and no key or another key was given. Is returned by opening.
@@ -182,6 +188,10 @@ impl fmt::Display for StoreError {
             Self::Full => {
                 write!(formatter, "the disk is full: free some space, or purge; writing goes on by itself then")
             }
+            Self::Temporary(cause) => write!(
+                formatter,
+                "writing is not possible for the moment ({cause}): try again; raise the limit of open files or memory if this lasts"
+            ),
             Self::ReadOnly(cause) => write!(
                 formatter,
                 "writing failed ({cause}): the stream can only be read until the server is started again on a good disk"
@@ -191,6 +201,10 @@ impl fmt::Display for StoreError {
             }
             Self::Behind => write!(formatter, "the disk cannot keep up: publish slower"),
             Self::TooLarge => write!(formatter, "the message is too large to be stored"),
+            Self::Exhausted => write!(
+                formatter,
+                "the stream has no sequences left: create another one"
+            ),
             Self::TooNew { version } => write!(
                 formatter,
                 "the files have format {version}, made by a later version: open them with that one"

@@ -10,7 +10,7 @@
 //! - `check` examines the folder of a store and changes nothing.
 //! - `twin_file` is a small file kept twice; `anchor` is the one every store has.
 //! - `keeper` commits and cleans up behind a store, on the threads of `work_pool`.
-//! - `file_system` is every call to a disk; `memory` a disk in memory, for streams that need no other; `simulated` a disk in memory that forgets, tears and fails, for tests.
+//! - `failure` says what a failed call means; `open_files` closes files that nobody uses. `file_system` is every call to a disk; `memory` a disk in memory, for streams that need no other; `simulated` a disk in memory that forgets, tears and fails, for tests.
 
 pub mod anchor;
 pub mod bits;
@@ -19,6 +19,7 @@ pub mod chain;
 pub mod check;
 pub mod compression;
 pub mod encryption;
+pub mod failure;
 pub mod file_system;
 pub mod finding;
 pub mod footer;
@@ -29,6 +30,7 @@ pub mod loading;
 pub mod lookup;
 pub mod memory;
 pub mod message;
+pub mod open_files;
 pub mod postings;
 pub mod record;
 pub mod removal;

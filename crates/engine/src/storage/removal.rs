@@ -17,6 +17,15 @@ pub struct Removal {
 }
 
 impl Removal {
+    /// The removal of one message.
+    pub fn of(sequence: u64) -> Self {
+        Self {
+            first: sequence,
+            last: sequence,
+            erase: false,
+        }
+    }
+
     pub fn contains(&self, sequence: u64) -> bool {
         self.first <= sequence && sequence <= self.last
     }

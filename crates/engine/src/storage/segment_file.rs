@@ -32,6 +32,9 @@ pub struct SegmentFile {
     shared: AtomicBool,
 }
 
+/// A disk that cannot read something is asked so often: what a cable or a controller loses comes with the next try, a bad sector does not.
+const READ_TRIES: usize = 3;
+
 /// Copied at once.
 const COPY_BYTES: u64 = 1 << 20;
 
@@ -109,6 +112,17 @@ pub enum Found<'a> {
     /// Erased since its place was looked up.
     Erased,
     Damaged,
+}
+
+/// Whether a disk says that it cannot read what it was given to keep: a bad sector, or a checksum of the file system that does not fit. Everything else may
+/// be over in a moment, and says nothing about what is stored.
+fn is_unreadable(error: &io::Error) -> bool {
+    #[cfg(target_os = "linux")]
+    const UNREADABLE: [i32; 3] = [libc::EIO, libc::EBADMSG, libc::EUCLEAN];
+    #[cfg(not(target_os = "linux"))]
+    const UNREADABLE: [i32; 2] = [libc::EIO, libc::EBADMSG];
+    let code = error.raw_os_error();
+    code.is_some_and(|code| UNREADABLE.contains(&code))
 }
 
 impl SegmentFile {
@@ -205,13 +219,44 @@ impl SegmentFile {
     ) -> io::Result<Found<'a>> {
         let Buffers { stored, body } = buffers;
         stored.resize(extent.length, 0);
-        match self.file.read_exact_at(stored, extent.position) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Ok(Found::Damaged)
-            }
-            other => other?,
+        match self.read_bytes(stored, extent.position)? {
+            true => Ok(self.decode(sequence, extent.position, stored, body)),
+            false => Ok(Found::Damaged),
         }
-        Ok(self.decode(sequence, extent.position, stored, body))
+    }
+
+    /// Reads bytes; false if they are gone: the file ends before, or the disk cannot read them, however often it is asked.
+    fn read_bytes(&self, bytes: &mut [u8], position: u64) -> io::Result<bool> {
+        for _ in 0..READ_TRIES {
+            match self.file.read_exact_at(bytes, position) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+                Err(error) if is_unreadable(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the bytes of neighbours at once, the first of which is at `start`. Where not all of them can be read, each is by itself, and zeros
+    /// stand for what is gone.
+    pub fn read_neighbours(
+        &self,
+        messages: &[(u64, Extent)],
+        start: u64,
+        bytes: &mut [u8],
+    ) -> io::Result<()> {
+        if self.read_bytes(bytes, start)? {
+            return Ok(());
+        }
+        for (_, extent) in messages {
+            let at = (extent.position - start) as usize;
+            let own = &mut bytes[at..at + extent.length];
+            if !self.read_bytes(own, extent.position)? {
+                own.fill(0);
+            }
+        }
+        Ok(())
     }
 
     /// The same if that needs no disk; nothing if it may.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub enum Fault {
     /// No call that changes anything succeeds any more: the power is gone.
     PowerCut,
     NoSpace,
+    /// The process has no descriptor left.
+    NoDescriptors,
     Broken,
 }
 
@@ -59,6 +62,7 @@ impl Plan {
         match self.fault {
             Fault::PowerCut if call >= self.at_call => Err(broken()),
             Fault::NoSpace if strikes => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            Fault::NoDescriptors if strikes => Err(io::Error::from_raw_os_error(libc::EMFILE)),
             Fault::Broken if strikes => Err(broken()),
             _ => Ok(()),
         }
@@ -85,6 +89,8 @@ struct State {
     read_plan: Option<Plan>,
     /// Bytes all files together may have.
     capacity_bytes: Option<u64>,
+    /// Places that cannot be read any more: content and bytes.
+    bad: Vec<(u64, Range<usize>)>,
 }
 
 #[derive(Default, Clone)]
@@ -261,6 +267,13 @@ impl SimulatedDisk {
         let content = state.contents.get_mut(&id).expect("a name has a content");
         change(&mut content.cached);
         content.durable = content.cached.clone();
+    }
+
+    /// Lets bytes of a file become unreadable, as a bad sector is; writing over them does not help.
+    pub fn spoil(&self, path: &Path, bytes: Range<usize>) {
+        let mut state = self.state.lock();
+        let id = state.names[path];
+        state.bad.push((id, bytes));
     }
 
     /// Takes a file away behind everybody's back.
@@ -492,7 +505,13 @@ impl File for SimulatedFile {
         state.read()?;
         let cached = &state.contents[&self.content].cached;
         let start = offset as usize;
-        match cached.get(start..start + buffer.len()) {
+        let end = start + buffer.len();
+        let touches = |bad: &Range<usize>| bad.start < end && start < bad.end;
+        let mut bad = state.bad.iter();
+        if bad.any(|(content, bytes)| *content == self.content && touches(bytes)) {
+            return Err(broken());
+        }
+        match cached.get(start..end) {
             Some(bytes) => {
                 buffer.copy_from_slice(bytes);
                 Ok(())

@@ -71,12 +71,56 @@ pub fn write(
     Ok(())
 }
 
+/// Writes both copies for the first time, and leaves it to `sync` to make them durable.
+pub fn write_unsynced(
+    file_system: &dyn FileSystem,
+    folder: &Path,
+    name: &str,
+    twin: &TwinFile,
+) -> io::Result<()> {
+    for copy in 0..2 {
+        put_copy(file_system, folder, name, copy, twin, false)?;
+    }
+    Ok(())
+}
+
+/// Makes durable what is in both copies; their names are when their folder is synced.
+pub fn sync(file_system: &dyn FileSystem, folder: &Path, name: &str) -> io::Result<()> {
+    for copy in 0..2 {
+        let file = file_system.open(&path(folder, name, copy), Access::Write)?;
+        file.sync()?;
+    }
+    Ok(())
+}
+
+/// Writes the first copy alone, for what is defined at once and written down properly, with a higher generation, later; returns when it is durable.
+pub fn write_first(
+    file_system: &dyn FileSystem,
+    folder: &Path,
+    name: &str,
+    twin: &TwinFile,
+) -> io::Result<()> {
+    write_copy(file_system, folder, name, 0, twin)?;
+    file_system.sync_folder(folder)
+}
+
 fn write_copy(
     file_system: &dyn FileSystem,
     folder: &Path,
     name: &str,
     copy: usize,
     twin: &TwinFile,
+) -> io::Result<()> {
+    put_copy(file_system, folder, name, copy, twin, true)
+}
+
+fn put_copy(
+    file_system: &dyn FileSystem,
+    folder: &Path,
+    name: &str,
+    copy: usize,
+    twin: &TwinFile,
+    is_synced: bool,
 ) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(HEAD_BYTES + twin.body.len() + 8);
     bytes.extend_from_slice(MARK);
@@ -97,7 +141,9 @@ fn write_copy(
         other => other?,
     };
     file.write_all_at(&bytes, 0)?;
-    file.sync()?;
+    if is_synced {
+        file.sync()?;
+    }
     file_system.rename(&beside, &target)
 }
 
@@ -127,8 +173,8 @@ pub fn read(
             return Ok(Twins::TooNew(version))
         }
         // The very first writing was interrupted between the copies.
-        [Copy::Good(one), Copy::Missing] if one.generation == 1 => (one, 1, true),
-        [Copy::Missing, Copy::Good(other)] if other.generation == 1 => (other, 0, true),
+        [Copy::Good(one), Copy::Missing] if one.generation <= 1 => (one, 1, true),
+        [Copy::Missing, Copy::Good(other)] if other.generation <= 1 => (other, 0, true),
         [Copy::Good(one), _] => (one, 1, false),
         [_, Copy::Good(other)] => (other, 0, false),
         [Copy::Missing, Copy::Missing] => return Ok(Twins::Missing),

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::events::Events;
+use crate::threads;
+
 /// Most threads of one pool: so many disks can hang before others wait for them.
 pub const THREADS_MAX: usize = 64;
 
@@ -31,10 +34,10 @@ pub struct Job {
     pool: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
     asked: Condvar,
+    events: Arc<Events>,
 }
 
 #[derive(Default)]
@@ -49,15 +52,18 @@ pub struct WorkPool {
     shared: Arc<Shared>,
 }
 
-impl Default for WorkPool {
-    fn default() -> Self {
+impl WorkPool {
+    /// `events` hears when one of the threads breaks off.
+    pub fn new(events: &Arc<Events>) -> Self {
         Self {
-            shared: Arc::new(Shared::default()),
+            shared: Arc::new(Shared {
+                queue: Mutex::default(),
+                asked: Condvar::new(),
+                events: Arc::clone(events),
+            }),
         }
     }
-}
 
-impl WorkPool {
     pub fn job(&self, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
         Arc::new(Job {
             state: AtomicU8::new(IDLE),
@@ -102,6 +108,7 @@ impl Job {
     fn run(self: &Arc<Self>) {
         loop {
             self.state.store(RUNNING, Ordering::Release);
+            self.pool.events.fail_point("storage");
             (self.work)();
             let ended =
                 self.state
@@ -124,17 +131,24 @@ impl Shared {
             return;
         }
         queue.jobs.push_back(job);
-        if queue.idle > 0 {
+        // A thread that was woken up takes one of them, and may not come back for the next.
+        if queue.jobs.len() <= queue.idle {
             self.asked.notify_one();
         } else if queue.threads < THREADS_MAX {
             queue.threads += 1;
             let shared = Arc::clone(self);
-            let spawned = std::thread::Builder::new()
-                .name("jetlake-storage".to_owned())
-                .spawn(move || shared.serve());
-            if spawned.is_err() {
-                // The threads there are will come to it.
+            let spawned = threads::spawn(&self.events, "jetlake-storage", move || {
+                shared.serve();
+                Ok(())
+            });
+            if let Err(error) = spawned {
                 queue.threads -= 1;
+                if queue.threads == 0 {
+                    let failure = format!("no thread can be started for the storage: {error}");
+                    self.events.fail(failure);
+                }
+                // Otherwise those there are come to it.
+                self.asked.notify_one();
             }
         }
     }
@@ -170,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_while_it_runs_runs_once_more() {
-        let pool = WorkPool::default();
+        let pool = WorkPool::new(&Arc::default());
         let runs = Arc::new(AtomicUsize::new(0));
         let (begun, has_begun) = mpsc::channel();
         let (go, may_go) = mpsc::channel::<()>();
@@ -199,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_job_that_hangs_keeps_nobody_else_waiting() {
-        let pool = WorkPool::default();
+        let pool = WorkPool::new(&Arc::default());
         let (release, hang) = mpsc::channel::<()>();
         let hang = Mutex::new(hang);
         let stuck = pool.job(move || {
@@ -210,6 +224,34 @@ mod tests {
 
         stuck.ask();
         quick.ask();
+
+        is_done.recv_timeout(Duration::from_secs(5)).unwrap();
+        drop(release);
+    }
+
+    #[test]
+    fn a_job_that_hangs_keeps_nobody_waiting_who_was_asked_for_together_with_it() {
+        let pool = WorkPool::new(&Arc::default());
+        let (done, is_done) = mpsc::channel();
+        let quick = pool.job(move || done.send(()).unwrap());
+        quick.ask();
+        is_done.recv_timeout(Duration::from_secs(5)).unwrap();
+        // The thread that did so has nothing to do now, and is the only one.
+        while pool.shared.queue.lock().idle == 0 {
+            std::thread::yield_now();
+        }
+        let (release, hang) = mpsc::channel::<()>();
+        let hang = Mutex::new(hang);
+        let stuck = pool.job(move || {
+            let _ = hang.lock().recv();
+        });
+        // Both before it has woken up.
+        let queue = pool.shared.queue.lock();
+        let asking = [stuck, quick].map(|job| std::thread::spawn(move || job.ask()));
+        drop(queue);
+        for one in asking {
+            one.join().unwrap();
+        }
 
         is_done.recv_timeout(Duration::from_secs(5)).unwrap();
         drop(release);

@@ -1,20 +1,41 @@
 //! What the streams of one account take up, and how much of it they may; and the same for all accounts of a server.
 //!
-//! Invariant: what is taken up is the sum of what each stream has said last.
+//! What waits to be committed counts as well, so that streams which take messages at the same time do not each use the same room. Segments that streams share are
+//! counted once. Invariant: what is taken up is the sum of what each stream has said last, less what is counted more than once.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::settings::Storage;
+use super::shared_segments::SharedSegments;
+use super::shares::{self, Pool, Share};
 
 /// No limit.
 const UNLIMITED: i64 = -1;
 
 /// What all streams of a server take up.
-#[derive(Default)]
 pub struct ServerUsage {
     memory: Taken,
     storage: Taken,
+    batch_bytes: Arc<Pool>,
+    upload_bytes: Arc<Pool>,
+    scans: Arc<Pool>,
+    snapshots: Arc<Pool>,
+    restores: Arc<Pool>,
+}
+
+impl Default for ServerUsage {
+    fn default() -> Self {
+        Self {
+            memory: Taken::default(),
+            storage: Taken::default(),
+            batch_bytes: Pool::new(shares::BATCH_BYTES),
+            upload_bytes: Pool::new(shares::UPLOAD_BYTES),
+            scans: Pool::new(shares::SCANS),
+            snapshots: Pool::new(shares::SNAPSHOTS),
+            restores: Pool::new(shares::RESTORES),
+        }
+    }
 }
 
 impl ServerUsage {
@@ -46,11 +67,25 @@ pub struct AccountUsage {
     storage: Taken,
     /// Requests for a message that found none.
     misses: AtomicU64,
+    /// Segments that several of its streams have.
+    shared: SharedSegments,
+    pub batch_bytes: Share,
+    pub upload_bytes: Share,
+    pub scans: Arc<Share>,
+    pub snapshots: Arc<Share>,
+    pub restores: Arc<Share>,
 }
 
 struct Taken {
+    /// Committed, and waiting to be so where there is a limit.
     bytes: AtomicI64,
     bytes_max: AtomicI64,
+}
+
+impl Taken {
+    fn is_limited(&self) -> bool {
+        self.bytes_max.load(Ordering::Relaxed) >= 0
+    }
 }
 
 impl Default for Taken {
@@ -65,10 +100,16 @@ impl Default for Taken {
 impl AccountUsage {
     pub fn new(server: Arc<ServerUsage>) -> Self {
         Self {
-            server,
             memory: Taken::default(),
             storage: Taken::default(),
             misses: AtomicU64::new(0),
+            shared: SharedSegments::default(),
+            batch_bytes: Share::new(&server.batch_bytes),
+            upload_bytes: Share::new(&server.upload_bytes),
+            scans: Arc::new(Share::new(&server.scans)),
+            snapshots: Arc::new(Share::new(&server.snapshots)),
+            restores: Arc::new(Share::new(&server.restores)),
+            server,
         }
     }
 
@@ -98,6 +139,11 @@ impl AccountUsage {
         most < 0 || taken.bytes.load(Ordering::Relaxed).saturating_add(more) <= most
     }
 
+    /// Whether nothing more may be taken up at all.
+    pub fn is_full(&self, storage: Storage) -> bool {
+        !self.has_room(storage, 1)
+    }
+
     fn change(&self, storage: Storage, difference: i64) {
         for taken in [self.of(storage), self.server.of(storage)] {
             taken.bytes.fetch_add(difference, Ordering::Relaxed);
@@ -117,19 +163,26 @@ impl AccountUsage {
 pub struct StreamUsage {
     account: Arc<AccountUsage>,
     storage: Storage,
+    /// What is committed, and what waits for that.
     said: AtomicI64,
+    waiting: AtomicI64,
+    /// Knows it among those who share segments.
+    id: u64,
 }
 
 impl StreamUsage {
     pub fn new(account: Arc<AccountUsage>, storage: Storage) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         Self {
             account,
             storage,
             said: AtomicI64::new(0),
+            waiting: AtomicI64::new(0),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
         }
     }
 
-    pub fn account(&self) -> &AccountUsage {
+    pub fn account(&self) -> &Arc<AccountUsage> {
         &self.account
     }
 
@@ -138,27 +191,54 @@ impl StreamUsage {
         self.account.has_room(self.storage, bytes)
     }
 
-    /// Whether the streams of the server take up more than they may, with so many bytes that wait.
-    pub fn is_server_full(&self, waiting_bytes: u64) -> bool {
+    /// Whether the streams of the server take up more than they may.
+    pub fn is_server_full(&self) -> bool {
         let taken = self.account.server.of(self.storage);
         let most = taken.bytes_max.load(Ordering::Relaxed);
-        let waiting = i64::try_from(waiting_bytes).unwrap_or(i64::MAX);
-        most >= 0 && taken.bytes.load(Ordering::Relaxed).saturating_add(waiting) > most
+        most >= 0 && taken.bytes.load(Ordering::Relaxed) > most
     }
 
-    /// The stream takes up so much now.
-    pub fn say(&self, bytes: u64) {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let before = self.said.swap(bytes, Ordering::Relaxed);
-        if bytes != before {
-            self.account.change(self.storage, bytes - before);
+    /// The stream takes up so much now, and so much more when what waits is committed.
+    pub fn say(&self, bytes: u64, waiting_bytes: u64) {
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let waiting = match self.is_limited() {
+            true => signed(waiting_bytes),
+            false => 0,
+        };
+        let before = self.said.swap(signed(bytes), Ordering::Relaxed);
+        let waited = self.waiting.swap(waiting, Ordering::Relaxed);
+        let difference = signed(bytes) - before + waiting - waited;
+        if difference != 0 {
+            self.account.change(self.storage, difference);
         }
+    }
+
+    /// So much more waits to be committed. Where nothing is limited nobody need know.
+    #[inline]
+    pub fn add_waiting(&self, bytes: u64) {
+        if self.is_limited() {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.waiting.fetch_add(bytes, Ordering::Relaxed);
+            self.account.change(self.storage, bytes);
+        }
+    }
+
+    fn is_limited(&self) -> bool {
+        let (account, server) = (&self.account, &self.account.server);
+        account.of(self.storage).is_limited() || server.of(self.storage).is_limited()
+    }
+
+    /// Of what the stream takes up, these segments may be in files that other streams of the account have as well: each by its identity, with its bytes.
+    pub fn say_shared(&self, segments: &[(u64, u64)]) {
+        let difference = self.account.shared.set(self.id, segments);
+        self.account.change(self.storage, -difference);
     }
 }
 
 impl Drop for StreamUsage {
     fn drop(&mut self) {
-        self.say(0);
+        self.say(0, 0);
+        self.say_shared(&[]);
     }
 }
 
@@ -174,16 +254,59 @@ mod tests {
         let one = StreamUsage::new(Arc::clone(&account), Storage::Memory);
         let other = StreamUsage::new(Arc::clone(&account), Storage::Memory);
         let file = StreamUsage::new(Arc::clone(&account), Storage::File);
-        one.say(60);
-        other.say(30);
-        file.say(1 << 40);
+        one.say(60, 0);
+        other.say(30, 0);
+        file.say(1 << 40, 0);
 
-        assert!(one.is_server_full(0) && !file.is_server_full(1 << 50));
+        assert!(one.is_server_full() && !file.is_server_full());
         assert!(one.has_room(10) && !one.has_room(11) && file.has_room(1 << 50));
-        one.say(50);
-        assert!(!one.is_server_full(5) && one.is_server_full(6));
+        one.say(50, 0);
+        one.add_waiting(5);
+        assert!(!one.is_server_full());
+        one.add_waiting(1);
+        assert!(one.is_server_full());
+        one.say(50, 0);
         assert!(other.has_room(20));
         drop(one);
         assert!(other.has_room(70) && !other.has_room(71));
+    }
+
+    #[test]
+    fn what_waits_in_one_stream_is_no_room_for_another() {
+        let account = Arc::new(AccountUsage::new(Arc::default()));
+        account.limit(-1, 100);
+        let one = StreamUsage::new(Arc::clone(&account), Storage::File);
+        let other = StreamUsage::new(Arc::clone(&account), Storage::File);
+
+        one.add_waiting(60);
+
+        assert!(other.has_room(40) && !other.has_room(41));
+        one.say(60, 0);
+        assert!(other.has_room(40) && !other.has_room(41));
+        drop(one);
+        assert!(other.has_room(100));
+    }
+
+    #[test]
+    fn segments_that_streams_share_are_counted_once_and_still_when_one_of_them_goes() {
+        let account = Arc::new(AccountUsage::new(Arc::default()));
+        account.limit(-1, 200);
+        let origin = StreamUsage::new(Arc::clone(&account), Storage::File);
+        let fork = StreamUsage::new(Arc::clone(&account), Storage::File);
+        origin.say(100, 0);
+        origin.say_shared(&[(7, 60), (8, 30)]);
+        fork.say(95, 0);
+        fork.say_shared(&[(7, 60), (8, 20)]);
+
+        // 100 of the origin and 15 of the fork's own: 60 and 20 are counted already.
+        assert!(fork.has_room(85) && !fork.has_room(86));
+        // The origin loses one of the segments: now it is the fork's alone.
+        origin.say(40, 0);
+        origin.say_shared(&[(8, 30)]);
+        assert!(fork.has_room(85) && !fork.has_room(86));
+        drop(origin);
+        assert!(fork.has_room(105) && !fork.has_room(106));
+        drop(fork);
+        assert!(account.has_room(Storage::File, 200));
     }
 }

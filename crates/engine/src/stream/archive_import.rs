@@ -407,7 +407,7 @@ impl<'a> Filling<'a> {
         self.commit()?;
         if last_sequence > self.store.counts().last_sequence {
             if self.store.counts().messages == 0 {
-                self.store.advance(last_sequence + 1)?;
+                self.store.advance(last_sequence + 1).map(drop)?;
             } else {
                 let placeholder = NewMessage {
                     subject: PLACEHOLDER,

@@ -17,24 +17,18 @@ use super::refusals::{disk_error, store_error};
 use super::registry::Streams;
 use super::restore::{Restore, RestoreRequest, Spool, SPOOL_NAME};
 use super::settings::{Settings, Storage};
+use super::shares::{Place, RESTORES, SNAPSHOTS};
 use super::snapshot::{Snapshot, SnapshotRequest};
 use crate::error::EngineError;
-use crate::events::{ArchiveEvent, ArchiveEventKind, Event};
+use crate::events::{ArchiveEvent, ArchiveEventKind, Event, Events};
 use crate::storage::file_system::Access;
 use crate::storage::memory::MemoryFileSystem;
 use crate::storage::store::{Store, StoreOptions};
 use crate::storage::work_pool::{WorkPool, THREADS_MAX};
 
-/// Snapshots at a time: each has a thread, and a window of up to 32 MiB on the way.
-const SNAPSHOTS_MAX: usize = 32;
-
-/// Restores at a time: each has a file on disk, and up to 32 MiB in memory.
-const RESTORES_MAX: usize = 16;
-
 // Whatever is begun finds a thread.
-const _: () = assert!(SNAPSHOTS_MAX + RESTORES_MAX <= THREADS_MAX);
+const _: () = assert!(SNAPSHOTS.server_max + RESTORES.server_max <= THREADS_MAX);
 
-#[derive(Default)]
 pub struct Archives {
     pool: WorkPool,
     snapshots: Mutex<AHashMap<String, Arc<Snapshot>>>,
@@ -44,6 +38,15 @@ pub struct Archives {
 }
 
 impl Archives {
+    pub fn new(events: &Arc<Events>) -> Self {
+        Self {
+            pool: WorkPool::new(events),
+            snapshots: Mutex::default(),
+            restores: Mutex::default(),
+            claimed: Mutex::default(),
+        }
+    }
+
     /// Whether a stream of this name may be made by somebody else.
     pub fn check_free(&self, account: &str, name: &str) -> Result<(), EngineError> {
         let key = (account.to_owned(), name.to_owned());
@@ -85,19 +88,16 @@ impl Streams {
         let request: SnapshotRequest = read(request)?;
         let id = request.id.clone();
         let stream = self.stream(account, name)?;
+        let place =
+            Place::take(&self.usage(account).snapshots, "snapshots").map_err(EngineError::Store)?;
         let snapshot = Snapshot::new(request, stream, Arc::clone(&self.senders))?;
-        {
-            let mut snapshots = self.archives.snapshots.lock();
-            if snapshots.len() >= SNAPSHOTS_MAX {
-                return Err(EngineError::Store(format!(
-                    "{SNAPSHOTS_MAX} snapshots are under way: try again when one has ended"
-                )));
-            }
-            snapshots.insert(id.clone(), Arc::clone(&snapshot));
-        }
+        let snapshots = &self.archives.snapshots;
+        snapshots.lock().insert(id.clone(), Arc::clone(&snapshot));
         let streams = Arc::downgrade(self);
+        let place = Mutex::new(Some(place));
         let job = self.archives.pool.job(move || {
             let failure = snapshot.run();
+            drop(place.lock().take());
             if let Some(streams) = streams.upgrade() {
                 streams.archives.snapshots.lock().remove(&id);
                 let details = serde_json::json!({ "failure": failure });
@@ -117,12 +117,8 @@ impl Streams {
     ) -> Result<(), EngineError> {
         let request: RestoreRequest = read(request)?;
         let settings = self.settings(definition)?;
-        let mut restores = self.archives.restores.lock();
-        if restores.len() >= RESTORES_MAX {
-            return Err(EngineError::Store(format!(
-                "{RESTORES_MAX} restores are under way: try again when one has ended"
-            )));
-        }
+        let place =
+            Place::take(&self.usage(account).restores, "restores").map_err(EngineError::Store)?;
         let folder = self.folders.of_restore(account, &request.id);
         let file_system = &self.folders.file_system;
         file_system.create_folder(&folder).map_err(disk_error)?;
@@ -134,11 +130,13 @@ impl Streams {
             self.shared.account(account),
             settings,
             Spool::new(file),
+            place,
             self,
             &self.archives.pool,
         );
-        restores.insert(restore.id().to_owned(), Arc::clone(&restore));
-        drop(restores);
+        let restores = &self.archives.restores;
+        let id = restore.id().to_owned();
+        restores.lock().insert(id, Arc::clone(&restore));
         restore.listen();
         Ok(())
     }

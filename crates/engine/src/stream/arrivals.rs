@@ -71,7 +71,7 @@ impl Ingest {
                 ..PublishHeaders::default()
             };
         }
-        self.prepare(store, &headers, arrival.time_ns);
+        self.prepare(&headers, arrival.time_ns);
         let message_id = headers.message_id.filter(|id| !id.is_empty());
         if message_id.is_some_and(|id| self.duplicates.find(id).is_some()) {
             return Ok(None);
@@ -113,7 +113,9 @@ impl Ingest {
         let appended = match store.append_following(&admitted.message(), arrival.sequence, resets) {
             Ok(Some(appended)) => appended,
             Ok(None) => return Err(Hindrance::Behind),
-            Err(StoreError::Behind | StoreError::Full) => return Err(Hindrance::Room),
+            Err(StoreError::Behind | StoreError::Full | StoreError::Temporary(_)) => {
+                return Err(Hindrance::Room)
+            }
             Err(error) => return Err(Hindrance::Refused(store_refusal(&error))),
         };
         self.answer.clear();

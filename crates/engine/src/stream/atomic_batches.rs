@@ -1,16 +1,18 @@
 //! Atomic batches that are open: messages that wait until the last one of their batch has come, and are stored all together or not at all.
 //!
-//! Nothing of an open batch is in the store. Invariant: at most as many batches are open, and as many messages wait in one, as the limits say.
+//! Nothing of an open batch is in the store. Invariant: at most as many batches are open, and as many messages and bytes wait in them, as the limits and the account's share say.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ahash::AHashMap;
 
+use super::account_usage::AccountUsage;
 use super::acknowledgement::Refusal;
 use super::held_messages::{Held, HeldMessages};
 use super::publish_checks::{refusal, Publication};
 use super::publish_headers::PublishHeaders;
+use super::shares::Exceeded;
 use super::stored_headers;
 use crate::config::API_LEVEL;
 
@@ -44,6 +46,8 @@ impl Default for BatchLimits {
 #[derive(Debug, Default)]
 pub struct Batch {
     pub messages: HeldMessages,
+    /// What they take up of the account's share.
+    bytes: usize,
     touched_ns: i64,
 }
 
@@ -65,14 +69,20 @@ pub struct AtomicBatches {
     limits: BatchLimits,
     /// Of all streams.
     open_of_server: Arc<AtomicUsize>,
+    usage: Arc<AccountUsage>,
 }
 
 impl AtomicBatches {
-    pub fn new(limits: BatchLimits, open_of_server: Arc<AtomicUsize>) -> Self {
+    pub fn new(
+        limits: BatchLimits,
+        open_of_server: Arc<AtomicUsize>,
+        usage: Arc<AccountUsage>,
+    ) -> Self {
         Self {
             open: AHashMap::new(),
             limits,
             open_of_server,
+            usage,
         }
     }
 
@@ -102,8 +112,16 @@ impl AtomicBatches {
         let held = match self.open.get(id) {
             Some(batch) => batch.messages.len(),
             None if sequence != 1 || commit == Commit::WithoutMessage => {
+                // The end of a batch is not one of its messages.
+                let messages =
+                    sequence - u64::from(commit == Commit::WithoutMessage && sequence > 0);
+                let is_large = messages > self.limits.messages_max as u64;
                 return Step::Refused {
-                    refusal: incomplete(),
+                    refusal: if is_large {
+                        self.too_large()
+                    } else {
+                        incomplete()
+                    },
                     abandoned: None,
                 };
             }
@@ -118,15 +136,20 @@ impl AtomicBatches {
             return self.end(id, incomplete(), "incomplete");
         }
         if commit != Commit::WithoutMessage && held >= self.limits.messages_max {
-            let text = format!(
-                "atomic publish batch is too large: {}",
-                self.limits.messages_max
-            );
-            return self.end(id, refusal(400, 10199, &text), "large");
+            return self.end(id, self.too_large(), "large");
+        }
+        let bytes = match commit {
+            Commit::WithoutMessage => 0,
+            Commit::None | Commit::WithMessage => bytes_of(publication),
+        };
+        if let Err(exceeded) = self.usage.batch_bytes.take(bytes) {
+            return self.end(id, too_many_bytes(exceeded), "large");
         }
         let Some(batch) = self.open.get_mut(id) else {
+            self.usage.batch_bytes.give_back(bytes);
             return self.end(id, incomplete(), "incomplete");
         };
+        batch.bytes += bytes;
         batch.touched_ns = publication.now_ns;
         if commit == Commit::WithoutMessage {
             // The message before it is the last one.
@@ -140,6 +163,15 @@ impl AtomicBatches {
             return Step::Held;
         }
         self.remove(id).map_or(Step::Held, Step::Complete)
+    }
+
+    fn too_large(&self) -> Refusal {
+        let most = self.limits.messages_max;
+        refusal(
+            400,
+            10199,
+            &format!("atomic publish batch is too large: {most}"),
+        )
     }
 
     /// Begins a batch, unless there are too many.
@@ -162,6 +194,7 @@ impl AtomicBatches {
     fn remove(&mut self, id: &[u8]) -> Option<Batch> {
         let batch = self.open.remove(id)?;
         self.open_of_server.fetch_sub(1, Ordering::Relaxed);
+        self.usage.batch_bytes.give_back(batch.bytes);
         Some(batch)
     }
 
@@ -196,7 +229,9 @@ impl AtomicBatches {
     pub fn clear(&mut self) {
         self.open_of_server
             .fetch_sub(self.open.len(), Ordering::Relaxed);
-        self.open.clear();
+        for (_, batch) in self.open.drain() {
+            self.usage.batch_bytes.give_back(batch.bytes);
+        }
     }
 }
 
@@ -218,6 +253,27 @@ fn refused(error_code: u16, text: &str) -> Step {
         refusal: refusal(400, error_code, text),
         abandoned: None,
     }
+}
+
+/// What a message takes up while its batch is open.
+fn bytes_of(publication: &Publication<'_>) -> usize {
+    HeldMessages::bytes_of(&Held {
+        subject: publication.subject,
+        headers: publication.headers,
+        payload: publication.payload,
+    })
+}
+
+/// As when there are too many batches: the publisher may try again when others are committed.
+fn too_many_bytes(exceeded: Exceeded) -> Refusal {
+    let (whose, most) = match exceeded {
+        Exceeded::Account(most) => ("this account", most),
+        Exceeded::Server(most) => ("this server", most),
+    };
+    let text = format!(
+        "atomic publish too many inflight: the open batches of {whose} may have {most} bytes; commit others first, or publish smaller batches"
+    );
+    refusal(429, 10210, &text)
 }
 
 /// Keeps a message: everything of it but what was only said to this server.
@@ -275,7 +331,43 @@ mod tests {
     }
 
     fn batches(limits: BatchLimits) -> AtomicBatches {
-        AtomicBatches::new(limits, Arc::default())
+        let usage = Arc::new(AccountUsage::new(Arc::default()));
+        AtomicBatches::new(limits, Arc::default(), usage)
+    }
+
+    #[test]
+    fn open_batches_hold_no_more_bytes_than_the_account_may_and_give_them_back() {
+        let usage = Arc::new(AccountUsage::new(Arc::default()));
+        let of_account =
+            || AtomicBatches::new(BatchLimits::default(), Arc::default(), Arc::clone(&usage));
+        let (mut one, mut other) = (of_account(), of_account());
+        let payload = vec![0; 8 * 1024 * 1024];
+        let publish = |batches: &mut AtomicBatches, id: &str, number: usize| {
+            let block =
+                format!("NATS/1.0\r\nNats-Batch-Id: {id}\r\nNats-Batch-Sequence: {number}\r\n\r\n");
+            let publication = Publication {
+                subject: b"a",
+                headers: block.as_bytes(),
+                payload: &payload,
+                now_ns: 0,
+            };
+            match batches.take(&publication, &PublishHeaders::read(block.as_bytes())) {
+                Step::Held => 0,
+                Step::Complete(_) => 1,
+                Step::Refused { refusal, .. } => refusal.error_code,
+            }
+        };
+
+        let held = (1..=7).map(|number| publish(&mut one, "x", number));
+        assert!(held.into_iter().all(|code| code == 0));
+        assert_eq!(publish(&mut other, "y", 1), 10210);
+
+        assert!(usage.batch_bytes.held() <= crate::stream::shares::BATCH_BYTES.account_max);
+        one.clear();
+        assert_eq!(usage.batch_bytes.held(), 0);
+        assert_eq!(publish(&mut other, "z", 1), 0);
+        drop(other);
+        assert_eq!(usage.batch_bytes.held(), 0);
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Ingest {
                 payload: held.payload,
                 now_ns,
             };
-            self.prepare(store, &headers, now_ns);
+            self.prepare(&headers, now_ns);
             before.check(&settings, &publication, &headers)?;
             let view = BatchView {
                 staged: self.view(store),

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::refusals::store_error;
 use super::registry::Streams;
 use crate::consumer::ack_state::Reached;
 use crate::consumer::core::{Core, Surroundings};
@@ -147,10 +148,19 @@ impl Streams {
         stream.consumers().restore(definition, state)
     }
 
-    /// Makes durable all consumers of a stream that were created, and lets them deliver; else they are there no more.
-    pub fn commit_consumers(&self, account: &str, stream: &str) -> Result<(), EngineError> {
+    /// Makes durable all consumers of a stream that were created, and lets them deliver. Returns those for which that failed, and why: they are there
+    /// no more.
+    pub fn commit_consumers(
+        &self,
+        account: &str,
+        stream: &str,
+    ) -> Result<Vec<(String, String)>, EngineError> {
         let _one = self.changing.lock();
-        self.stream(account, stream)?.consumers().commit()
+        let refused = self.stream(account, stream)?.consumers().commit();
+        let refused = refused.into_iter();
+        Ok(refused
+            .map(|(name, error)| (name, store_error(&error).to_string()))
+            .collect())
     }
 
     pub fn update_consumer(
@@ -160,10 +170,7 @@ impl Streams {
         definition: &[u8],
     ) -> Result<(), EngineError> {
         let _one = self.changing.lock();
-        let stream = self.stream(account, stream)?;
-        stream.consumers().update(definition)?;
-        stream.remove_all_unneeded();
-        Ok(())
+        self.stream(account, stream)?.update_consumer(definition)
     }
 
     pub fn delete_consumer(
@@ -220,12 +227,7 @@ impl Streams {
         name: &str,
         sequence: u64,
     ) -> Result<u64, EngineError> {
-        let stream = self.stream(account, stream)?;
-        let consumer = stream.consumers().consumer(name)?;
-        let sequence = consumer.with_core(|core, _, now_ns| core.reset(sequence, now_ns));
-        consumer.touch();
-        stream.remove_all_unneeded();
-        Ok(sequence)
+        self.stream(account, stream)?.reset_consumer(name, sequence)
     }
 
     /// Lets another client of a group be chosen.
@@ -252,7 +254,7 @@ impl Streams {
     ) -> Result<u64, EngineError> {
         let stream = self.stream(account, stream)?;
         let found = stream.store().sequence_at(time_ns);
-        found.map_err(|error| super::refusals::store_error(&error))
+        found.map_err(|error| store_error(&error))
     }
 }
 

@@ -5,11 +5,13 @@
 use std::sync::{Arc, Weak};
 
 use super::origin::Origin;
-use super::publish_checks::Publication;
+use super::receipts::Receipt;
+use super::refusals::store_error;
 use super::settings::Retention;
 use super::stream::Stream;
 use crate::consumer::consumer::{Consumer, Keeper};
-use crate::consumer::core::DeadLetter;
+use crate::consumer::dead_letters::{DeadLetter, HandedOver};
+use crate::error::EngineError;
 use crate::storage::message::{Purge, StoreResult};
 use crate::storage::work_pool::Job;
 
@@ -23,14 +25,21 @@ impl Keeper for StreamKeeper {
         }
     }
 
-    fn keeps_dead(&self) -> bool {
+    fn wants_dead_letters(&self) -> bool {
         let stream = self.0.upgrade();
         stream.is_some_and(|stream| stream.settings().dead_letters.is_some())
     }
 
-    fn bury(&self, consumer: &str, dead: &[DeadLetter]) -> Result<(), String> {
+    fn hand_over_dead_letter(
+        &self,
+        consumer: &Consumer,
+        letter: &DeadLetter,
+        receipt: Arc<dyn Receipt>,
+    ) -> HandedOver {
         let stream = self.0.upgrade();
-        stream.map_or(Ok(()), |stream| stream.bury(consumer, dead))
+        stream.map_or(HandedOver::Gone, |stream| {
+            stream.hand_over_dead_letter(consumer, letter, receipt)
+        })
     }
 }
 
@@ -41,31 +50,38 @@ impl Stream {
         if retention == Retention::Limits || !consumer.keeps() {
             return;
         }
-        let mut removed = false;
-        for (first, last) in released {
-            for sequence in *first..=*last {
-                removed |= self.remove_unneeded(sequence);
-            }
-        }
-        if removed {
-            self.commit_soon();
-        }
+        self.remove_settled(released);
     }
 
-    /// Removes a message that nobody needs any more; true if there was one.
-    fn remove_unneeded(&self, sequence: u64) -> bool {
+    /// Removes a message that nobody needs any more, after somebody has settled it; true if there was one.
+    pub(super) fn remove_unneeded(&self, sequence: u64) -> bool {
         let Some(subject) = self.store().subject_of(sequence) else {
             return false;
         };
-        let is_needed = match self.settings().retention {
-            Retention::Limits => true,
-            Retention::WorkQueue => false,
-            Retention::Interest => {
-                self.consumers().need(&subject, sequence) || self.is_followed_at(sequence)
-            }
-        };
+        let retention = self.settings().retention;
         // A failure is in the store's status.
-        !is_needed && self.store().remove(sequence, false).unwrap_or(false)
+        self.is_unneeded(retention, &subject, sequence)
+            && self.store().remove(sequence, false).unwrap_or(false)
+    }
+
+    /// The same for all of a range.
+    pub(super) fn remove_settled_between(&self, first: u64, last: u64) {
+        let retention = self.settings().retention;
+        self.remove_where(first, last, |subject, sequence| {
+            self.is_unneeded(retention, subject, sequence)
+        });
+    }
+
+    /// Whether nobody needs a message that somebody has settled.
+    fn is_unneeded(&self, retention: Retention, subject: &[u8], sequence: u64) -> bool {
+        match retention {
+            Retention::Limits => false,
+            // Filters change, so another consumer may ask for it by now.
+            Retention::WorkQueue => !self.consumers().need(subject, sequence),
+            Retention::Interest => {
+                !self.consumers().need(subject, sequence) && !self.is_followed_at(sequence)
+            }
+        }
     }
 
     /// What consumers have settled is out of the numbers when this returns. Waits for the disk if there is something.
@@ -73,55 +89,85 @@ impl Stream {
         if self.settings().retention == Retention::Limits || self.consumers.is_empty() {
             return;
         }
+        self.remove_released();
         // A failure is in the store's status.
         let _ = self.commit_own();
     }
 
-    /// Removes everything that nobody needs: after consumers have gone, or the rule has changed, or a crash has come between the two.
+    /// Removes everything that nobody needs: after followers have gone, or the rule has changed, or a crash has come between an acknowledgement and
+    /// the removal.
     pub fn remove_all_unneeded(&self) {
-        let retention = self.settings().retention;
-        if retention == Retention::Limits {
-            return;
+        self.remove_unneeded_between(0, u64::MAX);
+    }
+
+    /// The same within these sequences.
+    fn remove_unneeded_between(&self, first: u64, last: u64) {
+        match self.settings().retention {
+            Retention::Limits => {}
+            Retention::WorkQueue => self.remove_acknowledged(first, last),
+            Retention::Interest => self.remove_uninteresting(first, last, None),
         }
-        if retention == Retention::Interest && self.is_unwanted() {
+    }
+
+    /// Removes from a work queue what was acknowledged. What its consumers have passed over waits for another one, or for a reset.
+    fn remove_acknowledged(&self, first: u64, last: u64) {
+        let all = self.consumers().all();
+        self.remove_where(first, last, |subject, sequence| {
+            let mut takers = all
+                .iter()
+                .filter(|consumer| consumer.keeps() && consumer.wants(subject))
+                .peekable();
+            takers.peek().is_some() && takers.all(|consumer| consumer.has_settled(sequence))
+        });
+    }
+
+    /// Removes from an interest stream what nobody asks for, within these sequences; only what one consumer takes, if it is given.
+    fn remove_uninteresting(&self, first: u64, last: u64, taken_by: Option<&Consumer>) {
+        if self.is_unwanted() {
             // A failure is in the store's status.
             let _ = self.purge(&Purge::default());
             return;
         }
-        let marks = self.store().marks();
-        let all = self.consumers().all();
-        let mut removed = false;
-        for sequence in marks.first_sequence..=marks.last_sequence {
-            let Some(subject) = self.store().subject_of(sequence) else {
-                continue;
-            };
-            let mut takers = all
-                .iter()
-                .filter(|consumer| consumer.keeps() && consumer.wants(&subject));
-            let is_needed = match retention {
-                // What no consumer takes waits for one.
-                Retention::WorkQueue => takers
-                    .next()
-                    .is_none_or(|consumer| consumer.needs(&subject, sequence)),
-                _ => {
-                    takers.any(|consumer| consumer.needs(&subject, sequence))
-                        || self.is_followed_at(sequence)
-                }
-            };
-            removed |= !is_needed && self.store().remove(sequence, false).unwrap_or(false);
+        self.remove_where(first, last, |subject, sequence| {
+            taken_by.is_none_or(|consumer| consumer.wants(subject))
+                && !self.consumers().need(subject, sequence)
+                && !self.is_followed_at(sequence)
+        });
+    }
+
+    /// Puts another definition of a consumer in force. Where it asks for other messages, an interest stream removes those that nobody asks for now.
+    pub fn update_consumer(&self, definition: &[u8]) -> Result<(), EngineError> {
+        self.finish_removals();
+        let (consumer, has_other_filters) = self.consumers().update(definition)?;
+        if has_other_filters && self.settings().retention == Retention::Interest {
+            self.remove_uninteresting(consumer.floor(), u64::MAX, None);
         }
-        if removed {
-            self.commit_soon();
+        Ok(())
+    }
+
+    /// Has a consumer begin anew at a sequence, behind its floor if that is 0; returns the sequence. What it passes over by that is of no interest to
+    /// it, but a work queue keeps it.
+    pub fn reset_consumer(&self, name: &str, sequence: u64) -> Result<u64, EngineError> {
+        let consumer = self.consumers().consumer(name)?;
+        self.finish_removals();
+        let sequence = consumer
+            .reset(sequence)
+            .map_err(|error| store_error(&error))?;
+        let floor = sequence - 1;
+        let is_within = floor <= self.store().marks().last_sequence;
+        if is_within && self.settings().retention == Retention::Interest {
+            self.remove_uninteresting(0, floor, Some(&consumer));
         }
+        Ok(sequence)
     }
 
     /// Deletes a consumer, and what only it had kept.
-    pub fn delete_consumer(&self, name: &str) -> Result<Arc<Consumer>, crate::error::EngineError> {
+    pub fn delete_consumer(&self, name: &str) -> Result<Arc<Consumer>, EngineError> {
         let consumer = self.consumers().delete(name)?;
         if self.settings().retention == Retention::Interest && consumer.keeps() {
             // What was taken while it was there is looked at, too. A failure is in the store's status.
             let _ = self.commit_own();
-            self.remove_all_unneeded();
+            self.remove_uninteresting(consumer.floor(), u64::MAX, None);
         }
         Ok(consumer)
     }
@@ -147,21 +193,26 @@ impl Stream {
 
     /// A follower has stored everything up to a sequence. What all have is removed, where messages are kept only until they are taken.
     pub fn let_go(&self, origin: &Origin, job: &Arc<Job>, sequence: u64) {
-        let taken = self.followers.took(job, sequence);
-        if taken == 0 || self.settings().retention == Retention::Limits {
+        let (before, taken) = self.followers.took(job, sequence);
+        if taken <= before || self.settings().retention == Retention::Limits {
             return;
         }
         if !self.consumers.is_empty() {
-            return self.remove_all_unneeded();
+            // What they had all taken before has been looked at, and goes when its consumer settles it.
+            return self.remove_unneeded_between(before + 1, taken);
         }
         let mut count = 0;
         for filter in &origin.filters {
-            let subject = filter.subject.as_bytes().to_vec();
-            let purged = self.store.purge(&Purge {
-                filter: (!origin.takes_everything()).then_some(subject),
+            let subject = filter.subject.as_bytes();
+            let purge = Purge {
+                filter: (!origin.takes_everything()).then(|| subject.to_vec()),
                 below_sequence: Some(taken + 1),
                 keep: 0,
-            });
+            };
+            let purged = match &purge.filter {
+                None => self.store.purge(&purge),
+                Some(filter) => self.purge_matching(filter, &purge).map(|(_, count)| count),
+            };
             // A failure is in the store's status.
             count += purged.unwrap_or(0);
         }
@@ -173,11 +224,6 @@ impl Stream {
     /// Another stream of the account.
     pub(super) fn neighbour(&self, name: &str) -> Option<Arc<Self>> {
         self.inflow.neighbour(name)
-    }
-
-    /// Takes a message from the server itself; `commit_own` must follow.
-    pub(super) fn take_own(&self, publication: &Publication<'_>) {
-        self.ingest.lock().take(&self.store, publication, b"");
     }
 
     /// What was taken is on disk when this returns. Must not be called where a disk must not be waited for.

@@ -128,7 +128,7 @@ impl Ingest {
             publication.headers = &block;
         }
         let headers = PublishHeaders::read(publication.headers);
-        self.prepare(store, &headers, publication.now_ns);
+        self.prepare(&headers, publication.now_ns);
         let view = self.view(store);
         let passed = match publish_checks::check(&settings, &view, &publication, &headers)? {
             Outcome::Store(passed) => passed,

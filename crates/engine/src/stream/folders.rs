@@ -7,7 +7,8 @@
 //!                                     sources.1 and .2       how far its sources are, twice; can be made anew from the messages, unless they are gone
 //! ```
 //! A stream is there when its definition is. It comes last when a stream is made, and says that it is deleted before anything is removed, so a crash
-//! at any moment leaves the stream whole, or none. Invariant: what `create` and `delete` have returned survives a power cut.
+//! at any moment leaves the stream whole, or none. A definition of generation 0 says that nothing in `messages` counts yet: whoever makes a stream need not
+//! wait until its store is durable, and whatever a crash leaves of that store is thrown away. Invariant: what `create` and `delete` have returned survives a power cut.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use ahash::AHashSet;
 use parking_lot::Mutex;
 
+use crate::storage::failure::Failure;
 use crate::storage::file_system::FileSystem;
 use crate::storage::twin_file::{self, TwinFile, Twins};
 
@@ -26,6 +28,9 @@ const STREAMS: &str = "streams";
 
 /// What a definition says while its stream is being removed.
 const DELETED: &[u8] = b"{\"deleted\":true}";
+
+/// The generation of a definition while the store of its stream is not durable.
+const BEGINNING: u64 = 0;
 
 /// Names of folders are as those of streams up to this length, if they have nothing but letters, digits, - and _.
 const PLAIN_NAME_BYTES_MAX: usize = 100;
@@ -86,17 +91,42 @@ impl Folders {
     pub fn inventory(&self) -> io::Result<Inventory> {
         let mut inventory = Inventory::default();
         for account in self.list(&self.root)? {
-            let streams = self.root.join(&account).join(STREAMS);
+            let account = self.root.join(&account);
+            let streams = account.join(STREAMS);
+            if self.is_link(&account, &mut inventory) || self.is_link(&streams, &mut inventory) {
+                continue;
+            }
             for name in self.list(&streams)? {
-                self.look(&streams.join(&name), &mut inventory)?;
+                let folder = streams.join(&name);
+                if !self.is_link(&folder, &mut inventory) {
+                    self.look(&folder, &mut inventory)?;
+                }
             }
         }
         Ok(inventory)
     }
 
+    /// Whether somebody has put a link here: it may lead anywhere, and nothing must be removed through it.
+    fn is_link(&self, path: &Path, inventory: &mut Inventory) -> bool {
+        let is_link = self.file_system.is_link(path);
+        if is_link {
+            inventory.findings.push(format!(
+                "{}: left alone, symbolic links are not followed; move the folder here, or mount its disk",
+                path.display()
+            ));
+        }
+        is_link
+    }
+
     fn look(&self, folder: &Path, inventory: &mut Inventory) -> io::Result<()> {
         let shown = folder.display();
-        let found = match twin_file::read(&*self.file_system, folder, DEFINITION, true)? {
+        let found = twin_file::read(&*self.file_system, folder, DEFINITION, true);
+        if matches!(&found, Err(error) if is_no_folder(error)) {
+            let line = format!("{shown}: left alone, it is no folder");
+            inventory.findings.push(line);
+            return Ok(());
+        }
+        let found = match found? {
             Twins::Missing => {
                 // It was never acknowledged.
                 self.remove_all(folder, 0)?;
@@ -123,6 +153,10 @@ impl Folders {
         if found.body == DELETED {
             return self.remove(folder);
         }
+        if found.generation == BEGINNING {
+            // Nothing in it was ever acknowledged.
+            self.remove_all(&Self::messages(folder), 0)?;
+        }
         inventory.streams.push(Found {
             folder: folder.to_owned(),
             definition: found.body,
@@ -136,7 +170,8 @@ impl Folders {
                 names.sort();
                 Ok(names)
             }
-            Err(error) if is_missing(&error) => Ok(Vec::new()),
+            // A file beside the folders of accounts has no streams.
+            Err(error) if is_missing(&error) || is_no_folder(&error) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }
@@ -180,13 +215,52 @@ impl Folders {
         twin_file::write(&*self.file_system, folder, DEFINITION, &twin)
     }
 
+    /// Writes the definition of a stream whose store is not durable yet; returns when it is durable itself.
+    pub fn begin(&self, folder: &Path, definition: &[u8]) -> io::Result<()> {
+        let twin = TwinFile {
+            generation: BEGINNING,
+            body: definition.to_vec(),
+        };
+        twin_file::write_first(&*self.file_system, folder, DEFINITION, &twin)
+    }
+
+    /// What is to be done when the store of a stream that was begun is durable: from then on what is in it counts.
+    pub fn finish_beginning(
+        &self,
+        folder: &Path,
+        definition: &[u8],
+    ) -> impl Fn() -> io::Result<()> + Send + 'static {
+        let file_system = Arc::clone(&self.file_system);
+        let folder = folder.to_owned();
+        let twin = TwinFile {
+            generation: BEGINNING + 1,
+            body: definition.to_vec(),
+        };
+        move || twin_file::write(&*file_system, &folder, DEFINITION, &twin)
+    }
+
+    /// The same for a stream that was found as it had begun, and whose store is durable now.
+    pub fn finish_found(&self, folder: &Path) -> io::Result<()> {
+        match twin_file::read(&*self.file_system, folder, DEFINITION, false)? {
+            Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin)
+                if twin.generation == BEGINNING =>
+            {
+                self.finish_beginning(folder, &twin.body)()
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Lets a stream be gone, durably. Its files are still there.
     pub fn delete(&self, folder: &Path) -> io::Result<()> {
         match self.define(folder, DELETED) {
-            Err(error) if is_full(&error) => {
+            Err(error) if Failure::of(&error) == Failure::Full => {
                 // Deleting makes room, so it must not need any: one copy of the definition goes for what the other one becomes.
                 let copy = folder.join(format!("{DEFINITION}.2"));
-                self.file_system.remove_file(&copy)?;
+                match self.file_system.remove_file(&copy) {
+                    Err(error) if !is_missing(&error) => return Err(error),
+                    _ => {}
+                }
                 self.file_system.sync_folder(folder)?;
                 self.define(folder, DELETED)
             }
@@ -203,6 +277,10 @@ impl Folders {
 
     /// Removes a folder with everything in it; nothing is wrong if it is not there.
     pub fn remove_all(&self, folder: &Path, depth: usize) -> io::Result<()> {
+        if self.file_system.is_link(folder) {
+            // What it leads to stays.
+            return self.file_system.remove_file(folder);
+        }
         for name in self.list(folder)? {
             let path = folder.join(&name);
             match self.file_system.remove_file(&path) {
@@ -219,8 +297,8 @@ impl Folders {
     }
 }
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+fn is_no_folder(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotADirectory
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -3,7 +3,7 @@
 //! They are kept by the name of the origin, whether it is there or not, so that a stream that appears is followed from its first message on. Where a
 //! stream keeps messages only until they are taken, the slowest of its followers says when that is.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ahash::AHashMap;
@@ -23,6 +23,8 @@ pub struct Followers {
     /// So that a commit of a stream that nobody follows costs nothing more.
     count: AtomicUsize,
     followers: Mutex<Vec<Follower>>,
+    /// What all had when somebody last asked. Changes under the lock of the followers.
+    all_took: AtomicU64,
 }
 
 impl Followers {
@@ -48,6 +50,7 @@ impl Followers {
                 job: Arc::clone(job),
                 taken: 0,
             });
+            self.all_took.store(0, Ordering::Relaxed);
         }
         self.count.store(followers.len(), Ordering::Release);
     }
@@ -68,8 +71,8 @@ impl Followers {
                 .any(|follower| follower.taken < sequence)
     }
 
-    /// A follower has stored everything up to a sequence; returns up to which one all have.
-    pub fn took(&self, job: &Arc<Job>, sequence: u64) -> u64 {
+    /// A follower has stored everything up to a sequence; returns up to which one all had when this was called before, and up to which one they have now.
+    pub fn took(&self, job: &Arc<Job>, sequence: u64) -> (u64, u64) {
         let mut followers = self.followers.lock();
         for follower in &mut *followers {
             if Arc::ptr_eq(&follower.job, job) {
@@ -77,7 +80,8 @@ impl Followers {
             }
         }
         let taken = followers.iter().map(|follower| follower.taken);
-        taken.min().unwrap_or(0)
+        let taken = taken.min().unwrap_or(0);
+        (self.all_took.swap(taken, Ordering::Relaxed), taken)
     }
 }
 
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_slowest_follower_says_what_all_have() {
-        let pool = WorkPool::default();
+        let pool = WorkPool::new(&Arc::default());
         let (one, other) = (pool.job(|| {}), pool.job(|| {}));
         let by_name = FollowersByName::default();
         let followers = by_name.of("O");
@@ -119,10 +123,15 @@ mod tests {
         followers.add(&one);
 
         assert!(Arc::ptr_eq(&followers, &by_name.of("O")));
-        assert_eq!(followers.took(&one, 7), 0);
-        assert_eq!(followers.took(&other, 3), 3);
+        assert_eq!(followers.took(&one, 7), (0, 0));
+        assert_eq!(followers.took(&other, 3), (0, 3));
+        assert_eq!(followers.took(&other, 5), (3, 5));
         followers.remove(&other);
-        assert_eq!(followers.took(&one, 8), 8);
+        assert_eq!(followers.took(&one, 8), (5, 8));
+        // Whoever comes anew has nothing, and all is to be looked at again.
+        followers.add(&other);
+        assert_eq!(followers.took(&other, 8), (0, 8));
+        followers.remove(&other);
         followers.remove(&one);
         assert!(followers.is_empty());
     }

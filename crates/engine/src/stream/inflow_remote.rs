@@ -147,7 +147,11 @@ impl Link {
             client: format!("jetlake stream {stream}"),
         };
         let channel = Channel::new(job);
-        self.reader = Some(Reader::start(assignment, Arc::clone(&channel))?);
+        self.reader = Some(Reader::start(
+            assignment,
+            Arc::clone(&channel),
+            target.stream.events(),
+        )?);
         self.shown.channel = Some(channel);
         self.session = 0;
         self.held.clear();

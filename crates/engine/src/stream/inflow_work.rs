@@ -171,12 +171,20 @@ impl Work {
 
     /// Writes down how far the sources are; everything staged is committed for that.
     pub fn save(&mut self, store: &Store) -> StoreResult<()> {
-        if self.resets.is_some() && !self.positions.is_saved() {
-            store.commit()?;
-            self.saved_at = Instant::now();
-            self.positions.save(store)?;
+        let Some(mut resets) = self.resets else {
+            return Ok(());
+        };
+        if self.positions.is_saved() {
+            return Ok(());
         }
-        Ok(())
+        store.commit()?;
+        if let (true, Some(settings)) = (store.resets() != resets, self.settings.clone()) {
+            // What was staged went with a commit that failed: how far the sources are is what is stored.
+            self.resets = None;
+            resets = self.load(store, &settings)?;
+        }
+        self.saved_at = Instant::now();
+        self.positions.save(store, resets).map(drop)
     }
 
     /// Gives each origin a turn, and says what is to be done next.
@@ -453,7 +461,7 @@ impl Work {
                 (0, None) => {
                     let first = origin.start_sequence.max(first_sequence).max(1);
                     if first > 1 && origin.start_time_ns.is_none() {
-                        store.advance(first)?;
+                        store.advance(first).map(drop)?;
                     }
                     Some(first - 1)
                 }
@@ -499,17 +507,18 @@ impl Work {
         if !self.positions.needs_saving_before(index_name, reached) {
             return Ok(());
         }
-        match self.positions.save(store) {
+        match self.positions.save(store, target.resets) {
             Ok(true) => Ok(()),
+            Ok(false) if store.resets() != target.resets => Err(Hindrance::Behind),
             Ok(false) => Err(Hindrance::Room),
             Err(error) => Err(Hindrance::Refused(store_refusal(&error))),
         }
     }
 
     fn save_if_due(&mut self, stream: &Stream, settings: &Settings) {
-        if self.resets.is_none() || self.positions.is_saved() {
+        let Some(resets) = self.resets.filter(|_| !self.positions.is_saved()) else {
             return;
-        }
+        };
         let is_limited = settings.removing_limits() != Limits::default() || settings.allow_rollup;
         let interval = match is_limited {
             true => SAVE_INTERVAL_LIMITED,
@@ -518,7 +527,7 @@ impl Work {
         if self.saved_at.elapsed() >= interval {
             self.saved_at = Instant::now();
             // What is not written down is found again in the messages.
-            let _ = self.positions.save(stream.store());
+            let _ = self.positions.save(stream.store(), resets);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Taking a message into a stream: the checks, the store's staging, and a note of whom to answer when it is durable.
 //!
-//! Everything here happens under the stream's lock, on the thread that read the message, and never waits for a disk, but for the first message
-//! with an id after a start, and the first of all where there may be schedules: both are looked for in what is stored. Invariant: the checks see what will be there when everything staged is committed.
+//! Everything here happens under the stream's lock, on the thread that read the message. What must be read of the disk first is read by `loading`, and messages that need it are held
+//! back until then. Invariant: the checks see what will be there when everything staged is committed.
 
 use std::sync::Arc;
 
@@ -12,22 +12,26 @@ use super::acknowledgement::{Refusal, Stored};
 use super::admitted::Admitted;
 use super::atomic_batches::AtomicBatches;
 use super::counter::Counter;
-use super::delete_marker;
 use super::duplicates::Duplicates;
 use super::fast_batches::{self, FastBatches};
 use super::followers::Followers;
+use super::loading::{self, HeldBack};
 use super::pending::{About, Drained, Item, Pending};
 use super::publish_checks::{self, Outcome, Publication, Rollup, View};
 use super::publish_headers::PublishHeaders;
+use super::receipts::{Receipt, Receipts};
 use super::schedules::Schedules;
 use super::settings::{Discard, Retention, Settings};
 use super::staged_view::StagedView;
-use super::stored_headers;
+use super::stored_headers::{self, Author};
+use super::tracing;
+use super::trusted_headers;
 use super::uploading::Committing;
 use super::uploads::Uploads;
 use crate::consumer::consumers::Consumers;
+use crate::message_trace::MessageTrace;
 use crate::random::Random;
-use crate::storage::message::{Appended, Progress, StoreError, Ticket};
+use crate::storage::message::{Appended, Progress, Purge, StoreError, Ticket};
 use crate::storage::store::Store;
 
 /// Messages that wait for their commit at most, unless the configuration says otherwise.
@@ -72,11 +76,13 @@ pub struct Readers {
 
 pub struct Ingest {
     pub settings: Arc<Settings>,
-    buffer: BufferLimits,
+    pub(super) buffer: BufferLimits,
     pub(super) pending: Pending,
+    receipts: Receipts,
     pub(super) duplicates: Duplicates,
     /// What was stored before the start has been looked through for ids.
-    ids_loaded: bool,
+    pub(super) ids_loaded: bool,
+    pub(super) held_back: HeldBack,
     pub(super) last_message_id: Vec<u8>,
     last_ticket: Ticket,
     /// The fate of everything up to here is known.
@@ -92,6 +98,8 @@ pub struct Ingest {
     pub(super) batches: AtomicBatches,
     pub(super) fast_batches: FastBatches,
     pub(super) uploads: Uploads,
+    /// The connection whose message is being taken; 0 is the server itself.
+    pub(super) publisher_id: u64,
     pub(super) committing: Committing,
     readers: Readers,
     pub(super) random: Random,
@@ -125,7 +133,9 @@ impl Ingest {
             settings,
             buffer,
             pending: Pending::default(),
+            receipts: Receipts::default(),
             ids_loaded: false,
+            held_back: HeldBack::default(),
             last_message_id: Vec::new(),
             last_ticket: Ticket::default(),
             settled: Ticket::default(),
@@ -137,6 +147,7 @@ impl Ingest {
             batches,
             fast_batches,
             uploads,
+            publisher_id: 0,
             committing: Committing::default(),
             readers,
             random: Random::seeded(seed),
@@ -160,17 +171,56 @@ impl Ingest {
 
     /// Takes a message: stages it, or notes why not. `reply` is empty if nobody wants an answer.
     pub fn take(&mut self, store: &Store, publication: &Publication<'_>, reply: &[u8]) {
+        self.take_noting(store, publication, reply, None);
+    }
+
+    /// The same; what becomes of the message is noted in its trace, if there is one.
+    pub(super) fn take_noting(
+        &mut self,
+        store: &Store,
+        publication: &Publication<'_>,
+        reply: &[u8],
+        trace: Option<&MessageTrace>,
+    ) {
+        self.take_or_hold(store, publication, reply, trace, true);
+    }
+
+    /// The same for one that was held back.
+    pub(super) fn take_now(&mut self, store: &Store, publication: &Publication<'_>, reply: &[u8]) {
+        self.take_or_hold(store, publication, reply, None, false);
+    }
+
+    fn take_or_hold(
+        &mut self,
+        store: &Store,
+        publication: &Publication<'_>,
+        reply: &[u8],
+        trace: Option<&MessageTrace>,
+        may_hold: bool,
+    ) {
         if self.is_full() {
-            let refusal = Refusal {
-                code: 429,
-                error_code: 10167,
-                description: "too many requests".to_owned(),
-            };
-            return self.refuse(&refusal, TOO_MANY_REQUESTS, reply);
+            return self.refuse_too_many(reply, trace);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.take_with(store, publication, reply, &mut scratch);
+        self.take_with(store, publication, reply, trace, &mut scratch, may_hold);
         self.scratch = scratch;
+    }
+
+    pub(super) fn refuse_too_many(&mut self, reply: &[u8], trace: Option<&MessageTrace>) {
+        let refusal = publish_checks::refusal(429, 10167, "too many requests");
+        tracing::note_refusal(trace, &self.settings.name, &refusal);
+        self.refuse(&refusal, TOO_MANY_REQUESTS, reply);
+    }
+
+    /// Answers a message whose sender may not have it do what it says.
+    pub(super) fn refuse_unauthorized(
+        &mut self,
+        refusal: &Refusal,
+        reply: &[u8],
+        trace: Option<&MessageTrace>,
+    ) {
+        tracing::note_refusal(trace, &self.settings.name, refusal);
+        self.refuse(refusal, b"", reply);
     }
 
     fn take_with(
@@ -178,25 +228,48 @@ impl Ingest {
         store: &Store,
         sent: &Publication<'_>,
         reply: &[u8],
+        trace: Option<&MessageTrace>,
         scratch: &mut Scratch,
+        may_hold: bool,
     ) {
         let settings = Arc::clone(&self.settings);
-        let publication =
-            self.as_stored(&settings, sent, &mut scratch.subject, &mut scratch.headers);
+        let marked = tracing::marked_headers(trace, sent.headers);
+        let sent = &Publication {
+            headers: marked.as_deref().unwrap_or(sent.headers),
+            ..*sent
+        };
+        let publication = self.as_stored(
+            &settings,
+            sent,
+            Author::Publisher,
+            &mut scratch.subject,
+            &mut scratch.headers,
+        );
         let headers = match publication.headers {
             b"" => PublishHeaders::default(),
             block => PublishHeaders::read(block),
         };
-        if reply.ends_with(fast_batches::SUFFIX) {
-            return self.take_fast(store, &publication, &headers, reply);
+        if let Some(trace) = trace {
+            if self.trace(trace, store, &publication, &headers, reply) {
+                return;
+            }
+        }
+        if may_hold && self.hold_back(store, sent, &headers, reply) {
+            return;
+        }
+        if let Err(refusal) = trusted_headers::check_message_id(headers.message_id) {
+            return self.refuse(&refusal, b"", reply);
         }
         if let Some(value) = headers.upload {
             return self.take_upload(value, &publication, reply);
         }
+        if reply.ends_with(fast_batches::SUFFIX) {
+            return self.take_fast(store, &publication, &headers, reply);
+        }
         if headers.batch_id.is_some_and(|id| !id.is_empty()) {
             return self.take_into_batch(store, &publication, &headers, reply);
         }
-        self.prepare(store, &headers, sent.now_ns);
+        self.prepare(&headers, sent.now_ns);
         match publish_checks::check(&settings, &self.view(store), &publication, &headers) {
             Err(refusal) => self.refuse(&refusal, b"", reply),
             Ok(Outcome::Duplicate { sequence }) => self.answer_duplicate(sequence, reply),
@@ -208,17 +281,18 @@ impl Ingest {
     }
 
     /// The message as it would be stored: without what only servers say, and under the subject the stream gives it.
-    fn as_stored<'a>(
+    pub(super) fn as_stored<'a>(
         &mut self,
         settings: &Settings,
         sent: &Publication<'a>,
+        author: Author,
         subject: &'a mut Vec<u8>,
         block: &'a mut Vec<u8>,
     ) -> Publication<'a> {
         let mut publication = *sent;
         if stored_headers::needs_cleaning(sent.headers) {
             block.clear();
-            stored_headers::clean(sent.headers, block);
+            stored_headers::clean(sent.headers, author, block);
             publication.headers = block;
         }
         if let Some(transform) = &settings.subject_transform {
@@ -230,7 +304,7 @@ impl Ingest {
         publication
     }
 
-    fn answer_duplicate(&mut self, sequence: u64, reply: &[u8]) {
+    pub(super) fn answer_duplicate(&mut self, sequence: u64, reply: &[u8]) {
         let settings = Arc::clone(&self.settings);
         let stored = Stored {
             stream: &settings.name,
@@ -244,24 +318,7 @@ impl Ingest {
         self.push_answer(b"", reply);
     }
 
-    /// Puts a marker in the place of a subject's last message, whose time is over.
-    pub fn mark_expired(&mut self, store: &Store, subject: &[u8], sequence: u64, now_ns: i64) {
-        self.pending.sort();
-        if self.view(store).last_sequence_of(subject) != sequence {
-            // Another message has come, or the marker waits already.
-            return;
-        }
-        let ttl_ns = self.settings.delete_marker_ttl_ns;
-        let admitted = Admitted {
-            headers: delete_marker::headers(ttl_ns).into(),
-            expires_ns: Some(now_ns.saturating_add(ttl_ns)),
-            rollup: Some(Rollup::Subject),
-            ..Admitted::of(subject, now_ns)
-        };
-        self.store(store, admitted, b"");
-    }
-
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         let (messages, bytes) = self.pending.counts_behind(0);
         // Publishers of the old dialects were held up instead of refused, and do not look: only bytes are bounded.
         let is_counted = self.settings.dialect.is_none();
@@ -270,15 +327,8 @@ impl Ingest {
     }
 
     /// Makes ready what the checks of this message will ask for.
-    pub(super) fn prepare(&mut self, store: &Store, headers: &PublishHeaders<'_>, now_ns: i64) {
-        if self.schedules.outdated && self.settings.allow_schedules {
-            self.schedules = Schedules::load(store);
-        }
-        let by_id = headers.message_id.is_some() || headers.expected_last_message_id.is_some();
-        if by_id {
-            if !self.ids_loaded {
-                self.load_ids(store, now_ns);
-            }
+    pub(super) fn prepare(&mut self, headers: &PublishHeaders<'_>, now_ns: i64) {
+        if headers.message_id.is_some() || headers.expected_last_message_id.is_some() {
             self.duplicates.expire(now_ns);
         }
         let limited =
@@ -294,53 +344,22 @@ impl Ingest {
         }
     }
 
-    /// Looks through what was stored within the window before the start.
-    fn load_ids(&mut self, store: &Store, now_ns: i64) {
-        self.ids_loaded = true;
-        let window_ns = self.settings.duplicate_window_ns;
-        let Ok(first) = store.sequence_at(now_ns.saturating_sub(window_ns)) else {
-            return;
-        };
-        // What was taken since the start is known, or had no id.
-        let mut loaded = Duplicates::new(window_ns, self.duplicates.seed());
-        // Damaged messages are passed over, and reading errors end it: an id that cannot be read cannot be compared.
-        let _ = store.scan(first, |record| {
-            let headers = PublishHeaders::read(record.headers);
-            self.last_message_id.clear();
-            if let Some(id) = headers.message_id.filter(|id| !id.is_empty()) {
-                self.last_message_id.extend_from_slice(id);
-                if loaded.find(id).is_none() {
-                    loaded.add(id, record.sequence, record.time_ns);
-                }
-            }
-            true
-        });
-        self.duplicates = loaded;
-        let (waiting, _) = self.pending.counts_behind(0);
-        if waiting > 0 {
-            // The last message waits, and had no id.
-            self.last_message_id.clear();
-        } else if self.last_message_id.is_empty() {
-            self.load_last_id(store);
-        }
-    }
-
-    fn load_last_id(&mut self, store: &Store) {
-        self.last_message_id.clear();
-        let last = store.counts().last_sequence;
-        if let Ok(Some(message)) = store.read(last) {
-            let headers = PublishHeaders::read(message.headers());
-            self.last_message_id
-                .extend_from_slice(headers.message_id.unwrap_or_default());
-        }
-    }
-
     pub(super) fn store(&mut self, store: &Store, admitted: Admitted<'_>, reply: &[u8]) {
+        if let Err(refusal) = self.try_store(store, admitted, reply) {
+            self.refuse(&refusal, b"", reply);
+        }
+    }
+
+    /// Stages a message, or says why not.
+    pub(super) fn try_store(
+        &mut self,
+        store: &Store,
+        admitted: Admitted<'_>,
+        reply: &[u8],
+    ) -> Result<(), Refusal> {
         let previous_sequence = self.previous_sequence(store, admitted.subject);
-        let appended = match store.append(&admitted.message()) {
-            Ok(appended) => appended,
-            Err(error) => return self.refuse(&store_refusal(&error), b"", reply),
-        };
+        let appended = store.append(&admitted.message());
+        let appended = appended.map_err(|error| store_refusal(&error))?;
         self.answer.clear();
         if let Some(counter) = &admitted.counter {
             let stored = Stored {
@@ -353,6 +372,25 @@ impl Ingest {
             stored.encode(&mut self.answer);
         }
         self.note(store, admitted, appended, previous_sequence, reply);
+        Ok(())
+    }
+
+    /// Whether one more may wait for a receipt: what was refused is not among the messages that are counted.
+    pub(super) fn has_receipt_room(&self) -> bool {
+        let most = self.buffer.messages_max.saturating_mul(ANSWERS_MAX_FACTOR);
+        self.receipts.len() < most
+    }
+
+    /// Completes a receipt when the fate of everything that was taken up to now is known.
+    pub(super) fn add_receipt(&mut self, receipt: Arc<dyn Receipt>) {
+        if let Some(receipt) = self.held_back.add_receipt(receipt) {
+            self.push_receipt(receipt);
+        }
+    }
+
+    /// The same for what was just taken, whatever is held back behind it.
+    pub(super) fn push_receipt(&mut self, receipt: Arc<dyn Receipt>) {
+        self.receipts.push(self.last_ticket, receipt);
     }
 
     /// The message before on the same subject, if somebody will want to know.
@@ -418,6 +456,7 @@ impl Ingest {
             kept_headers,
             kept_payload,
         };
+        self.usage.add_waiting(counted_bytes);
         self.pending.push(appended.ticket, counted_bytes, &item);
         if let Some(counter) = admitted.counter {
             self.counters.insert(admitted.subject.into(), counter);
@@ -498,14 +537,18 @@ impl Ingest {
     pub fn settle(&mut self, store: &Store, progress: &Progress, drained: &mut Drained) {
         for (number, refused) in progress.refused.iter().enumerate() {
             self.pending.drain(refused.after, None, drained);
+            self.receipts
+                .drain(refused.after, None, &mut drained.receipts);
             self.settled = self.settled.max(refused.through);
             let first = self.pending.drain(refused.through, Some(number), drained);
+            self.receipts
+                .drain(refused.through, Some(number), &mut drained.receipts);
             if let Some(first) = first {
                 self.duplicates.forget_from(first);
                 self.forget_waiting();
                 self.schedules.outdated = true;
                 self.fast_batches.clear();
-                self.load_last_id(store);
+                self.last_message_id = loading::last_message_id(store);
             }
         }
         self.settled = self.settled.max(progress.committed.ticket);
@@ -514,37 +557,9 @@ impl Ingest {
         }
         // What is only an answer may stand behind the last message that was refused.
         self.pending.drain(self.settled, None, drained);
+        self.receipts
+            .drain(self.settled, None, &mut drained.receipts);
         self.forget_committed(progress.committed.last_sequence);
-    }
-
-    /// Forgets what was only known of messages that waited and do no more: everything up to a sequence.
-    fn forget_committed(&mut self, last_sequence: u64) {
-        if self.pending.is_empty() {
-            return self.forget_waiting();
-        }
-        if self.rolled_up <= last_sequence {
-            self.rolled_up = 0;
-        }
-        self.rolled_up_subjects
-            .retain(|(_, sequence)| *sequence > last_sequence);
-        if self.counters.len() > 2 * self.pending.len() {
-            self.forget_counters();
-        }
-    }
-
-    /// Forgets counters that the store knows, too: those of subjects without a message waiting.
-    pub fn forget_counters(&mut self) {
-        self.pending.sort();
-        let pending = &self.pending;
-        self.counters
-            .retain(|subject, _| pending.sequences_of(subject, 0).next().is_some());
-    }
-
-    /// Forgets what was known of messages that wait.
-    fn forget_waiting(&mut self) {
-        self.rolled_up = 0;
-        self.rolled_up_subjects.clear();
-        self.counters.clear();
     }
 
     pub(super) fn view<'a>(&'a self, store: &'a Store) -> StagedView<'a> {
@@ -563,3 +578,6 @@ pub fn store_refusal(error: &StoreError) -> Refusal {
         description: error.to_string(),
     }
 }
+
+#[path = "staged_memory.rs"]
+mod staged_memory;

@@ -1,19 +1,21 @@
 //! Streams: what happens to a message between the router and the store.
 //!
 //! - `registry` has all streams of a server, on disk in `folders` by their `definition`; `stream` is one of them, with its `settings`; `refusals` say what failed on a disk.
-//! - `ingest` takes a publish in: checked against a `staged_view`, `admitted`, staged, and noted as `pending` until it is committed and answered.
+//! - `ingest` takes a publish in: checked against a `staged_view`, `admitted`, staged, and noted as `pending` until it is committed and answered; `loading` reads what some of them have to wait for.
 //!   `atomic_batches` and `batch_commit`, `fast_batches` and `fast_publish` are the two kinds of batches; `scheduling` publishes what `schedules` says is due;
-//!   `delete_marker` stands for what has expired; `republish` sends on what was stored.
-//! - `reads` answers `direct_get` and, through `api`, `message_get`; `state_report` says what there is, `figures` the same of all for monitoring, and `account_usage` how much of it there may be.
-//! - `publish_headers` are the headers of a publish that mean something to a stream; `time_to_live` is one of them.
+//!   `expiring` removes what has expired, and `delete_marker` stands for it; `republish` sends on what was stored.
+//! - `reads` answers `direct_get` and, through `api`, `message_get`; `state_report` says what there is, `figures` the same of all for monitoring, and `account_usage` how much of it there may be; `shared_segments` are counted once,
+//!   and `shares` are what an account may hold of what all have in common.
+//! - `publish_headers` are the headers of a publish that mean something to a stream; `time_to_live` is one of them. `trusted_headers` are believed, and `stored_headers` takes
+//!   those out that a publisher has set itself.
 //! - `publish_checks` decides whether a message may be stored, by the stream's `settings`; `duplicates` remembers message ids for a while.
-//! - `acknowledgement` is the answer to a publish, as bytes; `dialect` says it as the first releases did.
+//! - `acknowledgement` is the answer to a publish, as bytes; `answers` sends them when a commit is done; `dialect` says it as the first releases did.
 //! - `untaken` holds messages that no stream takes, until Python has made one of a template.
 //! - `subject_transform` maps subjects; `counter` adds up; `schedule`, with `schedule_cron` and `schedule_checks`, says when a message is due.
 //! - `origin` is where a mirror or a stream with sources gets its messages; `inflow` brings them, `inflow_work` in runs, `inflow_batch` a few at a time, `inflow_remote`
 //!   what comes from another server; `neighbours` says where an origin is;
 //!   `arrivals` takes them in; `origin_positions` remembers how far it is, and `followers` who is to hear of something new.
-//! - `consuming` is what it does for its consumers, `consumer_registry` how Python's decisions reach them; `dead_letters` are what they give up.
+//! - `consuming` is what it does for its consumers, `removing` takes many messages out at once, `consumer_registry` how Python's decisions reach them; `dead_letters` are what they give up; `receipts` tell who inside the server hears that a message is stored.
 //! - `snapshot` sends a stream as an `archive` in `s2_frames`, `restore` takes one back through `archive_import`; `archives` keeps those under way;
 //!   `legacy_archive` reads those that nats-server made before 2.15.
 //! - `uploads` holds what the tasks of a query send, `uploading` stages it together when `upload_requests` are told to, and `committed_batches` remembers which
@@ -23,6 +25,7 @@
 pub mod account_usage;
 pub mod acknowledgement;
 pub mod admitted;
+pub mod answers;
 pub mod api;
 pub mod archive;
 pub mod archive_import;
@@ -42,6 +45,7 @@ pub mod delete_marker;
 pub mod dialect;
 pub mod direct_get;
 pub mod duplicates;
+mod expiring;
 pub mod fast_batches;
 pub mod fast_publish;
 pub mod figures;
@@ -55,18 +59,22 @@ pub mod inflow_remote;
 pub mod inflow_work;
 pub mod ingest;
 pub mod legacy_archive;
+pub mod loading;
 pub mod message_get;
 pub mod moment;
 pub mod neighbours;
+pub mod opening;
 pub mod origin;
 pub mod origin_positions;
 pub mod pending;
 pub mod publish_checks;
 pub mod publish_headers;
 pub mod reads;
+pub mod receipts;
 mod refusals;
 pub mod registry;
 pub mod remembered;
+pub mod removing;
 pub mod republish;
 pub mod restore;
 pub mod s2_frames;
@@ -77,7 +85,10 @@ pub mod schedule_checks;
 pub mod schedule_cron;
 pub mod schedules;
 pub mod scheduling;
+mod sender_rights;
 pub mod settings;
+pub mod shared_segments;
+pub mod shares;
 pub mod snapshot;
 pub mod staged_view;
 pub mod state_report;
@@ -86,7 +97,10 @@ pub mod stored_headers;
 pub mod stream;
 pub mod stream_options;
 pub mod subject_transform;
+pub mod ticker;
 pub mod time_to_live;
+mod tracing;
+pub mod trusted_headers;
 pub mod untaken;
 mod upload_requests;
 pub mod uploading;

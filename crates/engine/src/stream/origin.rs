@@ -3,6 +3,7 @@
 //! An origin is known by its index name: the stream, what is taken of it, and what becomes of the subjects. It stands in every message that came from
 //! there, with the sequence it had: so a stream knows by its own messages how far it is. Invariant: two sources of a stream have two index names.
 
+use super::committed_batches;
 use super::subject_transform::SubjectTransform;
 use crate::random::Random;
 
@@ -172,11 +173,11 @@ impl<'a> Provenance<'a> {
     }
 }
 
-/// Headers that speak of the origin alone: what its publisher expected, and the batch it came in.
+/// Headers that speak of the origin alone: what its publisher expected, and the batch or the commit it came in.
 pub fn stays_behind(name: &[u8], is_mirror: bool) -> bool {
     name.starts_with(b"Nats-Expected-")
         || name.starts_with(b"Nats-Batch-")
-        || !is_mirror && name == STREAM_SOURCE_HEADER
+        || !is_mirror && (name == STREAM_SOURCE_HEADER || name == committed_batches::HEADER)
 }
 
 #[cfg(test)]

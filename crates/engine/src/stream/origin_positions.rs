@@ -99,13 +99,15 @@ impl OriginPositions {
         })
     }
 
-    /// Writes the file, if everything it would speak of is committed; returns whether it says everything now.
-    pub fn save(&mut self, store: &Store) -> StoreResult<bool> {
+    /// Writes the file, if everything it would speak of is committed; returns whether it says everything now. All of it was staged since the store was
+    /// reset so often: otherwise some of it was discarded, and others have the sequences.
+    pub fn save(&mut self, store: &Store, resets: u64) -> StoreResult<bool> {
         let through = store.counts().last_sequence;
         if self.is_saved() {
             return Ok(true);
         }
-        if through < self.last_staged {
+        // In this order: what is committed now was staged before a reset that comes later.
+        if through < self.last_staged || store.resets() != resets {
             return Ok(false);
         }
         let saved = Saved {
@@ -188,11 +190,12 @@ mod tests {
         append(&store, "P 7 > > a id");
         positions.set("O > >", position(3, 1));
         positions.set("P > >", position(7, 2));
-        assert!(!positions.save(&store).unwrap());
+        assert!(!positions.save(&store, 0).unwrap());
         store.commit().unwrap();
         assert!(positions.needs_saving_before("P > >", 1));
         assert!(!positions.needs_saving_before("O > >", 1));
-        assert!(positions.save(&store).unwrap() && positions.is_saved());
+        assert!(!positions.save(&store, 1).unwrap());
+        assert!(positions.save(&store, 0).unwrap() && positions.is_saved());
         store.purge(&Purge::default()).unwrap();
         append(&store, "O 4 > > a id");
         store.commit().unwrap();

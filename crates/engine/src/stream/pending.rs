@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use ahash::AHashMap;
 
+use super::receipts::CompletedReceipts;
 use crate::routing::subject;
 use crate::storage::message::Ticket;
 
@@ -82,12 +83,14 @@ pub struct Pending {
 pub struct Drained {
     entries: Vec<(Entry, Option<usize>)>,
     texts: Vec<u8>,
+    pub receipts: CompletedReceipts,
 }
 
 impl Drained {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.texts.clear();
+        self.receipts.clear();
     }
 
     pub fn len(&self) -> usize {
@@ -95,7 +98,7 @@ impl Drained {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && self.receipts.is_empty()
     }
 
     /// Calls `visit` with each, and with where to find why it was refused, if it was.

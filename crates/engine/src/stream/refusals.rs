@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::error::EngineError;
+use crate::storage::failure;
 use crate::storage::message::StoreError;
 
 pub fn store_error(error: &StoreError) -> EngineError {
@@ -10,11 +11,10 @@ pub fn store_error(error: &StoreError) -> EngineError {
 }
 
 pub fn disk_error(error: io::Error) -> EngineError {
-    let text = match error.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT) => {
-            "the disk is full: free some space and try again".to_owned()
-        }
-        _ => error.to_string(),
+    let text = match failure::refusal(&error) {
+        Some(StoreError::Full) => "the disk is full: free some space and try again".to_owned(),
+        Some(refusal) => refusal.to_string(),
+        None => error.to_string(),
     };
     EngineError::Store(text)
 }

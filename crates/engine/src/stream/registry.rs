@@ -28,8 +28,9 @@ use super::settings::{Settings, Storage};
 use super::state_report;
 use super::stream::{Stream, Surroundings};
 use super::stream_options::StreamOptions;
+use super::ticker::Ticker;
 use super::untaken::Untaken;
-use super::uploads::Uploads;
+use super::uploads::{FindUser, Uploads};
 use crate::consumer::consumers::JournalPlace;
 use crate::consumer::timers::Timers;
 use crate::engine::Shared;
@@ -40,9 +41,9 @@ use crate::remote::remotes::Remotes;
 use crate::sender::Senders;
 use crate::storage::file_system::FileSystem;
 use crate::storage::keeper::StorageThreads;
-use crate::storage::memory::{MemoryFileSystem, MEMORY_SEGMENT_BYTES};
 use crate::storage::message::Purge;
-use crate::storage::store::{Store, StoreOptions, SEGMENT_BYTES_DEFAULT};
+use crate::storage::store::Store;
+use crate::threads;
 
 /// How often the clock looks at the streams: messages expire within so long of their time.
 const TICK: Duration = Duration::from_millis(100);
@@ -59,7 +60,7 @@ type ByName = AHashMap<String, Arc<Stream>>;
 pub struct Streams {
     pub(super) shared: Arc<Shared>,
     pub(super) senders: Arc<Senders>,
-    options: StreamOptions,
+    pub(super) options: StreamOptions,
     pub(super) folders: Folders,
     threads: Arc<StorageThreads>,
     timers: Arc<Timers>,
@@ -76,7 +77,6 @@ pub struct Streams {
     /// Batches that are open, of all streams.
     open_batches: Arc<AtomicUsize>,
     open_fast_batches: Arc<AtomicUsize>,
-    uploaded_bytes: Arc<AtomicUsize>,
     /// Those who hold messages for streams to come, by account.
     pub(super) untaken: Mutex<AHashMap<String, Vec<Weak<Untaken>>>>,
 }
@@ -100,37 +100,40 @@ impl Streams {
             options.storage_bytes_max,
         ));
         let remotes = Arc::new(Remotes::new(&options.remotes)?);
+        let events = Arc::clone(&shared.events);
         let streams = Arc::new(Self {
             senders: Arc::new(Senders::new(Arc::clone(&shared))),
             timers: Timers::start(Arc::clone(&shared))?,
             shared,
             options,
             folders: Folders::new(file_system, folder),
-            threads: Arc::default(),
+            threads: Arc::new(StorageThreads::new(&events)),
             streams: Arc::default(),
             followers: Arc::default(),
             remotes,
             changing: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
-            archives: Archives::default(),
-            scans: Scans::default(),
+            archives: Archives::new(&events),
+            scans: Scans::new(&events),
             stopped: AtomicBool::new(false),
             server_usage,
             usages: Mutex::default(),
             open_batches: Arc::default(),
             open_fast_batches: Arc::default(),
-            uploaded_bytes: Arc::default(),
             untaken: Mutex::default(),
         });
         let clock = Arc::downgrade(&streams);
-        let spawned = std::thread::Builder::new()
-            .name("jetlake-clock".to_owned())
-            .spawn(move || loop {
-                std::thread::sleep(TICK);
-                match clock.upgrade() {
-                    Some(streams) if !streams.stopped.load(Ordering::Acquire) => streams.tick(),
-                    _ => return,
+        let mut ticker = Ticker::new(Arc::clone(&streams.shared));
+        let spawned = threads::spawn(&events, "jetlake-clock", move || loop {
+            std::thread::sleep(TICK);
+            match clock.upgrade() {
+                Some(streams) if !streams.stopped.load(Ordering::Acquire) => {
+                    streams.shared.events.fail_point("clock");
+                    ticker.begin_round(streams.all(), &streams.threads);
+                    streams.archives.tick();
                 }
-            });
+                _ => return Ok(()),
+            }
+        });
         spawned.map_err(|cause| EngineError::System {
             what: "clock thread",
             cause,
@@ -214,10 +217,18 @@ impl Streams {
         self.folders.remove_all(folder, 0).map_err(disk_error)?;
         self.folders.prepare(folder).map_err(disk_error)?;
         let stream = first(&Folders::messages(folder))
-            .and_then(|()| self.open_in_folder(account, settings, folder, seed))
+            .and_then(|()| self.open_in_folder(account, settings, folder, true, seed))
             .and_then(|stream| {
                 let kept = self.with_account(account, definition)?;
-                self.folders.define(folder, &kept).map_err(disk_error)?;
+                if stream.store().is_unsettled() {
+                    let finish = self.folders.finish_beginning(folder, &kept);
+                    stream.store().when_settled(finish);
+                    self.folders.begin(folder, &kept).map_err(disk_error)?;
+                    // Behind the back of whoever waits for the stream.
+                    stream.commit_soon();
+                } else {
+                    self.folders.define(folder, &kept).map_err(disk_error)?;
+                }
                 Ok(stream)
             });
         if stream.is_err() {
@@ -246,6 +257,14 @@ impl Streams {
             )));
         }
         self.archives.check_free(account, &name)?;
+        let usage = self.usage(account);
+        if !usage.has_room(Storage::File, origin.fork_bytes(last_sequence))
+            || usage.is_full(Storage::File)
+        {
+            return Err(EngineError::Store(
+                "resource limits exceeded for account: remove messages or streams, or raise the limit of its storage".to_owned(),
+            ));
+        }
         let folder = self.folders.of_stream(account, &name);
         let first = |messages: &Path| {
             origin
@@ -267,7 +286,8 @@ impl Streams {
         let mut random = self.changing.lock();
         let settings = self.settings(definition)?;
         let folder = self.folders.of_stream(account, name);
-        let stream = self.open_in_folder(account, settings, &folder, random.draw())?;
+        let stream = self.open_in_folder(account, settings, &folder, false, random.draw())?;
+        self.folders.finish_found(&folder).map_err(disk_error)?;
         let findings = stream.store().take_findings();
         self.enter(account, name.to_owned(), stream);
         Ok(findings.iter().map(ToString::to_string).collect())
@@ -292,6 +312,8 @@ impl Streams {
         let stream = self.stream(account, &settings.name)?;
         if settings.storage == Storage::File {
             let folder = self.folders.of_stream(account, &settings.name);
+            let settled = stream.store().settle();
+            settled.map_err(|error| store_error(&error))?;
             self.folders
                 .define(&folder, &self.with_account(account, definition)?)
                 .map_err(disk_error)?;
@@ -306,7 +328,8 @@ impl Streams {
         stream.stop(End::Farewell);
         if stream.settings().storage == Storage::File {
             let folder = self.folders.of_stream(account, name);
-            if let Err(error) = self.folders.delete(&folder) {
+            let deleted = stream.store().abandon(|| self.folders.delete(&folder));
+            if let Err(error) = deleted {
                 stream.listen_again();
                 return Err(disk_error(error));
             }
@@ -322,6 +345,19 @@ impl Streams {
         stream.consumers().retire();
         stream.end();
         Ok(())
+    }
+
+    /// Says which user a connection was let in as; the server itself is none.
+    fn find_user(&self) -> FindUser {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move |connection_id| {
+            if connection_id == 0 {
+                return Some(String::new());
+            }
+            let connection = shared.connection(connection_id)?;
+            let user = connection.identity.lock().user.clone();
+            Some(user)
+        })
     }
 
     /// What the streams of an account take up.
@@ -381,16 +417,12 @@ impl Streams {
 
     /// The clock was set forward.
     pub fn look_at_clock(&self) {
-        self.tick();
-        self.timers.look();
-    }
-
-    fn tick(&self) {
         let now_ns = self.shared.clock.wall_ns();
         for stream in self.all() {
             stream.tick(now_ns);
         }
         self.archives.tick();
+        self.timers.look();
     }
 
     /// The server stops: consumers say so while there are connections.
@@ -438,86 +470,6 @@ impl Streams {
             serde_json::from_slice(definition).map_err(nonsense)?;
         object.insert("account".to_owned(), account.into());
         serde_json::to_vec(&object).map_err(nonsense)
-    }
-
-    fn open_in_folder(
-        &self,
-        account: &str,
-        settings: Settings,
-        folder: &Path,
-        seed: u64,
-    ) -> Result<Arc<Stream>, EngineError> {
-        let file_system = Arc::clone(&self.folders.file_system);
-        let sync_commits = self.syncs_commits(&settings);
-        self.open_store(
-            account,
-            settings,
-            file_system,
-            &Folders::messages(folder),
-            sync_commits,
-            seed,
-        )
-    }
-
-    fn open_in_memory(
-        &self,
-        account: &str,
-        settings: Settings,
-        seed: u64,
-    ) -> Result<Arc<Stream>, EngineError> {
-        let file_system = Arc::new(MemoryFileSystem::default());
-        self.open_store(
-            account,
-            settings,
-            file_system,
-            Path::new("/messages"),
-            true,
-            seed,
-        )
-    }
-
-    fn open_store(
-        &self,
-        account: &str,
-        settings: Settings,
-        file_system: Arc<dyn FileSystem>,
-        folder: &Path,
-        sync_commits: bool,
-        seed: u64,
-    ) -> Result<Arc<Stream>, EngineError> {
-        let options = self.store_options(&settings, sync_commits);
-        let store =
-            Store::open(file_system, folder, options).map_err(|error| store_error(&error))?;
-        Ok(self.serve(account, settings, Arc::new(store), sync_commits, seed))
-    }
-
-    pub(super) fn store_options(&self, settings: &Settings, sync_commits: bool) -> StoreOptions {
-        let on_disk = settings.storage == Storage::File;
-        let segment_bytes = match settings.storage {
-            Storage::File => SEGMENT_BYTES_DEFAULT,
-            Storage::Memory => MEMORY_SEGMENT_BYTES,
-        };
-        StoreOptions {
-            segment_bytes,
-            limits: settings.removing_limits(),
-            first_sequence: settings.first_sequence,
-            follows: settings.is_mirror,
-            sync_commits,
-            chained: settings.chained,
-            compressed: settings.compressed,
-            counting: settings.counting,
-            fill_ahead: on_disk,
-            key: self.options.key.master().filter(|_| on_disk),
-            previous_key: self.options.previous_key.master().filter(|_| on_disk),
-        }
-    }
-
-    /// Whether commits to such a stream wait for the disk.
-    pub(super) fn syncs_commits(&self, settings: &Settings) -> bool {
-        match settings.storage {
-            Storage::File => self.options.sync_always && !settings.asynchronous,
-            Storage::Memory => true,
-        }
     }
 
     /// The other streams, as one of an account needs them.
@@ -574,9 +526,9 @@ impl Streams {
             buffer: self.options.buffer_limits(),
             usage: self.usage(account),
             incomplete: Incomplete {
-                batches: AtomicBatches::new(self.options.batch_limits(), open),
+                batches: AtomicBatches::new(self.options.batch_limits(), open, self.usage(account)),
                 fast_batches: FastBatches::new(self.options.fast_limits(), open_fast),
-                uploads: Uploads::new(Arc::clone(&self.uploaded_bytes)),
+                uploads: Uploads::new(self.usage(account), self.find_user()),
             },
             sync_interval: (!sync_commits)
                 .then_some(Duration::from_millis(self.options.sync_interval_ms)),

@@ -4,13 +4,13 @@
 //! through. It is written after the messages it speaks of are durable; after a crash it may be behind, and never ahead.
 //! Invariant: `saved` is what the file says, or would say if there were one.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
+use crate::storage::failure;
 use crate::storage::file_system::FileSystem;
 use crate::storage::message::{StoreError, StoreResult};
 use crate::storage::store::Store;
@@ -82,9 +82,9 @@ impl<T: Default + Serialize + DeserializeOwned> Remembered<T> {
                 body: serde_json::to_vec(&value).expect("it has nothing that JSON has not"),
             };
             twin_file::write(&*place.file_system, &place.folder, self.name, &twin).map_err(
-                |error| match error.kind() {
-                    ErrorKind::StorageFull => StoreError::Full,
-                    _ => StoreError::ReadOnly(Arc::new(error)),
+                |error| {
+                    failure::refusal(&error)
+                        .unwrap_or_else(|| StoreError::ReadOnly(Arc::new(error)))
                 },
             )?;
             self.generation = Some(generation);

@@ -1,16 +1,22 @@
 //! Republishing: a message that was stored goes out once more, under another subject, and says where it is stored.
+//!
+//! The publisher is answered when the copies can be read in the streams of this server that store them (`HeldAnswer`). Invariants: nobody waits on a
+//! thread for that, so that streams may republish into each other; a copy that is refused does not keep the answer back.
 
-use std::sync::Arc;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::moment;
 use super::pending::{About, Item};
+use super::receipts::{IssueReceipt, Receipt};
 use super::settings::{Republish, Settings};
 use super::stored_headers;
 use crate::clock::system_ns;
 use crate::random::Random;
 use crate::routing::account::Account;
 use crate::routing::subject;
-use crate::sender::{Outgoing, Sender};
+use crate::sender::{Outgoing, Sender, Senders};
 
 pub struct Republisher<'a> {
     settings: &'a Settings,
@@ -36,7 +42,13 @@ impl<'a> Republisher<'a> {
     }
 
     /// Publishes a message that was stored, if it is among those that are.
-    pub fn publish(&mut self, account: &Arc<Account>, due: &Item<'_>, sender: &mut Sender) {
+    pub fn publish(
+        &mut self,
+        account: &Arc<Account>,
+        due: &Item<'_>,
+        sender: &mut Sender,
+        copies: &Copies<'_>,
+    ) {
         let About::Stored { sequence } = due.about else {
             return;
         };
@@ -69,15 +81,13 @@ impl<'a> Republisher<'a> {
             });
             payload = b"";
         }
-        sender.send(
-            account,
-            &Outgoing {
-                subject: &self.subject,
-                reply: None,
-                header: &self.headers,
-                payload,
-            },
-        );
+        let outgoing = Outgoing {
+            subject: &self.subject,
+            reply: None,
+            header: &self.headers,
+            payload,
+        };
+        sender.send_with_receipts(account, &outgoing, copies);
     }
 
     fn add(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>, &Settings)) {
@@ -89,4 +99,95 @@ impl<'a> Republisher<'a> {
 
 fn put_number(text: &mut Vec<u8>, number: u64) {
     text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// An answer to a publisher that waits for copies of what was published.
+pub struct HeldAnswer {
+    account: Arc<Account>,
+    senders: Arc<Senders>,
+    /// Copies that are not stored yet, and one until the answer is there.
+    waiting: AtomicUsize,
+    answer: OnceLock<Answer>,
+}
+
+struct Answer {
+    reply: Box<[u8]>,
+    header: Box<[u8]>,
+    payload: Box<[u8]>,
+}
+
+impl HeldAnswer {
+    /// Sends an answer as soon as all copies are stored.
+    pub fn send(&self, outgoing: &Outgoing<'_>) {
+        let answer = Answer {
+            reply: outgoing.subject.into(),
+            header: outgoing.header.into(),
+            payload: outgoing.payload.into(),
+        };
+        // There is one answer, given once.
+        let _ = self.answer.set(answer);
+        self.count_down();
+    }
+
+    fn count_down(&self) {
+        if self.waiting.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let Some(answer) = self.answer.get() else {
+            return;
+        };
+        let outgoing = Outgoing {
+            subject: &answer.reply,
+            reply: None,
+            header: &answer.header,
+            payload: &answer.payload,
+        };
+        self.senders.with(|sender| {
+            sender.send(&self.account, &outgoing);
+        });
+    }
+}
+
+impl Receipt for HeldAnswer {
+    fn complete(&self, _outcome: Result<(), &str>) {
+        self.count_down();
+    }
+}
+
+/// The copies that the next answer of a stream has to wait for; none where nobody stores what is republished.
+pub struct Copies<'a> {
+    account: &'a Arc<Account>,
+    senders: &'a Arc<Senders>,
+    held: RefCell<Option<Arc<HeldAnswer>>>,
+}
+
+impl<'a> Copies<'a> {
+    pub fn new(account: &'a Arc<Account>, senders: &'a Arc<Senders>) -> Self {
+        Self {
+            account,
+            senders,
+            held: RefCell::default(),
+        }
+    }
+
+    /// What the next answer has to wait for.
+    pub fn take(&self) -> Option<Arc<HeldAnswer>> {
+        self.held.borrow_mut().take()
+    }
+}
+
+impl IssueReceipt for Copies<'_> {
+    fn issue(&self) -> Arc<dyn Receipt> {
+        let mut held = self.held.borrow_mut();
+        let held = held.get_or_insert_with(|| {
+            Arc::new(HeldAnswer {
+                account: Arc::clone(self.account),
+                senders: Arc::clone(self.senders),
+                waiting: AtomicUsize::new(1),
+                answer: OnceLock::new(),
+            })
+        });
+        held.waiting.fetch_add(1, Ordering::AcqRel);
+        Arc::clone(held) as Arc<dyn Receipt>
+    }
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::archive_import::{self, ArchivedConsumer, ImportError, Imported, Terms};
 use super::registry::Streams;
 use super::settings::Settings;
+use super::shares::Place;
 use crate::clock::system_ns;
 use crate::connection::staging::Staging;
 use crate::events::ArchiveEventKind;
@@ -140,6 +141,8 @@ pub struct Restore {
     subscription: Mutex<Option<Arc<Subscription>>>,
     job: OnceLock<Arc<Job>>,
     stopped: AtomicBool,
+    /// Free again when nothing is left of it.
+    _place: Place,
 }
 
 impl Restore {
@@ -148,6 +151,7 @@ impl Restore {
         account: Arc<Account>,
         settings: Settings,
         spool: Spool,
+        place: Place,
         streams: &Arc<Streams>,
         pool: &WorkPool,
     ) -> Arc<Self> {
@@ -168,6 +172,7 @@ impl Restore {
             subscription: Mutex::default(),
             job: OnceLock::new(),
             stopped: AtomicBool::new(false),
+            _place: place,
         });
         let weak = Arc::downgrade(&restore);
         let job = pool.job(move || {

@@ -24,6 +24,7 @@ use crate::bulk::schema::Column;
 use crate::routing::sink::Sink;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 use crate::sender::{Outgoing, Senders};
+use crate::storage::message::StoreError;
 use crate::storage::record::Record;
 use crate::storage::store::walking::{Step, Walk};
 
@@ -39,8 +40,8 @@ const IN_FLIGHT_MAX: usize = WINDOW_BYTES / CHUNK_BYTES;
 const BATCH_ROWS_MAX: usize = 8192;
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long a reader may take nothing: it may have a slow receiver of its own.
-const IDLE_MAX: Duration = Duration::from_secs(120);
+/// How long a reader may take nothing: it may have a slow receiver of its own. Until then it holds a place of its account's share.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether the reader is still there, and whether the server stops.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -173,9 +174,11 @@ impl Scan {
                 }
                 record.sequence
             });
-            match step.map_err(|error| Failure::Other(error.to_string()))? {
+            let failed = |error: StoreError| Failure::Other(error.to_string());
+            match step.map_err(failed)? {
                 Step::Message(sequence) if sequence < self.request.end => from = sequence + 1,
                 Step::Message(_) | Step::End(_) => return outcome,
+                Step::Unread => store.load(&mut walk).map_err(failed)?,
             }
             std::mem::replace(&mut outcome, Ok(()))?;
         }

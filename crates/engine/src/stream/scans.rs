@@ -1,6 +1,6 @@
 //! Scans under way, and the plans that are made for them.
 //!
-//! Each scan is a job on a pool of their own, so that a reader that takes its time holds nobody up. Invariant: at most `SCANS_MAX` are known.
+//! Each scan is a job on a pool of its account's scans, so that readers that take their time hold nobody else up. Invariant: no account has more under way than its share.
 
 use std::sync::Arc;
 
@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::registry::Streams;
 use super::scan::{Scan, ScanRequest};
 use super::settings::Storage;
+use super::shares::Place;
 use crate::error::EngineError;
+use crate::events::Events;
 use crate::routing::subject;
 use crate::storage::store::planning::{Cell, Span};
-use crate::storage::work_pool::WorkPool;
-
-/// Scans at a time; those beyond the threads of the pool wait for others to end.
-const SCANS_MAX: usize = 512;
+use crate::storage::work_pool::{Job, WorkPool};
 
 /// Readers that a range can be divided among.
 const PARTS_MAX: usize = 4096;
@@ -25,13 +24,30 @@ const PARTS_MAX: usize = 4096;
 /// What a message costs a reader beyond its bytes, in bytes: small messages are not free.
 const ROW_WEIGHT_BYTES: u64 = 64;
 
-#[derive(Default)]
 pub struct Scans {
-    pool: WorkPool,
+    events: Arc<Events>,
+    /// By account: one whose readers wait keeps its own threads and nobody else's.
+    pools: Mutex<AHashMap<String, WorkPool>>,
     running: Mutex<AHashMap<String, Arc<Scan>>>,
 }
 
 impl Scans {
+    pub fn new(events: &Arc<Events>) -> Self {
+        Self {
+            events: Arc::clone(events),
+            pools: Mutex::default(),
+            running: Mutex::default(),
+        }
+    }
+
+    fn job(&self, account: &str, work: impl Fn() + Send + Sync + 'static) -> Arc<Job> {
+        let mut pools = self.pools.lock();
+        if !pools.contains_key(account) {
+            pools.insert(account.to_owned(), WorkPool::new(&self.events));
+        }
+        pools[account].job(work)
+    }
+
     /// Ends what is under way.
     pub fn stop(&self) {
         for (_, scan) in self.running.lock().drain() {
@@ -162,19 +178,15 @@ impl Streams {
         patterns(&request.subjects)?;
         let id = request.id.clone();
         let stream = self.stream(account, name)?;
+        let place = Place::take(&self.usage(account).scans, "scans").map_err(EngineError::Store)?;
         let scan = Scan::new(request, stream, Arc::clone(&self.senders));
-        {
-            let mut running = self.scans.running.lock();
-            if running.len() >= SCANS_MAX {
-                return Err(EngineError::Store(format!(
-                    "{SCANS_MAX} scans are under way: try again when one has ended"
-                )));
-            }
-            running.insert(id.clone(), Arc::clone(&scan));
-        }
+        let running = &self.scans.running;
+        running.lock().insert(id.clone(), Arc::clone(&scan));
         let streams = Arc::downgrade(self);
-        let job = self.scans.pool.job(move || {
+        let place = Mutex::new(Some(place));
+        let job = self.scans.job(account, move || {
             scan.run();
+            drop(place.lock().take());
             if let Some(streams) = streams.upgrade() {
                 streams.scans.running.lock().remove(&id);
             }

@@ -3,7 +3,7 @@
 use super::admitted::Admitted;
 use super::ingest::Ingest;
 use super::publish_checks::Rollup;
-use super::schedules::{Fired, Planned, Schedules, FIRED_AT_ONCE_MAX};
+use super::schedules::{Fired, Planned, FIRED_AT_ONCE_MAX};
 use crate::storage::message::{Message, StoreError};
 use crate::storage::store::Store;
 
@@ -35,7 +35,7 @@ impl Ingest {
     /// Publishes what is due; returns whether anything was.
     pub fn publish_due(&mut self, store: &Store, now_ns: i64) -> bool {
         if self.schedules.outdated {
-            self.schedules = Schedules::load(store);
+            return false;
         }
         self.pending.sort();
         let last_sequence = store.counts().last_sequence;

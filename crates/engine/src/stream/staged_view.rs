@@ -38,14 +38,6 @@ impl StagedView<'_> {
     }
 }
 
-impl StagedView<'_> {
-    /// What waits to be committed.
-    fn waiting_bytes(&self) -> u64 {
-        let last = self.store.counts().last_sequence;
-        self.ingest.pending.counts_behind(last).1
-    }
-}
-
 impl View for StagedView<'_> {
     fn is_kept(&self, subject: &[u8]) -> bool {
         self.ingest.is_kept(subject)
@@ -106,11 +98,11 @@ impl View for StagedView<'_> {
     }
 
     fn is_server_full(&self) -> bool {
-        self.ingest.usage.is_server_full(self.waiting_bytes())
+        self.ingest.usage.is_server_full()
     }
 
     fn account_has_room(&self, bytes: u64) -> bool {
-        self.ingest.usage.has_room(bytes + self.waiting_bytes())
+        self.ingest.usage.has_room(bytes)
     }
 
     fn has_schedule(&self, subject: &[u8]) -> Option<bool> {

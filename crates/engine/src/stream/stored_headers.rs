@@ -2,15 +2,22 @@
 //!
 //! A block is a line with the version, lines with a name and a value, and an empty line. Invariant: what goes in as a block comes out as one.
 
+use super::trusted_headers::{is_owned, may_be_owned, REQUEST_INFORMATION, TRACE_DESTINATION};
+
 const VERSION: &[u8] = b"NATS/1.0";
 const LINE_END: &[u8] = b"\r\n";
 
-/// Says who asked, and is made by servers only.
-const REQUEST_INFORMATION: &[u8] = b"Nats-Request-Info";
-
-/// Where a publisher wants to hear of the ways of its message. Nobody is told, and the message says so, as on a nats-server that does not trace.
-const TRACE_DESTINATION: &[u8] = b"Nats-Trace-Dest";
+/// Where a publisher wants to hear of the ways of its message, nobody is told any more when it is stored, and the message says so, as on a nats-server that does not trace.
 const TRACE_DISABLED: &[u8] = b"trace disabled";
+
+/// Who has made a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Author {
+    /// Anybody: what only the server may say does not count.
+    Publisher,
+    /// The server itself, which says what it must.
+    Server,
+}
 
 /// Whether a block has something that is not stored: a status on its first line, or what only servers say.
 pub fn needs_cleaning(block: &[u8]) -> bool {
@@ -20,8 +27,7 @@ pub fn needs_cleaning(block: &[u8]) -> bool {
     let has_status = block
         .strip_prefix(VERSION)
         .is_some_and(|rest| !rest.starts_with(LINE_END));
-    let has_name = |name| memchr::memmem::find(block, name).is_some();
-    has_status || has_name(REQUEST_INFORMATION) || has_name(TRACE_DESTINATION)
+    has_status || lines_of(block).any(may_be_owned)
 }
 
 /// Appends a block to `out` without its status, and without lines for which `drop` says so by their name. Empty if no line is left.
@@ -45,9 +51,13 @@ pub fn copy_without(block: &[u8], drop: impl Fn(&[u8]) -> bool, out: &mut Vec<u8
 }
 
 /// The block as it is stored.
-pub fn clean(block: &[u8], out: &mut Vec<u8>) {
+pub fn clean(block: &[u8], author: Author, out: &mut Vec<u8>) {
     let start = out.len();
-    copy_without(block, |name| name == REQUEST_INFORMATION, out);
+    let is_out = |name: &[u8]| match author {
+        Author::Publisher => is_owned(name),
+        Author::Server => name == REQUEST_INFORMATION,
+    };
+    copy_without(block, is_out, out);
     if value(&out[start..], TRACE_DESTINATION).is_some_and(|value| value != TRACE_DISABLED) {
         let copied = out.split_off(start);
         put_with(&copied, TRACE_DESTINATION, TRACE_DISABLED, out);
@@ -129,7 +139,7 @@ mod tests {
 
     fn cleaned(block: &[u8]) -> String {
         let mut out = Vec::new();
-        clean(block, &mut out);
+        clean(block, Author::Publisher, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -141,6 +151,21 @@ mod tests {
         assert_eq!(cleaned(block), "NATS/1.0\r\nA: b\r\n\r\n");
         assert_eq!(cleaned(b"NATS/1.0 100\r\n\r\n"), "");
         assert!(!needs_cleaning(b"NATS/1.0\r\nA: b\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_only_the_server_says_is_taken_out_of_what_others_publish() {
+        let block = b"NATS/1.0\r\nJetlake-Batch: S/q/9\r\nA: b\r\nJetlake-Dead-Subject: x\r\nJetlake-Batch: S/q/8\r\nJetlake-Upload: u/1\r\n\r\n";
+        let mut of_server = Vec::new();
+        clean(block, Author::Server, &mut of_server);
+
+        assert!(needs_cleaning(block));
+        assert_eq!(
+            cleaned(block),
+            "NATS/1.0\r\nA: b\r\nJetlake-Upload: u/1\r\n\r\n"
+        );
+        assert_eq!(of_server, block);
+        assert_eq!(cleaned(b"NATS/1.0\nJetlake-Batch: S/q/9\n\n"), "");
     }
 
     #[test]
@@ -158,10 +183,13 @@ mod tests {
         #[test]
         fn any_block_is_cleaned(block in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut out = Vec::new();
-            clean(&block, &mut out);
+            clean(&block, Author::Publisher, &mut out);
             let mut again = Vec::new();
-            clean(&out, &mut again);
-            prop_assert_eq!(out, again);
+            clean(&out, Author::Publisher, &mut again);
+            prop_assert_eq!(&out, &again);
+            prop_assert!(!names(&out).any(is_owned));
+            // Trace destinations are disabled, and then need no more cleaning but are looked at.
+            prop_assert!(needs_cleaning(&block) || block.is_empty() || !names(&block).any(is_owned));
             value(&block, b"A");
         }
     }

@@ -8,40 +8,46 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use ahash::AHashMap;
 use parking_lot::Mutex;
 
 use super::account_usage::{AccountUsage, StreamUsage};
-use super::acknowledgement::Stored;
 use super::arrivals::{Arrival, Hindrance};
 use super::consuming::StreamKeeper;
-use super::delete_marker;
 use super::followers::Followers;
 use super::inflow::{Inflow, OriginState};
-use super::ingest::{store_refusal, BufferLimits, Incomplete, Ingest, Readers};
+use super::ingest::{BufferLimits, Incomplete, Ingest, Readers};
 use super::neighbours::Neighbours;
-use super::pending::{About, Drained, Item};
+use super::pending::Drained;
 use super::publish_checks::Publication;
 use super::reads::Reads;
-use super::republish::Republisher;
+use super::removing::Releases;
+use super::sender_rights;
 use super::settings::{Retention, Settings};
 use super::upload_requests::UploadRequests;
 use crate::connection::staging::Staging;
 use crate::consumer::consumers::{Consumers, JournalPlace, StreamFacts};
 use crate::consumer::timers::Timers;
 use crate::engine::Shared;
+use crate::events::Events;
 use crate::remote::channel::End;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
-use crate::sender::{Outgoing, Sender, Senders};
+use crate::sender::Senders;
 use crate::storage::keeper::{Keeper, StorageThreads};
-use crate::storage::message::{Expired, Progress, Purge, Refused, StoreResult};
+use crate::storage::message::{Purge, StoreResult};
+use crate::storage::store::staged_work::{Change, StagedWork};
 use crate::storage::store::Store;
+use crate::storage::work_pool::Job;
 use crate::wire::Publish;
 
 /// The queue group in which streams answer direct gets: one of those that could does.
 const DIRECT_GET_GROUP: &[u8] = b"_sys_";
+
+/// No connection has this number.
+const UNKNOWN_PUBLISHER: u64 = u64::MAX;
 
 /// What a stream needs of its surroundings.
 pub struct Surroundings<'a> {
@@ -71,19 +77,22 @@ pub struct Stream {
     pub(super) senders: Arc<Senders>,
     reads: Arc<Reads>,
     upload_requests: Arc<UploadRequests>,
-    usage: Arc<StreamUsage>,
+    pub(super) usage: Arc<StreamUsage>,
     subscriptions: Mutex<Vec<Arc<Subscription>>>,
     /// Used by one commit after the other.
-    drained: Mutex<Drained>,
+    pub(super) drained: Mutex<Drained>,
     closed: AtomicBool,
     /// When something may expire next; `i64::MAX` is never.
-    expiry_due_ns: AtomicI64,
+    pub(super) expiry_due_ns: AtomicI64,
     has_schedules: AtomicBool,
     /// Brings the messages of its origins, if it has any.
     pub(super) inflow: Arc<Inflow>,
     /// Those whose origin it is.
     pub(super) followers: Arc<Followers>,
     pub(super) consumers: Arc<Consumers>,
+    pub(super) releases: Releases,
+    /// Reads what messages that are held back wait for.
+    loading: Arc<Job>,
     /// A mirror that has caught up with its origin answers direct gets for it.
     answers_for_origin: AtomicBool,
 }
@@ -107,7 +116,10 @@ impl Stream {
         } = surroundings;
         let has_schedules = settings.allow_schedules;
         let usage = Arc::new(StreamUsage::new(usage, settings.storage));
-        usage.say(store.counts().bytes);
+        usage.say(store.counts().bytes, 0);
+        if store.shares_segments() {
+            usage.say_shared(&store.shared_segments());
+        }
         let settings = Arc::new(settings);
         let followers = neighbours.followers(&account.name).of(&settings.name);
         Arc::new_cyclic(|stream: &Weak<Self>| {
@@ -177,10 +189,23 @@ impl Stream {
                 inflow: Inflow::new(stream.clone(), neighbours, threads),
                 followers,
                 consumers,
+                releases: Releases::new(stream.clone(), threads),
+                loading: {
+                    let stream = stream.clone();
+                    threads.reading(move || {
+                        if let Some(stream) = stream.upgrade() {
+                            stream.load_stored();
+                        }
+                    })
+                },
                 answers_for_origin: AtomicBool::new(false),
                 store,
             }
         })
+    }
+
+    pub(super) fn events(&self) -> &Arc<Events> {
+        &self.shared.events
     }
 
     pub(super) fn now_ns(&self) -> i64 {
@@ -235,21 +260,23 @@ impl Stream {
                 });
             }
         }
+        // By subject, as a stream may have tens of thousands of them.
+        let mut missing: AHashMap<Vec<u8>, Wanted> = wanted
+            .into_iter()
+            .map(|wanted| (wanted.subject.clone(), wanted))
+            .collect();
         let mut subscriptions = self.subscriptions.lock();
         subscriptions.retain(|subscription| {
-            let stays = wanted.iter().any(|wanted| wanted.is(subscription));
-            if !stays {
+            let found = missing.get(&subscription.subject[..]);
+            let stays = found.is_some_and(|wanted| wanted.is(subscription));
+            if stays {
+                missing.remove(&subscription.subject[..]);
+            } else {
                 self.account.unsubscribe(subscription);
             }
             stays
         });
-        for wanted in wanted {
-            if subscriptions
-                .iter()
-                .any(|subscription| wanted.is(subscription))
-            {
-                continue;
-            }
+        for wanted in missing.into_values() {
             let subscription = Arc::new(Subscription::new(
                 Receiver::Sink(wanted.sink),
                 &wanted.subject,
@@ -294,6 +321,9 @@ impl Stream {
         resets: u64,
         mut taken: impl FnMut(Option<u64>),
     ) -> Result<(), Hindrance> {
+        if !settings.is_mirror {
+            self.load_stored_once();
+        }
         let mut ingest = self.ingest.lock();
         if self.closed.load(Ordering::Acquire) || !Arc::ptr_eq(&ingest.settings, settings) {
             return Err(Hindrance::Changed);
@@ -348,26 +378,44 @@ impl Stream {
     pub fn purge(&self, purge: &Purge) -> StoreResult<u64> {
         self.inflow.save()?;
         self.upload_requests.save();
-        let count = self.store.purge(purge)?;
+        let (mut staged, count) = match &purge.filter {
+            None => {
+                let work = self.store.stage_purge(purge)?;
+                let count = work.removed;
+                (vec![work], count)
+            }
+            Some(filter) => self.purge_matching(filter, purge)?,
+        };
         if let (None, Some(next_sequence)) = (&purge.filter, purge.below_sequence) {
-            self.store.advance(next_sequence)?;
+            staged.push(self.store.advance(next_sequence)?);
         }
-        self.commit_removals()?;
+        self.commit_removals(&staged)?;
         self.consumers.purged(purge);
         Ok(count)
     }
 
-    fn commit_removals(&self) -> StoreResult<()> {
-        let committed = self.store.commit();
-        self.usage.say(self.store.counts().bytes);
+    fn commit_removals(&self, staged: &[StagedWork]) -> StoreResult<()> {
+        let committed = staged
+            .iter()
+            .try_for_each(|work| self.store.commit_through(work).map(drop));
+        let mut ingest = self.ingest.lock();
+        self.say_usage(&ingest);
         // What is counted from now on begins with what is there.
-        self.ingest.lock().forget_counters();
+        ingest.forget_counters();
+        drop(ingest);
         self.keeper.ask();
-        committed.map(drop)
+        committed
     }
 
     /// Makes a copy of what is stored up to a sequence in another folder; up to the last if that is 0.
     pub fn fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
+        let forked = self.make_fork(folder, last_sequence);
+        // Its segments have become those of the fork as well; they count once.
+        self.say_shared();
+        forked
+    }
+
+    fn make_fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
         let last_sequence = match last_sequence {
             0 => self.store.counts().last_sequence,
             last => last,
@@ -382,16 +430,46 @@ impl Stream {
     pub fn delete(&self, sequence: u64, erase: bool) -> StoreResult<bool> {
         self.inflow.save()?;
         self.upload_requests.save();
-        let found = self.store.remove(sequence, erase)?;
-        self.commit_removals()?;
+        let staged = self.store.stage(&Change {
+            remove: &[sequence],
+            erase,
+            ..Change::default()
+        })?;
+        let found = staged.removed > 0;
+        self.commit_removals(&[staged])?;
         if found {
             self.consumers.deleted(sequence);
         }
         Ok(found)
     }
 
+    /// Says what the stream takes up, and what waits to.
+    pub(super) fn say_usage(&self, ingest: &Ingest) {
+        let counts = self.store.counts();
+        let (_, waiting_bytes) = ingest.pending.counts_behind(counts.last_sequence);
+        self.usage.say(counts.bytes, waiting_bytes);
+    }
+
+    /// Says which of its segments other streams may have as well.
+    fn say_shared(&self) {
+        if self.store.shares_segments() {
+            self.usage.say_shared(&self.store.shared_segments());
+        }
+    }
+
+    /// What a fork up to a sequence takes up beyond what it shares.
+    pub fn fork_bytes(&self, last_sequence: u64) -> u64 {
+        let last_sequence = match last_sequence {
+            0 => self.store.counts().last_sequence,
+            last => last,
+        };
+        self.store.copied_by_fork(last_sequence)
+    }
+
     /// What the clock asks for: messages expire, and commits that did not wait for the disk are synced.
     pub fn tick(&self, now_ns: i64) {
+        self.report_findings();
+        self.say_shared();
         // A failure is in the store's status, and the next publisher hears of it.
         let _ = self.keeper.tick();
         self.inflow.tick();
@@ -402,45 +480,13 @@ impl Stream {
             self.keeper.ask();
         }
         if self.has_schedules.load(Ordering::Relaxed) {
+            self.load_stored_once();
             let published = self.ingest.lock().publish_due(&self.store, now_ns);
             if published {
                 self.keeper.ask();
             }
         }
-        if now_ns < self.expiry_due_ns.load(Ordering::Relaxed) {
-            return;
-        }
-        // Whatever is stored from now on sets it anew.
-        self.expiry_due_ns.store(i64::MAX, Ordering::Relaxed);
-        let markers = self.settings().delete_marker_ttl_ns > 0;
-        let expired = self.store.expire(now_ns, markers).unwrap_or_default();
-        for sequence in &expired.spared {
-            self.mark_expired(*sequence, now_ns);
-        }
-        let next = self.store.next_expiry_ns().ok().flatten();
-        self.expire_by(next.unwrap_or(i64::MAX));
-        if expired != Expired::default() {
-            self.keeper.ask();
-        }
-    }
-
-    /// The last message of a subject has expired: a marker takes its place, unless it was one itself.
-    fn mark_expired(&self, sequence: u64, now_ns: i64) {
-        // What cannot be read is looked at again when the clock comes next.
-        let Ok(Some(message)) = self.store.read(sequence) else {
-            return;
-        };
-        if delete_marker::is_one(message.headers()) {
-            // A failure is in the store's status.
-            let _ = self.store.remove(sequence, false);
-        } else {
-            let mut ingest = self.ingest.lock();
-            ingest.mark_expired(&self.store, message.subject(), sequence, now_ns);
-        }
-    }
-
-    fn expire_by(&self, due_ns: i64) {
-        self.expiry_due_ns.fetch_min(due_ns, Ordering::Relaxed);
+        self.expire_due(now_ns);
     }
 
     /// Everything staged is committed, and the store says where it ends.
@@ -451,99 +497,25 @@ impl Stream {
         self.store.close()?;
         consumers
     }
-
-    /// Answers everything whose fate is known now.
-    fn told(&self, progress: &Progress) {
-        self.usage.say(self.store.counts().bytes);
-        let mut drained = self.drained.lock();
-        let settings = {
-            let mut ingest = self.ingest.lock();
-            ingest.settle(&self.store, progress, &mut drained);
-            Arc::clone(&ingest.settings)
-        };
-        self.followers.ask();
-        self.inflow.ask_if_waiting();
-        let count = drained.len();
-        if drained.is_empty() {
-            drop(drained);
-            return self.consumers.notice(count);
-        }
-        if settings.limits.age_ns_max.is_some() || settings.allow_time_to_live {
-            let next = self.store.next_expiry_ns().ok().flatten();
-            self.expire_by(next.unwrap_or(i64::MAX));
-        }
-        // Taken out, so that no lock is held while something is sent.
-        let mut due = std::mem::take(&mut *drained);
-        drop(drained);
-        self.senders.with(|sender| {
-            let mut answer = Vec::new();
-            let mut republisher = Republisher::new(&settings);
-            due.for_each(|due, refusal| {
-                if let (Some(republisher), None) = (&mut republisher, refusal) {
-                    republisher.publish(&self.account, due, sender);
-                }
-                answer.clear();
-                let refused = refusal.map(|number| &progress.refused[number]);
-                self.answer(&settings, due, refused, &mut answer, sender);
-            });
-        });
-        due.clear();
-        *self.drained.lock() = due;
-        self.consumers.notice(count);
-    }
-
-    fn answer(
-        &self,
-        settings: &Settings,
-        due: &Item<'_>,
-        refused: Option<&Refused>,
-        answer: &mut Vec<u8>,
-        sender: &mut Sender,
-    ) {
-        if due.reply.is_empty() {
-            return;
-        }
-        let payload = match (due.about, refused) {
-            (About::Stored { .. } | About::Final, Some(refused)) => {
-                let refusal = store_refusal(&refused.error);
-                refusal.encode_in(settings.dialect, &settings.name, answer);
-                answer.as_slice()
-            }
-            (About::Stored { sequence }, None) if due.answer.is_empty() => {
-                let stored = Stored {
-                    stream: &settings.name,
-                    domain: settings.domain.as_deref(),
-                    sequence,
-                    ..Stored::default()
-                };
-                stored.encode_in(settings.dialect, answer);
-                answer.as_slice()
-            }
-            _ => due.answer,
-        };
-        sender.send(
-            &self.account,
-            &Outgoing {
-                subject: due.reply,
-                reply: None,
-                header: due.answer_header,
-                payload,
-            },
-        );
-    }
 }
 
 impl Stream {
     /// Takes a message that was held for it; `commit_soon` must follow.
     pub(super) fn take_held(&self, publication: &Publication<'_>, reply: &[u8]) {
-        self.ingest.lock().take(&self.store, publication, reply);
+        let mut ingest = self.ingest.lock();
+        // Whoever sent it may be gone by now.
+        ingest.publisher_id = UNKNOWN_PUBLISHER;
+        ingest.take(&self.store, publication, reply);
+        if !ingest.held_back.is_empty() {
+            self.loading.ask();
+        }
     }
 }
 
 impl Sink for Stream {
     fn take(
         &self,
-        _publisher: &Publisher<'_>,
+        publisher: &Publisher<'_>,
         publish: &Publish<'_>,
         _staging: &mut Staging,
     ) -> bool {
@@ -556,8 +528,23 @@ impl Sink for Stream {
             payload: publish.payload(),
             now_ns: self.now_ns(),
         };
-        let reply = publish.reply.unwrap_or_default();
-        self.ingest.lock().take(&self.store, &publication, reply);
+        let permissions = publisher.permissions.map(|permissions| &**permissions);
+        let reply = sender_rights::reply_of(permissions, publish);
+        let mut ingest = self.ingest.lock();
+        ingest.publisher_id = publisher.connection_id;
+        let checked = permissions.map_or(Ok(()), |permissions| {
+            sender_rights::check(permissions, &ingest.settings, publication.headers)
+        });
+        match checked {
+            Ok(()) => ingest.take_noting(&self.store, &publication, reply, publisher.trace),
+            Err(refusal) => ingest.refuse_unauthorized(&refusal, reply, publisher.trace),
+        }
+        if let Some(receipts) = publisher.receipts.filter(|_| ingest.has_receipt_room()) {
+            ingest.add_receipt(receipts.issue());
+        }
+        if !ingest.held_back.is_empty() {
+            self.loading.ask();
+        }
         true
     }
 

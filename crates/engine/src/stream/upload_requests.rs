@@ -21,6 +21,7 @@ use super::stored_headers;
 use super::stream::Stream;
 use super::uploads::{self, refused};
 use crate::connection::staging::Staging;
+use crate::routing::permissions::Permissions;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
 use crate::sender::Outgoing;
@@ -91,9 +92,13 @@ struct Commit {
 }
 
 struct Request {
+    /// Of whoever asks: it is about uploads of that user.
+    user: String,
     subject: Vec<u8>,
     reply: Vec<u8>,
     body: Vec<u8>,
+    /// What the sender might do when it came; `None` is everything.
+    permissions: Option<Arc<Permissions>>,
 }
 
 #[derive(Default)]
@@ -169,12 +174,12 @@ impl UploadRequests {
         for request in waiting {
             let is_abort = request.subject.starts_with(b"$JS.API.STREAM.UPLOAD.ABORT.");
             let answered = match is_abort {
-                true => abort(&stream, &request.body).map(|()| Answer {
+                true => abort(&stream, &request).map(|()| Answer {
                     kind: "io.nats.jetstream.api.v1.stream_upload_abort_response",
                     success: Some(true),
                     ..Answer::default()
                 }),
-                false => self.commit(&stream, &request.body).map(|commit| Answer {
+                false => self.commit(&stream, &request).map(|commit| Answer {
                     kind: "io.nats.jetstream.api.v1.stream_upload_commit_response",
                     commit: Some(commit),
                     ..Answer::default()
@@ -201,8 +206,8 @@ impl UploadRequests {
         }
     }
 
-    fn commit(&self, stream: &Stream, body: &[u8]) -> Result<Commit, Refusal> {
-        let request: CommitRequest = read(body)?;
+    fn commit(&self, stream: &Stream, asked: &Request) -> Result<Commit, Refusal> {
+        let request: CommitRequest = read(&asked.body)?;
         if !uploads::is_name(&request.query) {
             return Err(refused(
                 400,
@@ -214,11 +219,12 @@ impl UploadRequests {
         if distinct.len() < ids.len() {
             return Err(refused(400, "an upload is named twice: name each once"));
         }
+        stream.check_uploads(&asked.user, &ids, asked.permissions.as_deref())?;
         let mut committed = self.committed.lock();
         let last = committed.last(stream.store(), &request.query);
         let last = last.map_err(|error| store_refusal(&error))?;
         if let Some(last) = last.filter(|last| last.batch >= request.batch) {
-            stream.drop_uploads(&ids);
+            stream.drop_uploads(&asked.user, &ids);
             return Ok(Commit {
                 batch: request.batch,
                 repeated: true,
@@ -235,7 +241,7 @@ impl UploadRequests {
                 "there is no message to commit: leave the batch out",
             ));
         }
-        let sequence = store_durably(stream, &uploads, mark.as_bytes())?;
+        let sequence = store_durably(stream, &asked.user, &uploads, mark.as_bytes())?;
         let batch = CommittedBatch {
             batch: request.batch,
             sequence,
@@ -243,7 +249,7 @@ impl UploadRequests {
         committed.add(&request.query, batch);
         drop(committed);
         self.save();
-        stream.drop_uploads(&ids);
+        stream.drop_uploads(&asked.user, &ids);
         Ok(Commit {
             batch: request.batch,
             repeated: false,
@@ -254,19 +260,26 @@ impl UploadRequests {
     }
 }
 
-fn abort(stream: &Stream, body: &[u8]) -> Result<(), Refusal> {
-    let request: AbortRequest = read(body)?;
+fn abort(stream: &Stream, asked: &Request) -> Result<(), Refusal> {
+    let request: AbortRequest = read(&asked.body)?;
     let ids: Vec<&str> = request.uploads.iter().map(String::as_str).collect();
-    stream.drop_uploads(&ids);
+    stream.check_uploads(&asked.user, &ids, asked.permissions.as_deref())?;
+    stream.drop_uploads(&asked.user, &ids);
     Ok(())
 }
 
 /// Stores the messages of uploads, and returns the sequence of the last when they are on disk.
-fn store_durably(stream: &Stream, uploads: &[(&str, u64)], mark: &[u8]) -> Result<u64, Refusal> {
+fn store_durably(
+    stream: &Stream,
+    user: &str,
+    uploads: &[(&str, u64)],
+    mark: &[u8],
+) -> Result<u64, Refusal> {
     let store = stream.store();
     for _ in 0..TRIES_MAX {
         let resets = store.resets();
-        let staged = match stream.stage_uploads(uploads, (committed_batches::HEADER, mark)) {
+        let mark_line = (committed_batches::HEADER, mark);
+        let staged = match stream.stage_uploads(user, uploads, mark_line) {
             Ok(staged) => staged,
             Err(Unstaged::Store(StoreError::Behind)) => {
                 // What others have staged goes first.
@@ -309,11 +322,16 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Refusal> {
 impl Sink for UploadRequests {
     fn take(
         &self,
-        _publisher: &Publisher<'_>,
+        publisher: &Publisher<'_>,
         publish: &Publish<'_>,
         _staging: &mut Staging,
     ) -> bool {
         let Some(reply) = publish.reply else {
+            return true;
+        };
+        let stream = self.stream.upgrade();
+        let user = stream.and_then(|stream| stream.uploading_user(publisher.connection_id));
+        let Some(user) = user else {
             return true;
         };
         let bytes = publish.subject.len() + reply.len() + publish.payload().len();
@@ -322,9 +340,11 @@ impl Sink for UploadRequests {
         if has_room && waiting.requests.len() < WAITING_MAX {
             waiting.bytes += bytes;
             waiting.requests.push_back(Request {
+                user,
                 subject: publish.subject.to_vec(),
                 reply: reply.to_vec(),
                 body: publish.payload().to_vec(),
+                permissions: publisher.permissions.cloned(),
             });
         }
         true

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::acknowledgement::Refusal;
 use super::batch_commit::Unstaged;
 use super::held_messages::{Held, HeldMessages};
 use super::ingest::Ingest;
@@ -9,6 +10,8 @@ use super::publish_checks::Publication;
 use super::stored_headers;
 use super::stream::Stream;
 use super::uploads;
+use crate::routing::permissions::Permissions;
+use crate::routing::subject;
 use crate::sender::Outgoing;
 use crate::storage::message::{Appended, StoreError, Ticket};
 use crate::storage::store::Store;
@@ -39,7 +42,9 @@ impl Ingest {
             payload: publication.payload,
         };
         let settings = Arc::clone(&self.settings);
-        let taken = self.uploads.take(value, message, publication.now_ns);
+        let taken = self
+            .uploads
+            .take(value, self.publisher_id, message, publication.now_ns);
         self.answer.clear();
         match taken {
             Ok(messages) => uploads::put_answer(&mut self.answer, &settings.name, messages),
@@ -53,6 +58,7 @@ impl Ingest {
     fn stage_uploads(
         &mut self,
         store: &Store,
+        user: &str,
         wanted: &[(&str, u64)],
         mark: (&[u8], &[u8]),
         now_ns: i64,
@@ -60,7 +66,14 @@ impl Ingest {
         // Out of the way meanwhile, as staging changes everything else.
         let none = self.uploads.none();
         let held = std::mem::replace(&mut self.uploads, none);
-        let staged = self.stage_held(store, &held, wanted, mark, now_ns);
+        let found: Result<Vec<&HeldMessages>, _> = wanted
+            .iter()
+            .map(|(id, messages)| held.get(user, id, *messages))
+            .collect();
+        let staged = match found {
+            Ok(found) => self.stage_held(store, &found, mark, now_ns),
+            Err(refusal) => Err(Unstaged::Refused(refusal)),
+        };
         self.uploads = held;
         staged
     }
@@ -68,16 +81,10 @@ impl Ingest {
     fn stage_held(
         &mut self,
         store: &Store,
-        held: &uploads::Uploads,
-        wanted: &[(&str, u64)],
+        found: &[&HeldMessages],
         mark: (&[u8], &[u8]),
         now_ns: i64,
     ) -> Result<Appended, Unstaged> {
-        let found: Result<Vec<&HeldMessages>, _> = wanted
-            .iter()
-            .map(|(id, messages)| held.get(id, *messages))
-            .collect();
-        let found = found.map_err(Unstaged::Refused)?;
         let all = found.iter().flat_map(|messages| messages.iter());
         let together = self.stage_together(store, all, now_ns, Some(mark))?;
         let last = together
@@ -97,16 +104,65 @@ impl Stream {
     /// Stages the messages of uploads, which stay until they are dropped.
     pub(super) fn stage_uploads(
         &self,
+        user: &str,
         wanted: &[(&str, u64)],
         mark: (&[u8], &[u8]),
     ) -> Result<Appended, Unstaged> {
+        self.load_stored_once();
         let now_ns = self.now_ns();
         let mut ingest = self.ingest.lock();
-        ingest.stage_uploads(&self.store, wanted, mark, now_ns)
+        ingest.stage_uploads(&self.store, user, wanted, mark, now_ns)
     }
 
-    pub(super) fn drop_uploads(&self, ids: &[&str]) {
-        self.ingest.lock().uploads.drop_all(ids);
+    pub(super) fn drop_uploads(&self, user: &str, ids: &[&str]) {
+        self.ingest.lock().uploads.drop_all(user, ids);
+    }
+
+    /// The user whose uploads a request is about.
+    pub(super) fn uploading_user(&self, connection_id: u64) -> Option<String> {
+        self.ingest.lock().uploads.user_of(connection_id).ok()
+    }
+
+    /// Refuses somebody who could not publish every message of these uploads: neither may they be stored nor dropped on its behalf.
+    pub(super) fn check_uploads(
+        &self,
+        user: &str,
+        ids: &[&str],
+        permissions: Option<&Permissions>,
+    ) -> Result<(), Refusal> {
+        let Some(permissions) = permissions else {
+            return Ok(());
+        };
+        let settings = self.settings();
+        let refused = |subject: &[u8]| {
+            let text = format!(
+                "permissions violation: this needs the right to publish to {}",
+                subject::quoted(subject)
+            );
+            uploads::refused(403, &text)
+        };
+        if settings.subject_transform.is_some() {
+            // What is held has its subject from the stream; what was published is one of those that the stream takes.
+            let denied = |subject: &&String| !permissions.covers_publish(subject.as_bytes());
+            return match settings.subjects.iter().find(denied) {
+                Some(subject) => Err(refused(subject.as_bytes())),
+                None => Ok(()),
+            };
+        }
+        let ingest = self.ingest.lock();
+        let mut last_allowed: &[u8] = b"";
+        for message in ids
+            .iter()
+            .flat_map(|id| ingest.uploads.messages_of(user, id))
+        {
+            if message.subject != last_allowed {
+                if !permissions.allows_publish(message.subject) {
+                    return Err(refused(message.subject));
+                }
+                last_allowed = message.subject;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn send(&self, message: &Outgoing<'_>) {

@@ -5,8 +5,10 @@
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jetlake_engine::storage::file_system::FileSystem;
 use jetlake_engine::storage::simulated::SimulatedDisk;
 use serde_json::{json, Value};
 
@@ -32,7 +34,12 @@ pub struct ConsumerServer {
 impl ConsumerServer {
     /// Starts a server, and opens every stream and every consumer that is on the disk.
     pub fn start(disk: &SimulatedDisk) -> Self {
-        let streams = StreamServer::start(disk);
+        Self::start_on(Arc::new(disk.clone()))
+    }
+
+    /// The same on any other disk.
+    pub fn start_on(disk: Arc<dyn FileSystem>) -> Self {
+        let streams = StreamServer::start_on(disk);
         let engine = streams.engine();
         let registry = engine.streams().expect("they are served");
         let (stored, _) = registry.stored().expect("the disk can be read");
@@ -62,10 +69,11 @@ impl ConsumerServer {
 
     pub fn try_create(&self, stream: &str, name: &str, config: &Value) -> Result<(), String> {
         let registry = self.streams.engine().streams().expect("they are served");
-        registry
+        let refused = registry
             .create_consumer(ACCOUNT, stream, &definition(name, config))
             .and_then(|_| registry.commit_consumers(ACCOUNT, stream))
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.to_string())?;
+        refused.into_iter().try_for_each(|(_, reason)| Err(reason))
     }
 
     pub fn update(&self, stream: &str, name: &str, config: &Value) {
@@ -221,12 +229,22 @@ impl Client {
         batch: usize,
         patience: Duration,
     ) -> Vec<Delivery> {
+        self.ask_for(stream, name, batch, patience);
+        self.receive_deliveries(batch)
+    }
+
+    /// Asks for so many messages.
+    pub fn ask_for(&mut self, stream: &str, name: &str, batch: usize, patience: Duration) {
         let body = json!({"batch": batch, "expires": patience.as_nanos() as u64}).to_string();
         let (inbox, size) = (&self.inbox, body.len());
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}");
         let frame = format!("PUB {subject} {inbox}.d {size}\r\n{body}\r\n");
         self.received.ended = false;
         self.send(frame.as_bytes());
+    }
+
+    /// Returns the messages that come until there are so many, or the server says that it is over.
+    pub fn receive_deliveries(&mut self, batch: usize) -> Vec<Delivery> {
         let deadline = Instant::now() + ENDED_MAX;
         while self.received.deliveries.len() < batch && !self.received.ended {
             assert!(Instant::now() < deadline, "a pull does not end");

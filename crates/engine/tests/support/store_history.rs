@@ -220,7 +220,7 @@ impl History {
             Step::Advance { by } => {
                 self.commit()?;
                 let next_sequence = self.store().last_given_sequence() + 1 + by;
-                self.store().advance(next_sequence)?;
+                self.store().advance(next_sequence).map(drop)?;
                 if *by > 0 {
                     self.promise.advancing = Some(next_sequence);
                     self.promise.leaving = self.promise.kept.keys().copied().collect();

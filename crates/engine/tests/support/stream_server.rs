@@ -12,6 +12,7 @@ use jetlake_engine::config::Options;
 use jetlake_engine::connection::mailbox::Verdict;
 use jetlake_engine::engine::Engine;
 use jetlake_engine::events::Event;
+use jetlake_engine::storage::file_system::FileSystem;
 use jetlake_engine::storage::message::Purge;
 use jetlake_engine::storage::simulated::SimulatedDisk;
 use jetlake_engine::stream::stream::Stream;
@@ -29,6 +30,11 @@ pub struct StreamServer {
 impl StreamServer {
     /// Starts a server, and opens every stream that is on the disk.
     pub fn start(disk: &SimulatedDisk) -> Self {
+        Self::start_on(Arc::new(disk.clone()))
+    }
+
+    /// The same on any other disk.
+    pub fn start_on(disk: Arc<dyn FileSystem>) -> Self {
         let options = serde_json::json!({
             "host": "127.0.0.1", "port": 0, "server_name": "streams", "version": "2.15.1", "git_commit": "",
             "client_advertise": null, "max_connections": 1_000, "max_subscriptions": 0,
@@ -41,7 +47,7 @@ impl StreamServer {
         let options = Options::from_json(options.to_string().as_bytes()).expect("they are right");
         let engine = Arc::new(Engine::new(options).expect("a port is free"));
         let streams = engine
-            .serve_streams_on(Arc::new(disk.clone()), Path::new("/jetstream"), b"{}")
+            .serve_streams_on(disk, Path::new("/jetstream"), b"{}")
             .expect("the disk can be read");
         let (stored, findings) = streams.stored().expect("the disk can be read");
         let unfinished = |line: &String| line.contains("its creation had not finished");

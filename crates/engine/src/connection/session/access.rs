@@ -22,7 +22,7 @@ pub struct Access {
 }
 
 struct Restricted {
-    permissions: Permissions,
+    permissions: Arc<Permissions>,
     responses: Option<Arc<Responses>>,
     /// Whether the lists allow a publish to this subject.
     verdicts: AHashMap<Box<[u8]>, bool>,
@@ -36,7 +36,7 @@ impl Access {
                 responses: permissions
                     .responses()
                     .map(|limits| Arc::new(Responses::new(limits))),
-                permissions,
+                permissions: Arc::new(permissions),
                 verdicts: AHashMap::new(),
             })
         });
@@ -45,6 +45,14 @@ impl Access {
             payload_bytes_max: admission.max_payload_bytes,
             subscriptions_max: admission.max_subscriptions,
         }
+    }
+
+    /// The lists themselves, for what the server is asked to do; `None` allows everything.
+    #[inline]
+    pub fn permissions(&self) -> Option<&Arc<Permissions>> {
+        self.restricted
+            .as_ref()
+            .map(|restricted| &restricted.permissions)
     }
 
     #[inline]

@@ -88,11 +88,7 @@ impl Session {
         self.in_account = account.enter(admission.max_account_connections);
         self.account = account;
         if !self.in_account {
-            return Decision::Ended(self.close_with_error(
-                context,
-                "maximum account active connections exceeded",
-                ClosedReason::MaximumAccountConnectionsExceeded,
-            ));
+            return Decision::Ended(self.refuse_account(context));
         }
         self.access = Access::new(&admission);
         self.connection.identity.lock().user = admission.user;
@@ -102,10 +98,27 @@ impl Session {
         }
     }
 
+    /// Its account has as many clients as it may.
+    fn refuse_account(&self, context: &mut Context<'_>) -> Next {
+        self.close_with_error(
+            context,
+            "maximum account active connections exceeded",
+            ClosedReason::MaximumAccountConnectionsExceeded,
+        )
+    }
+
     /// The client stays who it is, but may be allowed other things than before.
     fn review(&mut self, admission: &Admission, context: &mut Context<'_>) -> Option<Next> {
         if admission.account != self.account.name {
             return Some(Next::Close(ClosedReason::AuthenticationFailure));
+        }
+        if self.in_account
+            && self
+                .account
+                .leave_if_over(admission.max_account_connections)
+        {
+            self.in_account = false;
+            return Some(self.refuse_account(context));
         }
         self.access = Access::new(admission);
         self.apply_options(context.shared);

@@ -8,6 +8,7 @@ mod connect;
 mod keepalive;
 mod refusals;
 mod subscriptions;
+mod tracing;
 
 pub use connect::Decision;
 pub use keepalive::Tick;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use ahash::AHashMap;
 
 use access::Access;
+use tracing::Tracing;
 
 use super::closed_reason::ClosedReason;
 use super::connect_options::{ConnectOptions, Credentials};
@@ -27,11 +29,16 @@ use super::trace;
 use super::Connection;
 use crate::config::UNCONNECTED_PAYLOAD_BYTES_MAX;
 use crate::engine::Shared;
+use crate::message_trace::{request, MessageTrace};
 use crate::routing::account::Account;
+use crate::routing::own_requests;
 use crate::routing::router::{Publisher, Router};
 use crate::routing::subject;
 use crate::routing::subscription::Subscription;
-use crate::wire::{announced_subject, encoder, parse, Operation, ParserLimits, Publish, Step};
+use crate::sender::Sender;
+use crate::wire::{
+    announced_subject, encoder, parse, Operation, ParserLimits, Publish, Refusal, Step,
+};
 
 pub struct Session {
     pub connection: Arc<Connection>,
@@ -43,6 +50,8 @@ pub struct Session {
     /// Let in after CONNECT.
     connected: bool,
     said_connect: bool,
+    /// Messages for a receiver that is about to be cut off are dropped; otherwise their publisher is stalled.
+    drops_for_slow: bool,
     /// Whether anything but noise was said: such a client is not cut off for never saying CONNECT.
     spoke: bool,
     /// The first PING after CONNECT was answered: only that answer carries a second INFO.
@@ -86,6 +95,8 @@ pub enum Next {
     Read {
         bytes_needed: usize,
     },
+    /// Much is staged for one receiver: hand it over, then go on from `consumed`.
+    HandOver,
     /// Wait for the verdict; the rest of the buffer is kept.
     Wait,
     Close(ClosedReason),
@@ -96,6 +107,8 @@ pub struct Context<'a> {
     pub shared: &'a Arc<Shared>,
     pub router: &'a mut Router,
     pub staging: &'a mut Staging,
+    /// Sends the events of messages that are traced; made with the first.
+    pub trace_sender: &'a mut Option<Sender>,
     pub now_ms: u64,
 }
 
@@ -116,6 +129,7 @@ impl Session {
             options: ConnectOptions::default(),
             connected: false,
             said_connect: false,
+            drops_for_slow: !options.fast_producer_stall,
             spoke: false,
             answered_ping: false,
             subject_refused: false,
@@ -144,10 +158,11 @@ impl Session {
 
     /// Other options are in force.
     pub fn apply_options(&mut self, shared: &Shared) {
+        let options = shared.options();
+        self.drops_for_slow = !options.fast_producer_stall;
         if self.connected {
-            self.limits.payload_bytes_max = self
-                .access
-                .payload_bytes_max(shared.options().max_payload_bytes);
+            self.limits.payload_bytes_max =
+                self.access.payload_bytes_max(options.max_payload_bytes);
         }
     }
 
@@ -183,6 +198,9 @@ impl Session {
                     messages += 1;
                     message_bytes += publish.body.len() as u64;
                     self.publish(&publish, buffer, context);
+                    if context.staging.is_full() {
+                        break Next::HandOver;
+                    }
                 }
                 Step::Operation {
                     operation,
@@ -199,6 +217,9 @@ impl Session {
                 }
                 Step::Refused(refusal) => {
                     self.check_announced(rest, context);
+                    if refusal == Refusal::PayloadTooLarge {
+                        self.trace_oversized(rest, context);
+                    }
                     break self.refuse(refusal, context);
                 }
             }
@@ -289,12 +310,38 @@ impl Session {
             self.check_literal(publish.subject, context);
             self.subject_refused = false;
         }
-        if let Some(text) = reserved_violation(publish) {
+        if publish.header_len > 0 && request::is_mentioned(publish.header()) {
+            let bytes = publish.body.len();
+            match self.begin_trace(publish.header(), publish.subject, bytes, context) {
+                Tracing::Unasked => {}
+                Tracing::Dropped => return,
+                Tracing::Traced(trace) => {
+                    return self.publish_traced(publish, *trace, buffer, context);
+                }
+            }
+        }
+        self.publish_checked(publish, None, buffer, context);
+    }
+
+    /// Routes a message that its client may publish; else says why not.
+    #[inline]
+    fn publish_checked(
+        &mut self,
+        publish: &Publish<'_>,
+        trace: Option<&MessageTrace>,
+        buffer: &[u8],
+        context: &mut Context<'_>,
+    ) -> Option<String> {
+        if let Some(text) = reserved_violation(publish.subject, publish.reply) {
             self.say_error(context, &text);
-            return;
+            return Some(text);
         }
         if !self.access.allows_publish(publish.subject, context.now_ms) {
-            return self.refuse_publish(publish.subject, context);
+            return Some(self.refuse_publish(publish.subject, context));
+        }
+        if let Some(text) = self.reply_violation(publish.subject, publish.reply) {
+            self.say_error(context, &text);
+            return Some(text);
         }
         if self.options.verbose {
             self.acknowledge(context);
@@ -303,13 +350,27 @@ impl Session {
             connection_id: self.connection.id,
             slot: Some(self.connection.slot),
             account: &self.account,
+            permissions: self.access.permissions(),
             echo: self.options.echo,
             no_responders: self.options.no_responders,
+            drops_for_slow: self.drops_for_slow,
+            trace,
             now_ms: context.now_ms,
+            receipts: None,
         };
         context
             .router
             .publish(&publisher, publish, buffer, context.staging);
+        None
+    }
+
+    /// Where the server answers, a client may name only what it could publish or listen to, as the text of the refusal.
+    #[inline]
+    fn reply_violation(&self, published: &[u8], reply: Option<&[u8]>) -> Option<String> {
+        let (permissions, reply) = (self.access.permissions()?, reply?);
+        let is_violation = own_requests::is_answered_by_server(published)
+            && !own_requests::allows_reply(Some(permissions), reply);
+        is_violation.then(|| reply_refusal(reply))
     }
 
     fn say_error(&self, context: &mut Context<'_>, text: &str) {
@@ -329,25 +390,28 @@ impl Session {
 
 /// Subjects that only servers may use, as the text of the refusal.
 #[inline]
-fn reserved_violation(publish: &Publish<'_>) -> Option<String> {
-    let first = publish.subject.first();
-    if matches!(first, Some(b'_' | b'$'))
-        && (publish.subject.starts_with(b"_GR_.") || publish.subject.starts_with(b"$NRG."))
+fn reserved_violation(published: &[u8], reply: Option<&[u8]>) -> Option<String> {
+    if matches!(published.first(), Some(b'_' | b'$'))
+        && (published.starts_with(b"_GR_.") || published.starts_with(b"$NRG."))
     {
         return Some(format!(
             "Permissions Violation for Publish to {}",
-            subject::quoted(publish.subject)
+            subject::quoted(published)
         ));
     }
-    let reply = publish.reply?;
+    let reply = reply?;
     if [&b"_R_."[..], b"$JS.ACK.", b"$JS.A.", b"_GR_."]
         .iter()
         .any(|prefix| reply.starts_with(prefix))
     {
-        return Some(format!(
-            "Permissions Violation for Publish with Reply of {}",
-            subject::quoted(reply)
-        ));
+        return Some(reply_refusal(reply));
     }
     None
+}
+
+fn reply_refusal(reply: &[u8]) -> String {
+    format!(
+        "Permissions Violation for Publish with Reply of {}",
+        subject::quoted(reply)
+    )
 }

@@ -67,14 +67,15 @@ impl Session {
         }
     }
 
-    /// A publish that is not allowed: the message goes nowhere, the connection stays.
-    pub(super) fn refuse_publish(&self, subject: &[u8], context: &mut Context<'_>) {
+    /// A publish that is not allowed: the message goes nowhere, the connection stays. Returns what the client is told.
+    pub(super) fn refuse_publish(&self, subject: &[u8], context: &mut Context<'_>) -> String {
         self.log_violation("Publish", subject, context);
         let text = format!(
             "Permissions Violation for Publish to {}",
             subject::quoted(subject)
         );
         self.say_error(context, &text);
+        text
     }
 
     pub(super) fn log_violation(&self, what: &str, subject: &[u8], context: &Context<'_>) {

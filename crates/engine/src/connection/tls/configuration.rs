@@ -13,6 +13,7 @@ use rustls::{
 };
 
 use super::certificates::{read_certificates, refused, Certificates};
+use super::clients::Clients;
 use super::peer::{KeyDigest, KEY_DIGEST_BYTES};
 use super::throttle::Throttle;
 use crate::config::{Options, TlsOptions, TlsVersion};
@@ -85,7 +86,7 @@ pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, EngineEr
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
             .build()
             .map_err(|error| refused(format!("ca_file: {error}")))?;
-        builder.with_client_cert_verifier(verifier)
+        builder.with_client_cert_verifier(Arc::new(Clients::new(verifier)))
     } else {
         builder.with_no_client_auth()
     };

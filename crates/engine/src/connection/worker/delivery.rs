@@ -1,12 +1,36 @@
 //! Handing over what sessions staged, and seeing to receivers that are behind, cut off or gone.
+//!
+//! A publisher whose receiver is behind is stalled: it is not read for a while. Only its own bytes wait, in its socket; the worker serves
+//! all others. Invariant: every stall has an end of its own, whatever the receiver does, so two clients that send to each other cannot
+//! stop each other for good; a receiver that never reads is cut off at `max_pending_bytes` or at the write deadline.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use super::{Stall, Worker};
-use crate::config::{STALL_HARD_MS, STALL_SOFT_MS, STALL_SOFT_PART};
+use super::Worker;
+use crate::config::{PAUSE_MS, STALL_BYTES_PER_MS, STALL_MS_MAX, STALL_MS_MIN};
 use crate::connection::staging::Followup;
 use crate::connection::Connection;
+
+/// Why a publisher is not read.
+pub(super) struct Stall {
+    receiver: Arc<Connection>,
+    /// The receiver was about to be cut off; otherwise it was only behind.
+    nearly_full: bool,
+    until_ms: u64,
+}
+
+impl Stall {
+    fn is_over(&self, now_ms: u64) -> bool {
+        let outbox = &self.receiver.outbox;
+        let caught_up = if self.nearly_full {
+            !outbox.is_nearly_full()
+        } else {
+            !outbox.is_behind()
+        };
+        caught_up || now_ms >= self.until_ms
+    }
+}
 
 impl Worker {
     /// Hands staged deliveries over and sees to what that brought up. `buffer` is the one the staged ranges point into.
@@ -31,74 +55,66 @@ impl Worker {
             connection,
             flushed,
             publisher,
+            message_bytes,
         }) = self.core.followups.pop()
         {
             if self.core.shared.settle(&connection, flushed) {
-                if let Some(publisher) = publisher.filter(|slot| *slot != connection.slot) {
-                    self.stall(publisher, connection);
+                if let Some(publisher) = publisher {
+                    self.stall(publisher, connection, message_bytes);
                 }
             }
         }
     }
 
-    /// Stops reading a publisher for a moment when its receiver is far behind.
-    fn stall(&mut self, publisher: usize, receiver: Arc<Connection>) {
-        if !self.core.shared.options().fast_producer_stall {
+    /// Stops reading a publisher for a while when a receiver is behind: the one it just sent `message_bytes` to.
+    fn stall(&mut self, publisher: usize, receiver: Arc<Connection>, message_bytes: u64) {
+        if !receiver.outbox.is_behind() || !self.core.shared.options().fast_producer_stall {
             return;
         }
-        let pending = receiver.outbox.pending_bytes();
-        let max = receiver.outbox.pending_bytes_max();
-        if pending < max / STALL_SOFT_PART {
-            return;
-        }
-        let wait_ms = if pending > max / 4 * 3 {
-            STALL_HARD_MS
+        let nearly_full = receiver.outbox.is_nearly_full();
+        let wait_ms = if nearly_full {
+            (message_bytes / STALL_BYTES_PER_MS).clamp(STALL_MS_MIN, STALL_MS_MAX)
         } else {
-            STALL_SOFT_MS
+            PAUSE_MS
         };
-        if let Some(member) = self.members.get_mut(&publisher) {
-            if member.stall.is_none() {
-                let connection = &member.session.connection;
-                connection.stalls.fetch_add(1, Ordering::Relaxed);
-                self.core
-                    .shared
-                    .totals
-                    .stalls
-                    .fetch_add(1, Ordering::Relaxed);
-                self.stalled.push(publisher);
-            }
-            member.stall = Some(Stall {
-                receiver,
-                until_ms: self.core.now_ms + wait_ms,
-            });
+        let until_ms = self.core.now_ms + wait_ms;
+        let Some(member) = self.members.get_mut(&publisher) else {
+            return;
+        };
+        match &member.stall {
+            Some(stall) if stall.until_ms >= until_ms => return,
+            Some(_) => {}
+            None => self.stalled.push(publisher),
         }
+        if nearly_full {
+            receiver.stalls.fetch_add(1, Ordering::Relaxed);
+            let totals = &self.core.shared.totals;
+            totals.stalls.fetch_add(1, Ordering::Relaxed);
+        }
+        member.stall = Some(Stall {
+            receiver,
+            nearly_full,
+            until_ms,
+        });
     }
 
+    /// Reads on from publishers whose stall is over.
     pub(super) fn retry_stalled(&mut self) {
         let mut position = 0;
         while position < self.stalled.len() {
             let slot = self.stalled[position];
-            let over = match self
-                .members
-                .get(&slot)
-                .and_then(|member| member.stall.as_ref())
-            {
-                None => true,
-                Some(stall) => {
-                    let outbox = &stall.receiver.outbox;
-                    self.core.now_ms >= stall.until_ms
-                        || outbox.pending_bytes() < outbox.pending_bytes_max() / STALL_SOFT_PART
+            let member = self.members.get_mut(&slot);
+            if let Some(stall) = member.as_ref().and_then(|member| member.stall.as_ref()) {
+                if !stall.is_over(self.core.now_ms) {
+                    position += 1;
+                    continue;
                 }
-            };
-            if over {
-                self.stalled.swap_remove(position);
-                if let Some(member) = self.members.get_mut(&slot) {
-                    member.stall = None;
-                }
-                self.make_ready(slot);
-            } else {
-                position += 1;
             }
+            self.stalled.swap_remove(position);
+            if let Some(member) = member {
+                member.stall = None;
+            }
+            self.make_ready(slot);
         }
     }
 }

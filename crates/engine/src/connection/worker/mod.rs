@@ -21,6 +21,7 @@ use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
+use delivery::Stall;
 use strangers::Strangers;
 
 use super::closed_reason::ClosedReason;
@@ -30,12 +31,12 @@ use super::outbox::Flushed;
 use super::session::{Context, Decision, Next, Session};
 use super::staging::{Followup, Staging};
 use super::timers::{Timer, Timers};
-use super::Connection;
-use crate::config::{CLOSE_DEADLINE_MS, READ_BUFFER_BYTES, STALL_SOFT_MS};
+use crate::config::{CLOSE_DEADLINE_MS, PAUSE_MS, READ_BUFFER_BYTES};
 use crate::engine::Shared;
 use crate::identity;
 use crate::random::Random;
 use crate::routing::router::Router;
+use crate::sender::Sender;
 
 use transport::Transport;
 
@@ -70,6 +71,7 @@ struct Core {
     router: Router,
     staging: Staging,
     followups: Vec<Followup>,
+    trace_sender: Option<Sender>,
     now_ms: u64,
 }
 
@@ -85,13 +87,10 @@ struct Member {
     /// The poll has reported that the peer ended its side.
     read_closed: bool,
     stall: Option<Stall>,
+    /// `session.input` holds whole operations: the stall came in the middle of a read.
+    interrupted: bool,
     /// Set when it is being closed: what comes in is read and dropped.
     closing: Option<ClosedReason>,
-}
-
-struct Stall {
-    receiver: Arc<Connection>,
-    until_ms: u64,
 }
 
 impl Worker {
@@ -99,6 +98,8 @@ impl Worker {
         let seed = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(index as u64 + 1)
             ^ u64::from(std::process::id())
             ^ shared.clock.now_micros();
+        let mut staging = Staging::new(index);
+        staging.limit_entries(shared.options().max_pending_bytes);
         Self {
             index,
             poll,
@@ -106,8 +107,9 @@ impl Worker {
             members: AHashMap::new(),
             core: Core {
                 router: Router::new(Arc::clone(&shared), Random::seeded(seed)),
-                staging: Staging::new(index),
+                staging,
                 followups: Vec::new(),
+                trace_sender: None,
                 now_ms: shared.clock.now_ms(),
                 shared,
             },
@@ -129,6 +131,7 @@ impl Worker {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
+            self.core.shared.events.fail_point("worker");
             self.core.now_ms = self.core.shared.clock.now_ms();
             let mut newcomers = false;
             for event in &events {
@@ -164,7 +167,8 @@ impl Worker {
             return Duration::ZERO;
         }
         if !self.stalled.is_empty() {
-            return Duration::from_millis(STALL_SOFT_MS);
+            // Receivers of other workers catch up without a word to this one.
+            return Duration::from_millis(PAUSE_MS);
         }
         let accept_ms = self
             .listener
@@ -189,6 +193,7 @@ impl Worker {
                     connection,
                     flushed,
                     publisher: None,
+                    message_bytes: 0,
                 });
                 self.follow_up();
             }
@@ -278,6 +283,8 @@ impl Worker {
                     }
                 }
                 Letter::OptionsChanged => {
+                    let pending_bytes_max = shared.options().max_pending_bytes;
+                    self.core.staging.limit_entries(pending_bytes_max);
                     for member in self.members.values_mut() {
                         member.session.apply_options(&shared);
                     }
@@ -350,6 +357,7 @@ impl Worker {
                 queued: false,
                 read_closed: false,
                 stall: None,
+                interrupted: false,
                 closing: None,
             },
         );
@@ -426,6 +434,7 @@ impl Worker {
         }
         member.closing = Some(reason);
         member.stall = None;
+        member.interrupted = false;
         member.session.end_subscriptions();
         member.session.input.clear();
         let connection = &member.session.connection;
@@ -479,6 +488,7 @@ impl Core {
             shared: &self.shared,
             router: &mut self.router,
             staging: &mut self.staging,
+            trace_sender: &mut self.trace_sender,
             now_ms: self.now_ms,
         }
     }

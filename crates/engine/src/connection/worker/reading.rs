@@ -99,6 +99,10 @@ impl Worker {
         if member.session.is_waiting() || member.stall.is_some() {
             return Turn::Drained;
         }
+        if std::mem::take(&mut member.interrupted) {
+            let bytes = member.session.input.take();
+            return self.process(slot, &bytes);
+        }
         if !member.transport.carries_messages() {
             return self.shake_hands(slot);
         }
@@ -154,10 +158,29 @@ impl Worker {
         self.process(slot, &bytes)
     }
 
-    pub(super) fn process(&mut self, slot: usize, bytes: &[u8]) -> Turn {
+    /// Runs what was read. Where much is staged for one receiver it is handed over in between; if that stalls this connection, the rest
+    /// of what was read waits until the stall is over.
+    pub(super) fn process(&mut self, slot: usize, mut bytes: &[u8]) -> Turn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let was_connected = member.session.is_connected();
-        let progress = member.session.process(bytes, &mut self.core.context());
+        let mut progress = member.session.process(bytes, &mut self.core.context());
+        while progress.next == Next::HandOver {
+            self.hand_over(bytes);
+            bytes = &bytes[progress.consumed..];
+            let Some(member) = self.members.get_mut(&slot) else {
+                return Turn::Drained;
+            };
+            if member.stall.is_some() && !bytes.is_empty() {
+                let input = &mut member.session.input;
+                input.keep(bytes, bytes.len() + 1, READ_BUFFER_BYTES);
+                member.interrupted = true;
+                if !was_connected && member.session.is_connected() {
+                    self.start_pings(slot);
+                }
+                return Turn::Drained;
+            }
+            progress = member.session.process(bytes, &mut self.core.context());
+        }
         let closes = matches!(progress.next, Next::Close(_));
         if closes || self.core.staging.is_due() {
             self.hand_over(bytes);
@@ -193,6 +216,7 @@ impl Worker {
                 self.begin_close(slot, reason);
                 Turn::More
             }
+            Next::HandOver => unreachable!("handed over above"),
         }
     }
 

@@ -277,6 +277,7 @@ impl Worker {
             connection,
             flushed,
             publisher: None,
+            message_bytes: 0,
         });
         self.follow_up();
     }

@@ -1,19 +1,22 @@
 //! Clients that nobody knows yet, and what they may cost together.
 //!
 //! Each is short-lived by its deadline, but a flood can bring more of them than deadlines remove. So what they hold is counted, and when it is
-//! too much the oldest make room: they had the most time to say who they are. Invariant: `bytes` is the sum of `Member::stranger_bytes`.
+//! too much the oldest make room: they had the most time to say who they are. The same where they are too many for the descriptors of the process, so that those
+//! who log in find one. Invariant: `bytes` is the sum of `Member::stranger_bytes`, `count` the number of members that have some.
 
 use std::collections::VecDeque;
 
 use super::Worker;
 use crate::config::{STRANGERS_BYTES_MAX, STRANGER_BYTES};
 use crate::connection::closed_reason::ClosedReason;
+use crate::descriptors::Descriptors;
 
 #[derive(Default)]
 pub(super) struct Strangers {
     /// Slot and id, oldest first; those who became known are still in here until their turn comes.
     arrivals: VecDeque<(usize, u64)>,
     bytes: usize,
+    count: usize,
 }
 
 impl Worker {
@@ -37,6 +40,8 @@ impl Worker {
         } else {
             STRANGER_BYTES + member.session.input.bytes() + member.transport.stranger_bytes()
         };
+        let (counted, counts) = (member.stranger_bytes > 0, bytes > 0);
+        self.strangers.count = self.strangers.count + usize::from(counts) - usize::from(counted);
         self.strangers.bytes = self.strangers.bytes + bytes - member.stranger_bytes;
         member.stranger_bytes = bytes;
         self.make_room();
@@ -45,11 +50,14 @@ impl Worker {
     /// A connection has ended with this many bytes counted for it.
     pub(super) fn forget_stranger(&mut self, bytes: usize) {
         self.strangers.bytes -= bytes;
+        self.strangers.count -= usize::from(bytes > 0);
     }
 
     fn make_room(&mut self) {
-        let bytes_max = STRANGERS_BYTES_MAX / self.core.shared.worker_count();
-        while self.strangers.bytes > bytes_max {
+        let workers = self.core.shared.worker_count();
+        let bytes_max = STRANGERS_BYTES_MAX / workers;
+        let count_max = Descriptors::of_process().strangers_max.div_ceil(workers);
+        while self.strangers.bytes > bytes_max || self.strangers.count > count_max {
             let Some((slot, connection_id)) = self.strangers.arrivals.pop_front() else {
                 return;
             };

@@ -303,7 +303,7 @@ fn find_lost(assembly: &mut Assembly, removals: &[Removal], findings: &mut Vec<F
                     removal::push(&mut lost, range);
                 }
             }
-            expected = sequence + 1;
+            expected = sequence.saturating_add(1);
         }
         let open = Arc::get_mut(&mut segment.index).expect("nobody else has it yet");
         open.lost.extend_from_slice(&lost);

@@ -23,6 +23,7 @@ use crate::clock::system_ns;
 use crate::storage::anchor::{self, Anchor, Closed, Kept, RESERVE_STEP};
 use crate::storage::bits::Bits;
 use crate::storage::encryption;
+use crate::storage::failure;
 use crate::storage::index::{MessageIndex, Segment};
 use crate::storage::message::{StoreError, StoreResult};
 use crate::storage::record::Record;
@@ -75,7 +76,7 @@ impl Store {
             let pieces = {
                 let _writer = self.writer.lock();
                 // What was to be overwritten must not be shared before it is.
-                let settled = self.erasing.load(Ordering::Acquire) == 0;
+                let settled = self.erasures.lock().is_empty();
                 settled.then(|| pieces(&self.index.read(), last_sequence))
             };
             if let Some(pieces) = pieces {
@@ -83,6 +84,31 @@ impl Store {
             }
             std::thread::yield_now();
         }
+    }
+
+    /// Whether this store has shared a segment with another one since it was opened, or was found with one.
+    pub fn shares_segments(&self) -> bool {
+        self.has_shared.load(Ordering::Relaxed)
+    }
+
+    /// Segments that other stores may have as well: the identity of each, and what its messages here count for.
+    pub fn shared_segments(&self) -> Vec<(u64, u64)> {
+        let index = self.index.read();
+        let shared = index.segments.iter().filter(|one| one.file.is_shared());
+        let held: Vec<(u64, u64)> = shared
+            .map(|segment| (segment.file.header.identity, segment.live_bytes))
+            .collect();
+        held
+    }
+
+    /// What a fork up to this sequence would count for beyond the segments it shares.
+    pub fn copied_by_fork(&self, last_sequence: u64) -> u64 {
+        let index = self.index.read();
+        let copied = index.segments.iter().filter(|segment| {
+            let is_whole = segment.sealed && segment.index.last_sequence <= last_sequence;
+            !is_whole && segment.index.base_sequence <= last_sequence
+        });
+        copied.map(|segment| segment.live_bytes).sum()
     }
 
     fn fork_pieces(&self, folder: &Path, pieces: &Pieces) -> io::Result<()> {
@@ -123,6 +149,7 @@ impl Store {
                 Piece::Shared(file) => {
                     // Before it has two names, so that nobody writes into it between the two.
                     file.set_shared();
+                    self.has_shared.store(true, Ordering::Relaxed);
                     self.file_system.link(&file.path, &target)?;
                 }
                 Piece::Copied(source) => {
@@ -208,7 +235,7 @@ impl Store {
                 round = round.further();
             }
         }
-        let (_, file) = create(&*self.file_system, folder, &header)?;
+        let (_, file) = create(&*self.file_system, folder, &header, true)?;
         let end = RECORDS_START + bytes.len() as u64;
         file.write_all_at(&bytes, RECORDS_START)?;
         let filled = (end + SLACK_BYTES).next_multiple_of(BLOCK_BYTES);
@@ -315,8 +342,5 @@ fn source(index: &MessageIndex, segment: &Segment) -> Source {
 }
 
 fn fork_error(error: io::Error) -> StoreError {
-    match error.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT) => StoreError::Full,
-        _ => StoreError::NotForked(Arc::new(error)),
-    }
+    failure::refusal(&error).unwrap_or_else(|| StoreError::NotForked(Arc::new(error)))
 }

@@ -1,8 +1,8 @@
 //! The messages of one stream, in a folder of segments.
 //!
 //! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
-//! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile.
-//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again, `planning` divides a range among readers, `pieces` says where it lies; `upkeep` seals, compacts and frees segments behind everybody's back.
+//! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile; `staged_work` tells each caller what became of its own.
+//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again, `slices` goes through many messages without holding others up, `planning` divides a range among readers, `pieces` says where it lies; `upkeep` seals, compacts and frees segments behind everybody's back.
 //! - `forking` makes another store of what this one holds, and shares its sealed segments.
 //! - `opening` finds out what there is, after whatever happened: `gathering` finds the files, `assembling` sees what is missing.
 //!
@@ -22,6 +22,8 @@ pub mod pieces;
 pub mod planning;
 pub mod reading;
 mod removing;
+pub mod slices;
+pub mod staged_work;
 mod staging;
 mod upkeep;
 pub(super) mod verifying;
@@ -29,10 +31,10 @@ pub mod walking;
 pub(super) mod writing;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::encryption::{MasterKey, StreamKey};
 use super::file_system::FileSystem;
@@ -61,6 +63,9 @@ pub struct StoreOptions {
     pub first_sequence: u64,
     /// Whether sequences come from elsewhere, each always for the same message: then one that a crash took may be given again.
     pub follows: bool,
+    /// Whether a new store is made durable only when something is committed, or `settle` is called. Its owner must know by then, and not before
+    /// (`when_settled`), that what is in the folder counts.
+    pub settles_later: bool,
     /// Whether a commit waits until the disk has everything. Without it, `sync` does, when it is called.
     pub sync_commits: bool,
     /// Whether each message is linked to the one before it.
@@ -83,6 +88,7 @@ impl Default for StoreOptions {
             limits: Limits::default(),
             first_sequence: 1,
             follows: false,
+            settles_later: false,
             sync_commits: true,
             chained: false,
             compressed: false,
@@ -97,12 +103,16 @@ impl Default for StoreOptions {
 /// Whether the store takes messages.
 enum Status {
     Writable,
-    /// The disk was full; whether it still is, is tried now and then.
-    Full {
+    /// The disk was full, or the process lacked something; whether it still is so, is tried now and then.
+    Hindered {
+        error: StoreError,
         tried: std::time::Instant,
     },
     ReadOnly(Arc<std::io::Error>),
 }
+
+/// Tells the owner of a store that what is in its folder counts from now on.
+type OnSettled = Box<dyn Fn() -> std::io::Result<()> + Send>;
 
 pub struct Store {
     file_system: Arc<dyn FileSystem>,
@@ -121,8 +131,15 @@ pub struct Store {
     status: Mutex<Status>,
     /// Taken by whatever changes segments that no commit writes to.
     upkeep: Mutex<()>,
-    /// Commits that have still to overwrite what they removed.
-    erasing: AtomicUsize,
+    /// Files whose messages are elsewhere or removed, and that could not be removed yet.
+    leftovers: Mutex<Vec<PathBuf>>,
+    /// What is removed, durably, and has still to be overwritten. Whoever takes it holds `upkeep` until it is done.
+    erasures: Mutex<Vec<Removal>>,
+    /// What the store began with is not durable yet. Changes while `writer` is held.
+    is_unsettled: AtomicBool,
+    /// Some segments may be those of another store as well, and must not be counted twice.
+    has_shared: AtomicBool,
+    on_settled: Mutex<OnSettled>,
     findings: Mutex<Vec<Finding>>,
     progress: Mutex<Progress>,
     sync_times: SyncTimes,
@@ -165,32 +182,36 @@ impl Store {
         self.staging.lock().resets
     }
 
-    /// Makes everything staged so far durable and visible. After an error nothing of it is, and it is forgotten.
+    /// Makes everything durable and visible that is staged now. After an error nothing of it is, and it is forgotten.
+    ///
+    /// Success says nothing about what the caller staged earlier: a commit of another thread may have failed meanwhile, and taken that with it.
+    /// Who must know commits through what was staged (`commit_through`), or hears of it by `take_progress`, as publishers do.
     pub fn commit(&self) -> StoreResult<Committed> {
         self.commit_staged(false)
     }
 
     fn commit_staged(&self, lazy: bool) -> StoreResult<Committed> {
-        let (committed, erasures) = self.commit_batch(lazy)?;
-        self.carry_out(&erasures)?;
+        let committed = self.commit_batch(self.writer.lock(), lazy)?;
+        if !self.erasures.lock().is_empty() {
+            self.carry_out_erasures()?;
+        }
         Ok(committed)
     }
 
-    /// Overwrites what a batch has removed for good.
-    fn carry_out(&self, erasures: &[Removal]) -> StoreResult<()> {
-        if erasures.is_empty() {
-            return Ok(());
-        }
-        self.erase(erasures)
-            .map_err(|error| self.become_read_only(error))
+    /// Overwrites everything whose removal is durable; when this returns, nobody else is still at it.
+    fn carry_out_erasures(&self) -> StoreResult<()> {
+        self.erase_removed().map_err(|error| self.postpone(error))
     }
 
-    /// Commits, and says what must be overwritten now that its removal is durable.
-    fn commit_batch(&self, lazy: bool) -> StoreResult<(Committed, Vec<Removal>)> {
-        let mut writer = self.writer.lock();
+    /// Commits what is staged; what must be overwritten, now that its removal is durable, is in `erasures`.
+    fn commit_batch(
+        &self,
+        mut writer: MutexGuard<'_, Writer>,
+        lazy: bool,
+    ) -> StoreResult<Committed> {
         let read_only = match &*self.status.lock() {
             Status::ReadOnly(cause) => Some(Arc::clone(cause)),
-            Status::Writable | Status::Full { .. } => None,
+            Status::Writable | Status::Hindered { .. } => None,
         };
         let mut staging = self.staging.lock();
         let batch = staging.take(writer.committed, lazy);
@@ -199,16 +220,27 @@ impl Store {
         }
         drop(staging);
         let Some(batch) = batch else {
-            return Ok((writer.committed, Vec::new()));
+            if read_only.is_none() {
+                let settled = writer
+                    .finish_undoing(self)
+                    .and_then(|()| writer.settle(self));
+                settled.map_err(|error| self.postpone(error))?;
+            }
+            return Ok(writer.committed);
         };
         if let Some(cause) = read_only {
             // Staged before the write that failed was known to have failed.
             let error = StoreError::ReadOnly(cause);
-            self.note_refused(writer.committed.ticket, batch.last_ticket, &error);
+            let mut staging = self.staging.lock();
+            self.note_refused(writer.committed.ticket, staging.last_ticket(), &error);
+            staging.discard(writer.committed.ticket, &error);
             return Err(error);
         }
         let before = writer.active.clone();
-        if let Err(error) = writer.write(self, &batch) {
+        let written = writer
+            .finish_undoing(self)
+            .and_then(|()| writer.write(self, &batch));
+        if let Err(error) = written {
             return Err(self.refuse(&mut writer, &batch, before, error));
         }
         writer.committed = Committed {
@@ -217,15 +249,10 @@ impl Store {
         };
         self.progress.lock().committed = writer.committed;
         writer.link = batch.last_link;
-        let erasures: Vec<Removal> = batch
-            .removals
-            .iter()
-            .map(|(_, removal)| *removal)
-            .filter(|removal| removal.erase)
-            .collect();
-        if !erasures.is_empty() {
-            self.erasing.fetch_add(1, Ordering::AcqRel);
-        }
+        let removals = batch.removals.iter().map(|(_, removal)| *removal);
+        self.erasures
+            .lock()
+            .extend(removals.filter(|removal| removal.erase));
         let lazy = self.apply(&batch, writer.opened.drain(..));
         let mut staging = self.staging.lock();
         staging.give_back(batch);
@@ -234,11 +261,42 @@ impl Store {
         let committed = writer.committed;
         drop(writer);
         let mut status = self.status.lock();
-        if matches!(*status, Status::Full { .. }) {
+        if matches!(*status, Status::Hindered { .. }) {
             *status = Status::Writable;
         }
         drop(status);
-        Ok((committed, erasures))
+        Ok(committed)
+    }
+
+    /// Has the owner told when what the store began with is durable, before anything is acknowledged.
+    pub fn when_settled(&self, told: impl Fn() -> std::io::Result<()> + Send + 'static) -> &Self {
+        *self.on_settled.lock() = Box::new(told);
+        self
+    }
+
+    pub fn is_unsettled(&self) -> bool {
+        self.is_unsettled.load(Ordering::Acquire)
+    }
+
+    /// Makes durable what the store began with, and has its owner told.
+    pub fn settle(&self) -> StoreResult<()> {
+        if !self.is_unsettled() {
+            return Ok(());
+        }
+        self.check_removable()?;
+        let mut writer = self.writer.lock();
+        writer.settle(self).map_err(|error| self.postpone(error))
+    }
+
+    /// Has the owner of a store that is not settled write down that there is none; then nothing will be settled any more.
+    pub fn abandon(&self, define: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
+        if !self.is_unsettled() {
+            return define();
+        }
+        let _writer = self.writer.lock();
+        define()?;
+        self.is_unsettled.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// Messages that wait for the next commit.
@@ -252,6 +310,7 @@ impl Store {
         Progress {
             committed: progress.committed,
             refused: std::mem::take(&mut progress.refused),
+            told_through: progress.told_through,
         }
     }
 
@@ -288,9 +347,8 @@ impl Store {
     /// Makes durable what was committed without waiting for the disk.
     pub fn sync(&self) -> StoreResult<()> {
         let mut writer = self.writer.lock();
-        writer
-            .sync()
-            .map_err(|error| self.become_read_only(error))?;
+        let synced = writer.finish_undoing(self).and_then(|()| writer.sync());
+        synced.map_err(|error| self.postpone(error))?;
         self.staging.lock().begin_round();
         Ok(())
     }
@@ -333,9 +391,7 @@ impl Store {
     pub fn close(&self) -> StoreResult<()> {
         self.commit_staged(true)?;
         let mut writer = self.writer.lock();
-        writer
-            .close(self)
-            .map_err(|error| self.become_read_only(error))
+        writer.close(self).map_err(|error| self.postpone(error))
     }
 
     /// Writes nothing any more, whatever is asked for. When this returns, nothing is being written.

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -58,11 +58,13 @@ impl Store {
             anchor_foreign: false,
             aside_number: 0,
             stream_key: None,
+            is_unsettled: false,
         };
         let opened = opening.open(&options)?;
         let Opening {
             findings,
             stream_key,
+            is_unsettled,
             ..
         } = opening;
         let committed = Committed {
@@ -70,6 +72,8 @@ impl Store {
             last_sequence: opened.next_sequence - 1,
         };
         let limits = options.limits;
+        let mut segments = opened.assembly.index.segments.iter();
+        let has_shared = segments.any(|segment| segment.file.is_shared());
         let staging = Staging::new(Start {
             header: opened.active.file.header,
             position: opened.active.end,
@@ -97,12 +101,17 @@ impl Store {
             limits: Mutex::new(limits),
             status: Mutex::new(Status::Writable),
             upkeep: Mutex::new(()),
-            erasing: AtomicUsize::new(0),
+            leftovers: Mutex::default(),
+            erasures: Mutex::default(),
+            is_unsettled: AtomicBool::new(is_unsettled),
+            has_shared: AtomicBool::new(has_shared),
+            on_settled: Mutex::new(Box::new(|| Ok(()))),
             findings: Mutex::new(findings),
             sync_times: SyncTimes::default(),
             progress: Mutex::new(Progress {
                 committed,
                 refused: Vec::new(),
+                told_through: Ticket(0),
             }),
         };
         store.enforce_limits(limits);
@@ -137,6 +146,8 @@ pub struct Opening<'a> {
     /// The highest number in the name of a segment that was put aside.
     pub aside_number: u64,
     pub stream_key: Option<StreamKey>,
+    /// The store is new, and what it begins with is made durable later.
+    pub is_unsettled: bool,
 }
 
 impl Opening<'_> {
@@ -144,6 +155,10 @@ impl Opening<'_> {
         self.file_system
             .create_folder(self.folder)
             .map_err(read_error)?;
+        if options.settles_later {
+            let names = self.file_system.list(self.folder).map_err(read_error)?;
+            self.is_unsettled = names.is_empty();
+        }
         let kept = self.read_anchor()?;
         self.read_key(options)?;
         let loaded = self.load_segments(kept.as_ref())?;
@@ -194,7 +209,8 @@ impl Opening<'_> {
             (KeyFound::Locked, _) => return Err(StoreError::Key),
             (KeyFound::None, None) => None,
             (KeyFound::None, Some(master)) => {
-                let made = encryption::create(self.file_system, self.folder, master);
+                let made =
+                    encryption::create(self.file_system, self.folder, master, !self.is_unsettled);
                 Some(made.map_err(read_error)?)
             }
         };
@@ -211,7 +227,9 @@ impl Opening<'_> {
         let origin = kept.map_or(options.first_sequence, |kept| kept.anchor.origin_sequence);
         let mut assembly = assemble(loaded, origin, &mut self.findings);
         // The names found may not be durable yet, if only the process ended: what replaces a leftover must not go when that does.
-        self.file_system.sync_folder(self.folder)?;
+        if !self.is_unsettled {
+            self.file_system.sync_folder(self.folder)?;
+        }
         for path in std::mem::take(&mut assembly.leftovers) {
             self.file_system.remove_file(&path)?;
         }
@@ -265,12 +283,16 @@ impl Opening<'_> {
                     stream,
                     origin_sequence: next_sequence,
                     reserved_sequence: next_sequence.saturating_add(RESERVE_STEP),
-                    last_number: 0,
+                    // Where both become durable before either counts, it need not be written again when the segment is used.
+                    last_number: u64::from(self.is_unsettled),
                     closed: None,
                 },
                 generation: 0,
             };
-            first.write(self.file_system, self.folder)?;
+            match self.is_unsettled {
+                true => first.write_unsynced(self.file_system, self.folder)?,
+                false => first.write(self.file_system, self.folder)?,
+            }
             kept = Some(first);
         }
         let active = match (tailored.writable, assembly.index.segments.last()) {
@@ -292,7 +314,8 @@ impl Opening<'_> {
                     compressed: false,
                     rewritten: false,
                 };
-                let (path, file) = create(self.file_system, self.folder, &header)?;
+                let (path, file) =
+                    create(self.file_system, self.folder, &header, !self.is_unsettled)?;
                 let file = SegmentFile::new(header, path, file, self.stream_key.as_ref());
                 let file = Arc::new(file);
                 assembly.begin(Arc::clone(&file), options.counting);
@@ -419,7 +442,7 @@ impl Opening<'_> {
             _ if follows => next_sequence,
             Some(closed) => closed.last_sequence + 1,
             None if cut_off => reserved,
-            None => next_sequence + torn_bytes / HEAD_BYTES as u64 + 1,
+            None => next_sequence.saturating_add(torn_bytes / HEAD_BYTES as u64 + 1),
         }
         .max(next_sequence);
         self.put_tail_aside(&file, tail.end, tail.dirty_end)?;

@@ -148,19 +148,16 @@ impl Store {
             let first = chunk.messages[0].1.position;
             let (last_sequence, last) = chunk.messages[chunk.messages.len() - 1];
             buffer.resize((last.position - first) as usize + last.length, 0);
-            let whole = match chunk.file.file.read_exact_at(&mut buffer, first) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
-                other => other.map(|()| true).map_err(read_error)?,
-            };
+            chunk
+                .file
+                .read_neighbours(&chunk.messages, first, &mut buffer)
+                .map_err(read_error)?;
             for (sequence, extent) in &chunk.messages {
                 let start = (extent.position - first) as usize;
                 let bytes = &mut buffer[start..start + extent.length];
-                let found = match whole {
-                    true => chunk
-                        .file
-                        .decode(*sequence, extent.position, bytes, &mut body),
-                    false => Found::Damaged,
-                };
+                let found = chunk
+                    .file
+                    .decode(*sequence, extent.position, bytes, &mut body);
                 match found {
                     Found::Message(record) => {
                         if !visit(&record) {

@@ -4,9 +4,10 @@
 //! the other way round: bytes are not gone before it is certain that the message is.
 
 use std::io;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use super::slices;
+use super::staged_work::{Change, StagedWork};
 use super::Store;
 use crate::storage::index::MessageIndex;
 use crate::storage::lookup::Matching;
@@ -46,14 +47,15 @@ impl Store {
     }
 
     /// Stages that the next message gets this sequence, and that everything below is removed. Nothing happens if it is not ahead.
-    pub fn advance(&self, next_sequence: u64) -> StoreResult<()> {
+    pub fn advance(&self, next_sequence: u64) -> StoreResult<StagedWork> {
         self.check_removable()?;
         let first = self.index.read().first_sequence;
         let mut staging = self.staging.lock();
+        let mut work = staging.work();
         if next_sequence > staging.next_sequence {
-            staging.advance(first, next_sequence);
+            work.cover(staging.advance(first, next_sequence));
         }
-        Ok(())
+        Ok(work)
     }
 
     /// Stages the removal of everything below a sequence, what is staged itself included.
@@ -72,22 +74,21 @@ impl Store {
 
     /// Stages the removal of one message; false if there is none. With `erase` its bytes are overwritten when the removal is durable.
     pub fn remove(&self, sequence: u64, erase: bool) -> StoreResult<bool> {
-        self.check_removable()?;
-        let index = self.index.read();
-        let mut staging = self.staging.lock();
-        if index.locate(sequence).is_none() || !staging.begin_leaving(sequence) {
-            return Ok(false);
-        }
-        staging.remove(Removal {
-            first: sequence,
-            last: sequence,
+        let change = Change {
+            remove: &[sequence],
             erase,
-        });
-        Ok(true)
+            ..Change::default()
+        };
+        Ok(self.stage(&change)?.removed > 0)
     }
 
     /// Stages the removal of many, of what is committed now; returns how many.
     pub fn purge(&self, purge: &Purge) -> StoreResult<u64> {
+        Ok(self.stage_purge(purge)?.removed)
+    }
+
+    /// The same, for whoever commits it.
+    pub fn stage_purge(&self, purge: &Purge) -> StoreResult<StagedWork> {
         self.check_removable()?;
         let index = self.index.read();
         let removals = match &purge.filter {
@@ -95,12 +96,12 @@ impl Store {
             Some(filter) => purge_matching(&index, &index.matching(filter), purge),
         };
         let mut staging = self.staging.lock();
-        let mut count = 0;
+        let mut work = staging.work();
         for (removal, messages) in removals {
-            staging.remove(removal);
-            count += messages;
+            work.cover(staging.remove(removal));
+            work.removed += messages;
         }
-        Ok(count)
+        Ok(work)
     }
 
     /// Removes what is older than the stream keeps, or has expired. Where `spare_last`, the last message of a subject is only reported.
@@ -112,40 +113,10 @@ impl Store {
             None => 0,
         };
         let _writer = self.writer.lock();
-        let mut due = Vec::new();
-        let mut spared = Vec::new();
-        let mut removals = Vec::new();
-        {
-            let mut index = self.index.write();
-            let expired = index.expiries.range(..=(now_ns, u64::MAX));
-            let expired: Vec<(i64, u64)> = expired.copied().collect();
-            for entry in expired {
-                if index.locate(entry.1).is_some() {
-                    due.push(entry.1);
-                } else {
-                    index.expiries.remove(&entry);
-                }
-            }
-            let mut next = index.next_live(index.first_sequence);
-            while let Some(sequence) = next.filter(|sequence| *sequence < first_young) {
-                if !index.stays_for_ever(sequence) {
-                    due.push(sequence);
-                }
-                next = index.next_live(sequence + 1);
-            }
-            due.sort_unstable();
-            due.dedup();
-            for sequence in &due {
-                if spare_last && index.is_last_of_subject(*sequence) {
-                    spared.push(*sequence);
-                } else if index.remove(*sequence) {
-                    removal::push(&mut removals, single(*sequence));
-                }
-            }
-        }
-        let removed = (due.len() - spared.len()) as u64;
+        let (expired, removals) =
+            slices::expire(&mut self.index.write(), now_ns, first_young, spare_last);
         self.staging.lock().remove_lazily(removals);
-        Ok(Expired { removed, spared })
+        Ok(expired)
     }
 
     /// When `expire` has something to do next.
@@ -183,13 +154,23 @@ impl Store {
         let _writer = self.writer.lock();
         *self.limits.lock() = limits;
         let mut lazy = Vec::new();
-        self.index.write().enforce(&limits, &mut lazy);
+        slices::enforce(&mut self.index.write(), &limits, &mut lazy);
         self.staging.lock().remove_lazily(lazy);
     }
 
     /// Overwrites the bytes of messages whose removal is durable.
-    pub(super) fn erase(&self, removals: &[Removal]) -> io::Result<()> {
+    pub(super) fn erase_removed(&self) -> io::Result<()> {
         let _upkeep = self.upkeep.lock();
+        let removals = std::mem::take(&mut *self.erasures.lock());
+        let erased = self.erase(&removals);
+        if erased.is_err() {
+            // Whoever asks next must not take it for done.
+            self.erasures.lock().extend(removals);
+        }
+        erased
+    }
+
+    fn erase(&self, removals: &[Removal]) -> io::Result<()> {
         let mut touched: Vec<Arc<SegmentFile>> = Vec::new();
         for removal in removals {
             for sequence in removal.first..=removal.last {
@@ -212,7 +193,6 @@ impl Store {
         for file in touched {
             file.file.sync()?;
         }
-        self.erasing.fetch_sub(1, Ordering::AcqRel);
         Ok(())
     }
 

@@ -2,9 +2,10 @@
 //!
 //! Invariant: the bytes of a part are exactly what will stand in its segment from `start` on.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::staged_work::{Epoch, StagedWork};
 use super::StoreOptions;
 use crate::storage::chain::{self, Link};
 use crate::storage::encryption::{SegmentKey, StreamKey};
@@ -93,10 +94,10 @@ pub struct Staging {
     staged_messages: usize,
     removals: Vec<(usize, Removal)>,
     lazy_removals: Vec<Removal>,
-    /// Messages whose removal waits, so that it is counted once …
-    leaving: HashSet<u64>,
+    /// Messages whose removal waits, so that it is counted once, with what waits …
+    leaving: HashMap<u64, Ticket>,
     /// … and those whose removal is being written.
-    departing: HashSet<u64>,
+    departing: HashMap<u64, Ticket>,
     spare: Option<Part>,
     stream_key: Option<StreamKey>,
     /// The key of the segment the next record goes to.
@@ -106,6 +107,8 @@ pub struct Staging {
     last_time_ns: i64,
     /// How often everything staged was forgotten.
     pub resets: u64,
+    /// Of everything staged since then.
+    epoch: Arc<Epoch>,
 }
 
 /// Where a stream goes on.
@@ -151,10 +154,11 @@ impl Staging {
             staged_messages: 0,
             removals: Vec::new(),
             lazy_removals: Vec::new(),
-            leaving: HashSet::new(),
-            departing: HashSet::new(),
+            leaving: HashMap::new(),
+            departing: HashMap::new(),
             spare: None,
             resets: 0,
+            epoch: Arc::default(),
         }
     }
 
@@ -164,6 +168,7 @@ impl Staging {
         options: &StoreOptions,
     ) -> StoreResult<Appended> {
         let bytes = self.stored_bytes(message)?;
+        self.check_sequences(1)?;
         if self.staged_bytes > 0 && self.staged_bytes + bytes > STAGED_BYTES_MAX {
             return Err(StoreError::Behind);
         }
@@ -204,6 +209,7 @@ impl Staging {
             [message] => return Ok(vec![self.append(message, options)?]),
             _ => {}
         }
+        self.check_sequences(messages.len() as u64)?;
         let mut body_bytes = 0;
         for message in messages {
             body_bytes += self.stored_bytes(message)?;
@@ -250,6 +256,14 @@ impl Staging {
         head.encode(&mut encoded, binding, position, None);
         front[at..].copy_from_slice(&encoded);
         Ok(appended)
+    }
+
+    /// Whether there are sequences for so many messages. The highest number is never given, so that there is one behind every sequence.
+    fn check_sequences(&self, messages: u64) -> StoreResult<()> {
+        match self.next_sequence.checked_add(messages) {
+            Some(_) => Ok(()),
+            None => Err(StoreError::Exhausted),
+        }
     }
 
     /// What a message takes in a segment.
@@ -341,7 +355,7 @@ impl Staging {
     }
 
     /// The next message gets this sequence, in a new segment, and everything from `first` up to it is removed.
-    pub fn advance(&mut self, first: u64, next_sequence: u64) {
+    pub fn advance(&mut self, first: u64, next_sequence: u64) -> Ticket {
         let removal = Removal {
             first,
             last: next_sequence - 1,
@@ -351,7 +365,7 @@ impl Staging {
         self.remember(&[removal]);
         self.next_sequence = next_sequence;
         self.roll();
-        self.remove(removal);
+        self.remove(removal)
     }
 
     /// The next record begins a new segment.
@@ -396,9 +410,31 @@ impl Staging {
         self.staged_messages
     }
 
-    /// Whether nobody has asked yet for the removal of this message; from now on somebody has.
-    pub fn begin_leaving(&mut self, sequence: u64) -> bool {
-        !self.departing.contains(&sequence) && self.leaving.insert(sequence)
+    /// Nothing yet, of those who will hear what becomes of what is staged now.
+    pub fn work(&self) -> StagedWork {
+        StagedWork::new(&self.epoch)
+    }
+
+    /// Tells everybody who staged something behind `after` that it is discarded.
+    pub fn discard(&mut self, after: Ticket, error: &StoreError) {
+        std::mem::take(&mut self.epoch).discard(after, error);
+    }
+
+    /// The removal of this message, if somebody has asked for it already.
+    pub fn removal_of(&self, sequence: u64) -> Option<Ticket> {
+        let waiting = self.leaving.get(&sequence);
+        waiting.or_else(|| self.departing.get(&sequence)).copied()
+    }
+
+    /// Stages the removal of one message; the caller has seen that it is there, and that nobody has asked for it yet.
+    pub fn remove_one(&mut self, sequence: u64, erase: bool) -> Ticket {
+        let ticket = self.remove(Removal {
+            first: sequence,
+            last: sequence,
+            erase,
+        });
+        self.leaving.insert(sequence, ticket);
+        ticket
     }
 
     /// Stages a removal; the caller has seen that the messages are there.
@@ -507,6 +543,7 @@ impl Staging {
         *self = Self {
             next_ticket: self.next_ticket,
             resets: self.resets + 1,
+            epoch: std::mem::take(&mut self.epoch),
             // What was only to be remembered is remembered with the next batch.
             lazy_removals: std::mem::take(&mut self.lazy_removals),
             ..Self::new(start)

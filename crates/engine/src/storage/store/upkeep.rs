@@ -6,7 +6,6 @@
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::copying::{common, Copy, Source};
@@ -16,6 +15,7 @@ use super::writing::{remove_if_there, write_zeros, Spare, BLOCK_BYTES, SLACK_BYT
 use super::Store;
 use crate::storage::bits::Bits;
 use crate::storage::compression::{self, Unpacker};
+use crate::storage::failure;
 use crate::storage::file_system::Access;
 use crate::storage::footer::Footer;
 use crate::storage::index::Segment;
@@ -82,28 +82,28 @@ impl Store {
         {
             let mut writer = self.writer.lock();
             writer
-                .note_number(self)
+                .finish_undoing(self)
+                .and_then(|()| writer.settle(self))
+                .and_then(|()| writer.note_number(self))
                 .map_err(|error| self.postpone(error))?;
         }
+        self.remove_leftovers()
+            .map_err(|error| self.postpone(error))?;
         let prepared = self.prepare_spare().map_err(|error| self.postpone(error))?;
-        // Overwriting needs the lock that is held here.
-        let mut erasures = Vec::new();
         let done = self
-            .seal_closed(&mut erasures)
-            .and_then(|sealed| Ok(sealed | self.compact(&mut erasures)?));
+            .seal_closed()
+            .and_then(|sealed| Ok(sealed | self.compact()?));
+        // Overwriting needs the lock that is held here.
         drop(upkeep);
-        for removals in &erasures {
-            self.carry_out(removals)?;
+        if !self.erasures.lock().is_empty() {
+            self.carry_out_erasures()?;
         }
         Ok(freed || prepared || done?)
     }
 
-    /// A full disk only postpones upkeep; anything else is serious.
-    fn postpone(&self, error: io::Error) -> StoreError {
-        match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT) => StoreError::Full,
-            _ => self.become_read_only(error),
-        }
+    /// What says nothing about the disk only postpones upkeep; anything else is serious.
+    pub(super) fn postpone(&self, error: io::Error) -> StoreError {
+        failure::refusal(&error).unwrap_or_else(|| self.become_read_only(error))
     }
 
     /// Gives back segments at the front that have no message any more.
@@ -124,23 +124,22 @@ impl Store {
         };
         // It must be known that they were removed before they are: a missing file would be taken for a loss.
         self.check_removable()?;
-        self.staging.lock().remove(emptied);
-        self.commit()?;
+        let emptying = self.stage_range(emptied);
+        self.commit_through(&emptying)?;
         let _upkeep = self.upkeep.lock();
-        let files: Vec<Arc<SegmentFile>> = {
+        let files: Vec<PathBuf> = {
             let mut index = self.index.write();
             // The one that is written to stays, even if no sequence has come into it yet.
             let gone = index.segments.partition_point(|segment| {
                 segment.closed && segment.index.last_sequence <= emptied.last
             });
             let gone = index.segments.drain(..gone);
-            gone.map(|segment| segment.file).collect()
+            gone.map(|segment| segment.file.path.clone()).collect()
         };
-        let paths = files.iter().map(|file| file.path.as_path());
-        self.remove_files(paths)
+        self.remove_files(files)
             .map_err(|error| self.postpone(error))?;
         let mut status = self.status.lock();
-        if matches!(*status, super::Status::Full { .. }) {
+        if matches!(*status, super::Status::Hindered { .. }) {
             *status = super::Status::Writable;
         }
         Ok(true)
@@ -185,8 +184,11 @@ impl Store {
         while from < filled {
             // In pieces, so that commits of others do not wait long behind it.
             let to = (from + SPARE_PIECE_BYTES).min(filled);
-            write_zeros(&*file, from, to)?;
-            file.sync()?;
+            if let Err(error) = write_zeros(&*file, from, to).and_then(|()| file.sync()) {
+                // It only helps; where there is no room for it, messages need what it has taken.
+                remove_if_there(&*self.file_system, &path)?;
+                return Err(error);
+            }
             from = to;
         }
         self.writer.lock().spare = Some(Spare { file, path, filled });
@@ -195,26 +197,24 @@ impl Store {
 
     /// Sees to it that every removal which shows in some segments is durable by itself. Otherwise some would become so with the segments and others, for
     /// which those made room, would not: and the limits would not ask for them again.
-    fn settle_removals(&self, erasures: &mut Vec<Vec<Removal>>) -> StoreResult<()> {
-        let (_, removals) = self.commit_batch(true)?;
-        erasures.push(removals);
-        Ok(())
+    fn settle_removals(&self) -> StoreResult<()> {
+        self.commit_batch(self.writer.lock(), true).map(drop)
     }
 
-    fn seal_closed(&self, erasures: &mut Vec<Vec<Removal>>) -> StoreResult<bool> {
-        // A removal that is still to be carried out must be found again after a crash, and that is looked for in open segments.
-        if self.erasing.load(Ordering::Acquire) > 0 {
-            return Ok(false);
-        }
+    fn seal_closed(&self) -> StoreResult<bool> {
         let mut any = false;
         loop {
+            // A removal that is still to be carried out must be found again after a crash, and that is looked for in open segments.
+            if !self.erasures.lock().is_empty() {
+                return Ok(any);
+            }
             let open = |segment: &Segment| segment.closed && !segment.sealed;
             let at = self.index.read().segments.iter().position(open);
             let Some(at) = at else {
                 return Ok(any);
             };
             let source = &self.sources(at..at + 1)[0];
-            self.settle_removals(erasures)?;
+            self.settle_removals()?;
             let contents = Contents {
                 index: &source.index,
                 dead: &source.dead,
@@ -228,7 +228,7 @@ impl Store {
     }
 
     /// Rewrites one run of neighbours that are mostly of no use.
-    fn compact(&self, erasures: &mut Vec<Vec<Removal>>) -> StoreResult<bool> {
+    fn compact(&self) -> StoreResult<bool> {
         let Some(run) = self.run_to_rewrite() else {
             return Ok(false);
         };
@@ -240,7 +240,7 @@ impl Store {
             }
         };
         let sources = self.sources(run.clone());
-        self.settle_removals(erasures)?;
+        self.settle_removals()?;
         self.replace(run, &sources, front)
             .map_err(|error| self.postpone(error))?;
         Ok(true)
@@ -253,13 +253,19 @@ impl Store {
             compressed: self.options.compressed,
             last_sequence: u64::MAX,
         };
-        let rewritten = self.rewrite(sources, front, &target)?;
+        let rewritten = self.rewrite(sources, front, &target).or_else(|error| {
+            // Half of it helps nobody, and takes room on a disk that may be full.
+            let number = sources[0].file.header.number;
+            let unfinished = unfinished_path(&self.folder, number);
+            remove_if_there(&*self.file_system, &unfinished)?;
+            Err(error)
+        })?;
         let target = segment_file::path(&self.folder, rewritten.file.header.number);
         self.file_system.rename(&rewritten.file.path, &target)?;
         self.file_system.sync_folder(&self.folder)?;
         self.exchange(run, rewritten, target);
-        let paths = sources[1..].iter().map(|source| source.file.path.as_path());
-        self.remove_files(paths)
+        let paths = sources[1..].iter().map(|source| source.file.path.clone());
+        self.remove_files(paths.collect())
     }
 
     /// Neighbours that are worth rewriting: mostly of no use, or small, or not compressed although they should be.
@@ -305,15 +311,22 @@ impl Store {
     }
 
     /// Removes files for good: one that came back later would not be recognised, because its removal may be forgotten by then.
-    fn remove_files<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> io::Result<()> {
-        let mut any = false;
-        for path in paths {
-            self.file_system.remove_file(path)?;
-            any = true;
+    fn remove_files(&self, paths: Vec<PathBuf>) -> io::Result<()> {
+        self.leftovers.lock().extend(paths);
+        self.remove_leftovers()
+    }
+
+    /// The same for those that could not be removed before. They stay noted until their folder says durably that they are gone.
+    fn remove_leftovers(&self) -> io::Result<()> {
+        let mut leftovers = self.leftovers.lock();
+        if leftovers.is_empty() {
+            return Ok(());
         }
-        if any {
-            self.file_system.sync_folder(&self.folder)?;
+        for path in &*leftovers {
+            remove_if_there(&*self.file_system, path)?;
         }
+        self.file_system.sync_folder(&self.folder)?;
+        leftovers.clear();
         Ok(())
     }
 
@@ -335,7 +348,7 @@ impl Store {
             rewritten: true,
             ..first.file.header
         };
-        let path = segment_file::path(target.folder, header.number).with_extension("segment.new");
+        let path = unfinished_path(target.folder, header.number);
         remove_if_there(&*self.file_system, &path)?;
         let file = self.file_system.open(&path, Access::Create)?;
         header.write(&*file)?;
@@ -443,4 +456,9 @@ impl Store {
         }
         index.segments.splice(run, [segment]);
     }
+}
+
+/// Where a segment is rewritten, until it is finished.
+fn unfinished_path(folder: &Path, number: u64) -> PathBuf {
+    segment_file::path(folder, number).with_extension("segment.new")
 }

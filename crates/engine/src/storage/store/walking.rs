@@ -1,9 +1,8 @@
 //! Reading on from a sequence, for whoever comes again for more: the messages that match, in order, and how many there are.
 //!
-//! A walk reads a piece of a segment at once and hands its messages out one by one, also over several calls. Invariant: what was removed since the
-//! piece was read is not handed out.
+//! A walk reads a piece of a segment at once and hands its messages out one by one, also over several calls. Finding a piece and reading it are two steps, so that whoever
+//! holds a lock can let go of it before the disk is read. Invariant: what was removed since the piece was read is not handed out.
 
-use std::io;
 use std::sync::Arc;
 
 use super::reading::read_error;
@@ -23,6 +22,9 @@ const GAP_BYTES_MAX: u64 = 16 * 1024;
 
 /// Messages whose subjects are looked at one by one before the index is asked where the next match is.
 const LOOKED_AT_MAX: usize = 1024;
+
+/// How often a message is read again with others that can be read by itself.
+const TRIES_MAX: usize = 3;
 
 /// Room that a walk keeps between pieces.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
@@ -46,9 +48,10 @@ pub struct Walk {
     /// Where the buffer begins in the file.
     start: u64,
     body: Vec<u8>,
-    removed: u64,
     /// The sequence that is to be asked for next, if one goes on.
     expected: u64,
+    /// The piece is known, and not read yet.
+    is_unread: bool,
 }
 
 impl Walk {
@@ -56,6 +59,7 @@ impl Walk {
     pub fn forget(&mut self) {
         self.messages.clear();
         self.next = 0;
+        self.is_unread = false;
         self.file = None;
         self.buffer.truncate(KEPT_BYTES_MAX);
         self.buffer.shrink_to(KEPT_BYTES_MAX);
@@ -63,8 +67,13 @@ impl Walk {
         self.body.shrink_to(KEPT_BYTES_MAX);
     }
 
-    fn holds(&self, from: u64, removed: u64) -> bool {
-        self.next < self.messages.len() && self.expected == from && self.removed == removed
+    fn holds(&self, from: u64) -> bool {
+        self.next < self.messages.len() && self.expected == from
+    }
+
+    /// The message it would hand out next.
+    pub fn next_sequence(&self) -> Option<u64> {
+        self.messages.get(self.next).map(|(sequence, _)| *sequence)
     }
 }
 
@@ -73,6 +82,8 @@ pub enum Step<T> {
     Message(T),
     /// Nothing up to this sequence matches.
     End(u64),
+    /// The next piece is to be read first (`load`).
+    Unread,
 }
 
 impl Store {
@@ -137,16 +148,26 @@ impl Store {
         visit: impl FnOnce(&Record<'_>) -> T,
     ) -> StoreResult<Step<T>> {
         let mut from = from;
+        let mut tries = 0;
         loop {
-            if !walk.holds(from, self.index.read().removed) {
-                if let Some(end) = self.fill(walk, patterns, from, ahead)? {
+            if !walk.holds(from) {
+                if let Some(end) = self.find_piece(walk, patterns, from, ahead) {
                     return Ok(Step::End(end));
                 }
+            }
+            if walk.is_unread {
+                if self.has_disk() {
+                    return Ok(Step::Unread);
+                }
+                self.load(walk)?;
             }
             let (sequence, extent) = walk.messages[walk.next];
             walk.next += 1;
             walk.expected = sequence + 1;
             from = walk.expected;
+            if !self.contains(sequence) {
+                continue;
+            }
             let Some(file) = &walk.file else {
                 continue;
             };
@@ -157,6 +178,12 @@ impl Store {
                 Found::Erased => {}
                 // Read once more by itself, which reports it.
                 Found::Damaged => match self.read(sequence) {
+                    Ok(Some(_)) if tries < TRIES_MAX => {
+                        // The disk could not read it a moment ago, or it lies elsewhere now.
+                        tries += 1;
+                        walk.messages.clear();
+                        from = sequence;
+                    }
                     Ok(_) | Err(StoreError::Damaged { .. }) => {}
                     Err(error) => return Err(error),
                 },
@@ -164,44 +191,48 @@ impl Store {
         }
     }
 
-    /// Reads the next piece; says up to where nothing matches if there is none.
-    fn fill(
+    /// Finds the next piece; says up to where nothing matches if there is none.
+    fn find_piece(
         &self,
         walk: &mut Walk,
         patterns: &[Vec<u8>],
         from: u64,
         ahead: usize,
-    ) -> StoreResult<Option<u64>> {
+    ) -> Option<u64> {
         walk.messages.clear();
         walk.next = 0;
-        {
-            let index = self.index.read();
-            walk.removed = index.removed;
-            let Some(first) = next_wanted(&index, patterns, from) else {
-                return Ok(Some(index.last_sequence));
-            };
-            let Some((at, rank)) = index.locate(first) else {
-                return Ok(Some(index.last_sequence));
-            };
-            let segment = &index.segments[at];
-            gather(&index, segment, rank, patterns, ahead, &mut walk.messages);
-            walk.file = Some(Arc::clone(&segment.file));
-        }
+        walk.is_unread = false;
+        let index = self.index.read();
+        let Some(first) = next_wanted(&index, patterns, from) else {
+            return Some(index.last_sequence);
+        };
+        let Some((at, rank)) = index.locate(first) else {
+            return Some(index.last_sequence);
+        };
+        let segment = &index.segments[at];
+        gather(&index, segment, rank, patterns, ahead, &mut walk.messages);
+        walk.file = Some(Arc::clone(&segment.file));
         walk.expected = from;
-        let (_, first) = walk.messages[0];
-        let (_, last) = walk.messages[walk.messages.len() - 1];
+        walk.is_unread = true;
+        None
+    }
+
+    /// Reads the piece that a walk has come to, if it is not read yet.
+    pub fn load(&self, walk: &mut Walk) -> StoreResult<()> {
+        let ends = (walk.messages.first(), walk.messages.last());
+        let (Some((_, first)), Some((_, last)), true) = (ends.0, ends.1, walk.is_unread) else {
+            return Ok(());
+        };
         walk.start = first.position;
         let length = (last.position - first.position) as usize + last.length;
         walk.buffer.resize(length, 0);
-        let file = walk.file.as_ref().map(|file| &file.file);
-        match file.map_or(Ok(()), |file| {
-            file.read_exact_at(&mut walk.buffer, first.position)
-        }) {
-            // It is shorter than it should be: what is missing turns out to be damaged.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => walk.buffer.fill(0),
-            other => other.map_err(read_error)?,
+        if let Some(file) = &walk.file {
+            // What is gone turns out to be damaged.
+            file.read_neighbours(&walk.messages, first.position, &mut walk.buffer)
+                .map_err(read_error)?;
         }
-        Ok(None)
+        walk.is_unread = false;
+        Ok(())
     }
 }
 

@@ -2,17 +2,22 @@
 //!
 //! The end of a segment is always followed by zeros that are part of the file (`SLACK_BYTES`), so that a file which was cut off is recognised, and
 //! so that a removal finds room on a full disk. Invariant: bytes behind `Active::end` are zeros; a failed batch is wiped out before another
-//! is written in its place, because records of it that are whole would be taken for messages later.
+//! is written in its place, because records of it that are whole would be taken for messages later. Wiping it out may fail as well, on a disk that is full: then it is
+//! tried again before anything else is written.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::slices::{self, Pace};
 use super::staging::{Batch, Part};
 use super::{Status, Store};
-use crate::storage::anchor::{Anchor, Closed, Kept, RESERVE_STEP};
+use crate::storage::anchor::{self, Anchor, Closed, Kept, RESERVE_STEP};
 use crate::storage::chain::Link;
+use crate::storage::encryption;
+use crate::storage::failure;
 use crate::storage::file_system::{Access, File, FileSystem};
 use crate::storage::index::{MessageIndex, Segment};
 use crate::storage::message::{Committed, Counting, Refused, StoreError, StoreResult, Ticket};
@@ -20,6 +25,7 @@ use crate::storage::removal::Removal;
 use crate::storage::segment_file::{self, SegmentFile};
 use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
 use crate::storage::segment_index::SegmentIndex;
+use crate::storage::twin_file;
 
 /// Zeros that follow the last record. Removals may use them when the disk is full.
 pub const SLACK_BYTES: u64 = 16 * 1024;
@@ -37,8 +43,8 @@ const FILL_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Batches from this size on are written once, not twice: growing costs them less than filling.
 const FILL_BATCH_BYTES_MAX: usize = 64 * 1024;
 
-/// How often a full disk is tried again.
-const FULL_RETRY: Duration = Duration::from_millis(100);
+/// How often a disk that is full, or a process that lacks something, is tried again.
+const HINDERED_RETRY: Duration = Duration::from_millis(100);
 
 static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
 
@@ -66,6 +72,13 @@ pub struct Writer {
     pub begun: Instant,
     /// A file of zeros that becomes the next segment.
     pub spare: Option<Spare>,
+    /// What a failed batch may have left behind, if that is not wiped out yet.
+    undo: Option<Undo>,
+}
+
+/// What is to be done before anything is written behind `Active::end`: to bring zeros there, and to remove these segments.
+struct Undo {
+    begun: Vec<PathBuf>,
 }
 
 /// A file of zeros: writing over blocks that are there is faster than adding some.
@@ -86,11 +99,13 @@ impl Writer {
             unsynced: Vec::new(),
             begun: Instant::now(),
             spare: None,
+            undo: None,
         }
     }
 
     /// Writes a batch and makes it durable.
     pub fn write(&mut self, store: &Store, batch: &Batch) -> io::Result<()> {
+        self.settle(store)?;
         self.reserve(store, batch.last_sequence)?;
         for part in &batch.parts {
             if part.opens {
@@ -116,6 +131,23 @@ impl Writer {
             segment.file.sync()?;
         }
         self.unsynced.clear();
+        Ok(())
+    }
+
+    /// Makes durable what the store began with, if that was left for later, and says so to its owner.
+    pub fn settle(&mut self, store: &Store) -> io::Result<()> {
+        if !store.is_unsettled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let (file_system, folder) = (&*store.file_system, &store.folder);
+        if store.stream_key.is_some() {
+            twin_file::sync(file_system, folder, encryption::NAME)?;
+        }
+        twin_file::sync(file_system, folder, anchor::NAME)?;
+        self.active.file.file.sync()?;
+        file_system.sync_folder(folder)?;
+        (store.on_settled.lock())()?;
+        store.is_unsettled.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -166,8 +198,8 @@ impl Writer {
             None => RECORDS_START + SLACK_BYTES,
         };
         let file = match self.spare.take() {
-            Some(spare) => take_spare(&*store.file_system, &store.folder, header, spare)?,
-            None => create(&*store.file_system, &store.folder, header)?,
+            Some(spare) => take_spare(&*store.file_system, &store.folder, header, spare, true)?,
+            None => create(&*store.file_system, &store.folder, header, true)?,
         };
         let (path, file) = file;
         let file = SegmentFile::new(*header, path, file, store.stream_key.as_ref());
@@ -206,28 +238,45 @@ impl Writer {
         Ok(())
     }
 
-    /// Wipes out what a failed batch may have left behind.
-    fn undo(&mut self, store: &Store, before: Active) -> io::Result<()> {
+    /// A batch could not be written: what it may have left behind is to be wiped out.
+    fn begin_undoing(&mut self, store: &Store, batch: &Batch, before: Active) {
         self.unsynced.clear();
-        let began = !self.opened.is_empty();
-        for segment in self.opened.drain(..) {
-            store.file_system.remove_file(&segment.path)?;
+        self.opened.clear();
+        self.active = before;
+        let begun = batch.parts.iter().filter(|part| part.opens);
+        let begun = begun.map(|part| segment_file::path(&store.folder, part.header.number));
+        let begun: Vec<PathBuf> = begun.collect();
+        // One that is still to be undone has left more: this one has written nothing.
+        self.undo.get_or_insert(Undo { begun });
+    }
+
+    /// Wipes out what a failed batch may have left behind, if there is something.
+    pub fn finish_undoing(&mut self, store: &Store) -> io::Result<()> {
+        let Some(undo) = &self.undo else {
+            return Ok(());
+        };
+        // The last part of the batch first: what is left of it after a crash must not look as if something were missing before it.
+        for path in undo.begun.iter().rev() {
+            remove_if_there(&*store.file_system, path)?;
         }
-        if began {
+        if !undo.begun.is_empty() {
             store.file_system.sync_folder(&store.folder)?;
         }
-        let file = &before.file.file;
-        if file.len()? > before.filled {
-            file.set_len(before.filled)?;
+        let Active { file, end, filled } = &self.active;
+        let file = &file.file;
+        if file.len()? > *filled {
+            file.set_len(*filled)?;
         }
-        write_zeros(&**file, before.end, before.filled)?;
+        write_zeros(&**file, *end, *filled)?;
         file.sync()?;
-        self.active = before;
+        self.undo = None;
         Ok(())
     }
 
     /// Writes down that the store ends here, in good order.
     pub fn close(&mut self, store: &Store) -> io::Result<()> {
+        self.finish_undoing(store)?;
+        self.settle(store)?;
         self.sync()?;
         if let Some(spare) = self.spare.take() {
             store.file_system.remove_file(&spare.path)?;
@@ -257,6 +306,7 @@ pub fn create(
     file_system: &dyn FileSystem,
     folder: &Path,
     header: &SegmentHeader,
+    is_synced: bool,
 ) -> io::Result<(PathBuf, Arc<dyn File>)> {
     let path = segment_file::path(folder, header.number).with_extension("segment.new");
     remove_if_there(file_system, &path)?;
@@ -266,7 +316,8 @@ pub fn create(
         file_system.remove_file(&path)?;
         return Err(error);
     }
-    take_spare(file_system, folder, header, Spare { file, path, filled })
+    let spare = Spare { file, path, filled };
+    take_spare(file_system, folder, header, spare, is_synced)
 }
 
 /// Makes a file of zeros the file of a new segment. It gets its name when its header is durable, so a segment without a header is damage.
@@ -275,13 +326,15 @@ fn take_spare(
     folder: &Path,
     header: &SegmentHeader,
     spare: Spare,
+    is_synced: bool,
 ) -> io::Result<(PathBuf, Arc<dyn File>)> {
     let path = segment_file::path(folder, header.number);
+    let sync = |sync: &dyn Fn() -> io::Result<()>| if is_synced { sync() } else { Ok(()) };
     let made = header
         .write(&*spare.file)
-        .and_then(|()| spare.file.sync())
+        .and_then(|()| sync(&|| spare.file.sync()))
         .and_then(|()| file_system.rename(&spare.path, &path))
-        .and_then(|()| file_system.sync_folder(folder));
+        .and_then(|()| sync(&|| file_system.sync_folder(folder)));
     if let Err(error) = made {
         // Neither may be there when the number is used again.
         remove_if_there(file_system, &spare.path)?;
@@ -309,16 +362,12 @@ pub fn write_zeros(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
-}
-
 impl Store {
     /// Why nothing can be stored at the moment, if that is so.
     pub fn hindrance(&self) -> Option<StoreError> {
         match &*self.status.lock() {
             Status::Writable => None,
-            Status::Full { .. } => Some(StoreError::Full),
+            Status::Hindered { error, .. } => Some(error.clone()),
             Status::ReadOnly(cause) => Some(StoreError::ReadOnly(Arc::clone(cause))),
         }
     }
@@ -326,11 +375,11 @@ impl Store {
     pub(super) fn check_writable(&self) -> StoreResult<()> {
         match &mut *self.status.lock() {
             Status::Writable => Ok(()),
-            Status::Full { tried } if tried.elapsed() >= FULL_RETRY => {
+            Status::Hindered { tried, .. } if tried.elapsed() >= HINDERED_RETRY => {
                 *tried = Instant::now();
                 Ok(())
             }
-            Status::Full { .. } => Err(StoreError::Full),
+            Status::Hindered { error, .. } => Err(error.clone()),
             Status::ReadOnly(cause) => Err(StoreError::ReadOnly(Arc::clone(cause))),
         }
     }
@@ -339,7 +388,7 @@ impl Store {
     pub(super) fn check_removable(&self) -> StoreResult<()> {
         match &*self.status.lock() {
             Status::ReadOnly(cause) => Err(StoreError::ReadOnly(Arc::clone(cause))),
-            Status::Writable | Status::Full { .. } => Ok(()),
+            Status::Writable | Status::Hindered { .. } => Ok(()),
         }
     }
 
@@ -351,25 +400,23 @@ impl Store {
         before: Active,
         error: io::Error,
     ) -> StoreError {
-        let undone = if is_full(&error) {
-            writer.undo(self, before)
-        } else {
-            Err(error)
-        };
-        let error = match undone {
-            Ok(()) => {
-                let mut status = self.status.lock();
-                if matches!(*status, Status::Writable) {
-                    *status = Status::Full {
-                        tried: Instant::now(),
-                    };
+        let error = match failure::refusal(&error) {
+            Some(refusal) => {
+                writer.begin_undoing(self, batch, before);
+                match writer.finish_undoing(self) {
+                    Ok(()) => self.hinder(refusal),
+                    Err(error) => match failure::refusal(&error) {
+                        // The next commit tries again, and writes nothing before.
+                        Some(_) => self.hinder(refusal),
+                        None => self.become_read_only(error),
+                    },
                 }
-                StoreError::Full
             }
-            Err(error) => self.become_read_only(error),
+            None => self.become_read_only(error),
         };
         let mut staging = self.staging.lock();
         self.note_refused(writer.committed.ticket, staging.last_ticket(), &error);
+        staging.discard(writer.committed.ticket, &error);
         staging.remove_lazily(batch.lazy_removals.clone());
         staging.reset(
             writer.active.file.header,
@@ -380,11 +427,26 @@ impl Store {
         error
     }
 
+    /// Refuses what is appended, but for a try now and then.
+    fn hinder(&self, error: StoreError) -> StoreError {
+        let mut status = self.status.lock();
+        if matches!(*status, Status::Writable) {
+            *status = Status::Hindered {
+                error: error.clone(),
+                tried: Instant::now(),
+            };
+        }
+        error
+    }
+
     /// Notes that nothing staged behind `after` will be stored, so that whoever asks for progress next hears of it.
     pub(super) fn note_refused(&self, after: Ticket, through: Ticket, error: &StoreError) {
         let mut progress = self.progress.lock();
+        // What was refused before is not refused again.
+        let after = after.max(progress.told_through);
+        progress.told_through = through;
         match progress.refused.last_mut() {
-            Some(last) if last.after == after => last.through = through,
+            Some(last) if last.through == after => last.through = through,
             _ => progress.refused.push(Refused {
                 after,
                 through,
@@ -402,6 +464,7 @@ impl Store {
         let limits = *self.limits.lock();
         let mut lazy = Vec::new();
         let mut index = self.index.write();
+        let mut pace = Pace::default();
         let mut opened = opened;
         let mut removals = batch.removals.iter().peekable();
         let mut applied = 0;
@@ -419,7 +482,7 @@ impl Store {
                     open_index(&mut index).add_other(other.0, other.1);
                 }
                 while let Some((_, removal)) = removals.next_if(|(before, _)| *before <= applied) {
-                    index.remove_range(*removal);
+                    slices::remove_range(&mut index, *removal, &mut pace);
                 }
                 applied += 1;
                 let name = &part.names[name_start..message.name_end];
@@ -436,7 +499,7 @@ impl Store {
             open.removals.extend_from_slice(&part.removals);
         }
         for (_, removal) in removals {
-            index.remove_range(*removal);
+            slices::remove_range(&mut index, *removal, &mut pace);
         }
         if batch.last_sequence > index.last_sequence {
             // Sequences were passed over.

@@ -1,0 +1,398 @@
+//! Messages that a consumer has given up and that wait for their dead letters to be stored.
+//!
+//! There is no queue to lose: what waits is what was terminated (`terminated`) and what was delivered as often as it may be (`AckState::exceeded`). A
+//! terminated message stays pending until its letter is stored, and its acknowledgement unconfirmed; so it is delivered again after a restart, and
+//! not before. Invariant: a message leaves here when its letter is durable, when the message is gone, or when its stream wants no letters any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::consumer::Consumer;
+use super::core::Core;
+use super::settings::AckPolicy;
+use crate::events::Level;
+use crate::stream::receipts::Receipt;
+
+/// Letters that one look at the state hands over at most.
+const LETTERS_AT_ONCE_MAX: usize = 128;
+
+/// Letters that wait for their commit at most; the next ones are handed over when these are stored.
+const LETTERS_UNDER_WAY_MAX: usize = 1024;
+
+/// After so many refusals the others have to wait for the next try: a full stream refuses all of them, and each costs a read.
+const REFUSALS_AT_ONCE_MAX: usize = 64;
+
+/// A letter that was refused is tried again after this long.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The same reason is logged again after this long.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A client may give a reason; more of it than this is cut off, because the letter's headers have a limit.
+const REASON_BYTES_MAX: usize = 1024;
+
+const MAX_DELIVER: &str = "max_deliver";
+const TERMINATED: &str = "terminated";
+
+/// A message that nobody is given any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    pub sequence: u64,
+    pub deliveries: u32,
+    pub reason: String,
+}
+
+/// What has become of a letter that was handed over.
+pub enum HandedOver {
+    /// Its receipt will say.
+    UnderWay,
+    /// The stream wants no dead letters.
+    Unwanted,
+    /// The message is not there any more.
+    Gone,
+    Refused(String),
+}
+
+/// A message that a client has terminated.
+struct Termination {
+    consumer_sequence: u64,
+    deliveries: u32,
+    reason: String,
+    /// Who waits for the confirmation.
+    replies: Vec<Box<[u8]>>,
+}
+
+/// How far a cumulative acknowledgement goes that covers terminated messages, and who waits for its confirmation.
+#[derive(Default)]
+struct HeldAcknowledgement {
+    sequence: u64,
+    consumer_sequence: u64,
+    replies: Vec<Box<[u8]>>,
+}
+
+/// What waits for its dead letter.
+pub struct PendingDeadLetters {
+    terminated: BTreeMap<u64, Termination>,
+    held: HeldAcknowledgement,
+    /// Confirmations that wait, of all of them.
+    confirmation_count: usize,
+    /// Handed over, and not stored or refused yet.
+    under_way: BTreeSet<u64>,
+    /// Where the next look begins, so that letters that are refused hold up no others.
+    cursor: u64,
+    /// When to try again; `i64::MAX` is never.
+    pub due_ns: i64,
+    logged: Option<(String, i64)>,
+}
+
+impl Default for PendingDeadLetters {
+    fn default() -> Self {
+        Self {
+            terminated: BTreeMap::new(),
+            held: HeldAcknowledgement::default(),
+            confirmation_count: 0,
+            under_way: BTreeSet::new(),
+            cursor: 0,
+            due_ns: i64::MAX,
+            logged: None,
+        }
+    }
+}
+
+impl PendingDeadLetters {
+    /// Whether a client has terminated a message that is still there.
+    pub fn is_terminated(&self, sequence: u64) -> bool {
+        self.terminated.contains_key(&sequence)
+    }
+
+    pub fn terminated(&self) -> impl Iterator<Item = u64> + '_ {
+        self.terminated.keys().copied()
+    }
+
+    /// Forgets everything: the consumer begins anew.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn retry_after(&mut self, wait: Duration, now_ns: i64) {
+        let due_ns = now_ns.saturating_add(wait.as_nanos() as i64);
+        self.due_ns = self.due_ns.min(due_ns);
+    }
+
+    /// Whether to log a reason now: it is another one, or was logged long ago.
+    fn is_news(&mut self, reason: &str, now_ns: i64) -> bool {
+        let since_ns = now_ns.saturating_sub(LOG_INTERVAL.as_nanos() as i64);
+        let is_known = self
+            .logged
+            .as_ref()
+            .is_some_and(|(logged, at_ns)| logged == reason && *at_ns > since_ns);
+        if !is_known {
+            self.logged = Some((reason.to_owned(), now_ns));
+        }
+        !is_known
+    }
+}
+
+impl Core {
+    /// Notes that a client has terminated a message, which is settled when its letter is stored; `reply` is confirmed then.
+    pub(super) fn hold_terminated(
+        &mut self,
+        sequence: u64,
+        consumer_sequence: u64,
+        deliveries: u32,
+        reason: &[u8],
+    ) {
+        let reason = match reason {
+            b"" => TERMINATED.to_owned(),
+            reason => {
+                let most = reason.len().min(REASON_BYTES_MAX);
+                String::from_utf8_lossy(&reason[..most]).into_owned()
+            }
+        };
+        self.acks.unqueue(sequence);
+        self.letters.terminated.insert(
+            sequence,
+            Termination {
+                consumer_sequence,
+                deliveries,
+                reason,
+                replies: Vec::new(),
+            },
+        );
+        self.has_dead_letters = true;
+    }
+
+    /// Holds an acknowledgement back that concerns a terminated message; false if it concerns none. Who gave a reply subject must pass it to
+    /// `hold_confirmation`.
+    pub(super) fn hold_acknowledgement(&mut self, sequence: u64, consumer_sequence: u64) -> bool {
+        match self.settings.ack_policy {
+            AckPolicy::Explicit => self.letters.is_terminated(sequence),
+            AckPolicy::All => {
+                let first = self.letters.terminated.keys().next();
+                let covers = first.is_some_and(|first| *first <= sequence);
+                if covers {
+                    let held = &mut self.letters.held;
+                    held.sequence = held.sequence.max(sequence);
+                    held.consumer_sequence = held.consumer_sequence.max(consumer_sequence);
+                }
+                covers
+            }
+            AckPolicy::None | AckPolicy::FlowControl => false,
+        }
+    }
+
+    /// Remembers whom to tell when what was held back is settled.
+    pub(super) fn hold_confirmation(&mut self, sequence: u64, reply: &[u8]) {
+        self.letters.confirmation_count += 1;
+        match self.letters.terminated.get_mut(&sequence) {
+            Some(termination) => termination.replies.push(reply.into()),
+            None => self.letters.held.replies.push(reply.into()),
+        }
+    }
+
+    /// Confirmations that wait for letters.
+    pub(super) fn held_confirmations(&self) -> usize {
+        self.letters.confirmation_count
+    }
+
+    /// The next messages to write letters of; they count as under way from now on.
+    fn next_dead_letters(&mut self) -> Vec<DeadLetter> {
+        let room = LETTERS_UNDER_WAY_MAX.saturating_sub(self.letters.under_way.len());
+        let most = room.min(LETTERS_AT_ONCE_MAX);
+        let from = self.letters.cursor;
+        let terminated = self.letters.terminated.range(from..);
+        let terminated = terminated.map(|(sequence, termination)| DeadLetter {
+            sequence: *sequence,
+            deliveries: termination.deliveries,
+            reason: termination.reason.clone(),
+        });
+        let exceeded = self.acks.exceeded.range(from..);
+        let exceeded = exceeded.filter(|(sequence, _)| !self.letters.is_terminated(**sequence));
+        let exceeded = exceeded.map(|(sequence, deliveries)| DeadLetter {
+            sequence: *sequence,
+            deliveries: *deliveries,
+            reason: MAX_DELIVER.to_owned(),
+        });
+        let is_waiting = |letter: &DeadLetter| !self.letters.under_way.contains(&letter.sequence);
+        let mut found: Vec<DeadLetter> = terminated.filter(is_waiting).take(most).collect();
+        found.extend(exceeded.filter(is_waiting).take(most));
+        found.sort_by_key(|letter| letter.sequence);
+        found.truncate(most);
+        for letter in &found {
+            self.letters.under_way.insert(letter.sequence);
+        }
+        self.letters.cursor = match found.last() {
+            Some(last) => last.sequence + 1,
+            None => 0,
+        };
+        found
+    }
+
+    /// The letter of a message is stored, or none is needed: the message is settled.
+    fn settle_dead_letter(&mut self, sequence: u64) {
+        self.letters.under_way.remove(&sequence);
+        if let Some(termination) = self.letters.terminated.remove(&sequence) {
+            if self.settings.ack_policy == AckPolicy::All {
+                let held = &mut self.letters.held;
+                held.sequence = held.sequence.max(sequence);
+                held.consumer_sequence = held.consumer_sequence.max(termination.consumer_sequence);
+                held.replies.extend(termination.replies);
+                return self.apply_held();
+            }
+            self.settle_missing(sequence);
+            self.letters.confirmation_count -= termination.replies.len();
+            self.confirmations.extend(termination.replies);
+        } else if self.acks.exceeded.contains_key(&sequence) {
+            self.settle_missing(sequence);
+        } else {
+            return;
+        }
+        self.released.push((sequence, sequence));
+    }
+
+    /// Applies a cumulative acknowledgement that was held back, if nothing it covers waits any more.
+    fn apply_held(&mut self) {
+        let first = self.letters.terminated.keys().next();
+        let sequence = self.letters.held.sequence;
+        if first.is_some_and(|first| *first <= sequence) {
+            return;
+        }
+        let held = std::mem::take(&mut self.letters.held);
+        self.settle_all(held.sequence, held.consumer_sequence);
+        self.letters.confirmation_count -= held.replies.len();
+        self.confirmations.extend(held.replies);
+    }
+
+    fn is_waiting_for_letters(&self) -> bool {
+        !self.letters.terminated.is_empty() || !self.acks.exceeded.is_empty()
+    }
+}
+
+impl Consumer {
+    /// Writes letters of what was given up. Reads messages from the disk, and waits for no sync.
+    pub(super) fn hand_over_dead_letters(&self) {
+        let mut refusals = 0;
+        loop {
+            let letters = self.with_core(|core, _, _| core.next_dead_letters());
+            if letters.is_empty() {
+                break;
+            }
+            let mut settled = Vec::new();
+            for letter in letters {
+                let sequence = letter.sequence;
+                if refusals >= REFUSALS_AT_ONCE_MAX {
+                    self.with_core(|core, _, _| {
+                        core.letters.under_way.remove(&sequence);
+                        core.letters.cursor = core.letters.cursor.min(sequence);
+                    });
+                    continue;
+                }
+                let receipt = Arc::new(LetterReceipt {
+                    consumer: self.own.clone(),
+                    sequence,
+                });
+                let stream = &self.belongings.keeper;
+                match stream.hand_over_dead_letter(self, &letter, receipt) {
+                    HandedOver::UnderWay => {}
+                    HandedOver::Gone => settled.push(sequence),
+                    HandedOver::Unwanted => {
+                        // One that was delivered too often stays where it is, as if there had never been a stream for its letter.
+                        let was_terminated = self.with_core(|core, _, _| {
+                            core.letters.under_way.remove(&sequence);
+                            core.letters.is_terminated(sequence)
+                        });
+                        settled.extend(was_terminated.then_some(sequence));
+                    }
+                    HandedOver::Refused(reason) => {
+                        refusals += 1;
+                        self.note_refused_letter(sequence, &reason);
+                    }
+                }
+            }
+            if !settled.is_empty() {
+                self.settle_dead_letters(&settled);
+            }
+            if refusals >= REFUSALS_AT_ONCE_MAX {
+                break;
+            }
+        }
+    }
+
+    fn settle_dead_letters(&self, sequences: &[u64]) {
+        self.with_core(|core, _, _| {
+            for sequence in sequences {
+                core.settle_dead_letter(*sequence);
+            }
+        });
+        self.touch();
+    }
+
+    /// A letter was not stored: its message stays, and is tried again.
+    fn note_refused_letter(&self, sequence: u64, reason: &str) {
+        let is_news = self.with_core(|core, _, now_ns| {
+            core.letters.under_way.remove(&sequence);
+            core.letters.retry_after(RETRY, now_ns);
+            core.letters.is_news(reason, now_ns)
+        });
+        if is_news {
+            let stream = &self.belongings.stream;
+            let text = format!(
+                "consumer {:?} of stream {stream:?}: the dead letter of message {sequence} is not stored: {reason}; the message stays in {stream:?} and \
+                 its letter is tried again",
+                self.name
+            );
+            self.belongings.shared.events.log(Level::Warning, text);
+        }
+        self.ask();
+    }
+
+    /// Looks after its dead letters, soon and elsewhere.
+    pub(super) fn ask_for_dead_letters(&self) {
+        let job = self.letters_job.get_or_init(|| {
+            let own = self.own.clone();
+            self.belongings.threads.reading(move || {
+                if let Some(consumer) = own.upgrade() {
+                    consumer.hand_over_dead_letters();
+                }
+            })
+        });
+        job.ask();
+    }
+
+    /// What was given up before the server stopped is looked at when the other streams are there.
+    pub(super) fn look_for_dead_letters(&self) {
+        self.with_core(|core, _, now_ns| {
+            if core.is_waiting_for_letters() {
+                core.letters.retry_after(RETRY, now_ns);
+            }
+        });
+    }
+}
+
+struct LetterReceipt {
+    consumer: Weak<Consumer>,
+    sequence: u64,
+}
+
+impl Receipt for LetterReceipt {
+    fn complete(&self, outcome: Result<(), &str>) {
+        let Some(consumer) = self.consumer.upgrade() else {
+            return;
+        };
+        match outcome {
+            Ok(()) => {
+                consumer.settle_dead_letters(&[self.sequence]);
+                let is_next = consumer.with_core(|core, _, _| {
+                    core.letters.under_way.is_empty()
+                        && core.letters.due_ns == i64::MAX
+                        && core.is_waiting_for_letters()
+                });
+                if is_next {
+                    consumer.ask_for_dead_letters();
+                }
+            }
+            Err(reason) => consumer.note_refused_letter(self.sequence, reason),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Work on many messages, a few at a time: the index is free for others between two slices.
+//!
+//! Threads that serve connections look into the index of a store; whoever goes through a million messages there must let them in. Invariants: no lock is held for more
+//! than `SLICE_MESSAGES`; between slices the index says what there is, neither more nor less.
+
+use std::ops::Bound;
+use std::time::Duration;
+
+use parking_lot::RwLockWriteGuard;
+
+use super::staged_work::{Change, StagedWork};
+use super::Store;
+use crate::routing::subject;
+use crate::storage::index::MessageIndex;
+use crate::storage::lookup::Matching;
+use crate::storage::message::{Expired, Limits, Purge, StoreResult};
+use crate::storage::removal::{self, Removal};
+
+/// Messages that are looked at or removed before others get the lock: about half a millisecond.
+pub const SLICE_MESSAGES: usize = 2048;
+
+/// What others get between two slices: a thread that takes the lock once per message must be able to take it many times.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Counts what was done in a slice.
+#[derive(Default)]
+pub struct Pace {
+    done: usize,
+}
+
+impl Pace {
+    /// One message more; lets others at the index when a slice is full.
+    pub fn step(&mut self, index: &mut RwLockWriteGuard<'_, MessageIndex>) {
+        self.done += 1;
+        if self.done >= SLICE_MESSAGES {
+            self.done = 0;
+            RwLockWriteGuard::unlocked_fair(index, || std::thread::sleep(PAUSE));
+        }
+    }
+}
+
+/// Takes out everything in a range.
+pub(super) fn remove_range(
+    index: &mut RwLockWriteGuard<'_, MessageIndex>,
+    range: Removal,
+    pace: &mut Pace,
+) {
+    let mut next = index.next_live(range.first);
+    while let Some(sequence) = next.filter(|sequence| *sequence <= range.last) {
+        index.remove(sequence);
+        pace.step(index);
+        next = index.next_live(sequence + 1);
+    }
+}
+
+/// Removes whatever exceeds the limits, of the whole stream and of each subject.
+pub(super) fn enforce(
+    index: &mut RwLockWriteGuard<'_, MessageIndex>,
+    limits: &Limits,
+    removed: &mut Vec<Removal>,
+) {
+    let mut pace = Pace::default();
+    if let Some(most) = limits.per_subject_max {
+        let mut ids = Vec::new();
+        index.subjects.for_each_match(b">", |id| ids.push(id));
+        for id in ids {
+            while index.trim_subject_once(id, most, removed) {
+                pace.step(index);
+            }
+            pace.step(index);
+        }
+    }
+    while index.trim_once(limits, removed) {
+        pace.step(index);
+    }
+}
+
+/// Removes what is due: what has expired by `now_ns`, and what has a lower sequence than `first_young`.
+pub(super) fn expire(
+    index: &mut RwLockWriteGuard<'_, MessageIndex>,
+    now_ns: i64,
+    first_young: u64,
+    spare_last: bool,
+) -> (Expired, Vec<Removal>) {
+    let mut due = Due {
+        spare_last,
+        ..Due::default()
+    };
+    let mut after = Bound::Unbounded;
+    loop {
+        let ends = (after, Bound::Included((now_ns, u64::MAX)));
+        let some: Vec<(i64, u64)> = index
+            .expiries
+            .range(ends)
+            .take(SLICE_MESSAGES)
+            .copied()
+            .collect();
+        let Some(last) = some.last() else {
+            break;
+        };
+        after = Bound::Excluded(*last);
+        for entry in some {
+            if index.locate(entry.1).is_some() {
+                due.remove(index, entry.1);
+            } else {
+                index.expiries.remove(&entry);
+            }
+        }
+    }
+    let mut next = index.next_live(index.first_sequence);
+    while let Some(sequence) = next.filter(|sequence| *sequence < first_young) {
+        if !index.stays_for_ever(sequence) {
+            due.remove(index, sequence);
+        }
+        next = index.next_live(sequence + 1);
+    }
+    due.spared.sort_unstable();
+    due.spared.dedup();
+    let expired = Expired {
+        removed: due.removed,
+        spared: due.spared,
+    };
+    (expired, due.removals)
+}
+
+#[derive(Default)]
+struct Due {
+    spare_last: bool,
+    removed: u64,
+    spared: Vec<u64>,
+    removals: Vec<Removal>,
+    pace: Pace,
+}
+
+impl Due {
+    fn remove(&mut self, index: &mut RwLockWriteGuard<'_, MessageIndex>, sequence: u64) {
+        if self.spare_last && index.is_last_of_subject(sequence) {
+            self.spared.push(sequence);
+        } else if index.remove(sequence) {
+            self.removed += 1;
+            removal::push(&mut self.removals, Removal::of(sequence));
+        }
+        self.pace.step(index);
+    }
+}
+
+/// A purge by subject that is under way.
+pub struct FilteredPurge {
+    filter: Vec<u8>,
+    matching: Matching,
+    next: u64,
+    /// Nothing from here on is removed.
+    end: u64,
+    /// So many more may go.
+    left: u64,
+}
+
+impl Store {
+    /// Begins to remove messages by their subject: of what is committed now.
+    pub fn begin_filtered_purge(&self, filter: &[u8], purge: &Purge) -> FilteredPurge {
+        let index = self.index.read();
+        let matching = index.matching(filter);
+        let end = index.last_sequence + 1;
+        let end = purge.below_sequence.map_or(end, |below| below.min(end));
+        let left = match purge.keep {
+            0 => u64::MAX,
+            keep => {
+                let behind = index.count_matches(&matching, end);
+                let there = index.count_matches(&matching, 0) - behind;
+                there.saturating_sub(keep)
+            }
+        };
+        FilteredPurge {
+            filter: filter.to_vec(),
+            matching,
+            next: index.first_sequence,
+            end,
+            left,
+        }
+    }
+
+    /// Stages the removal of the next slice of a purge; `None` if there is nothing left to look at.
+    pub fn stage_slice(&self, purge: &mut FilteredPurge) -> StoreResult<Option<StagedWork>> {
+        let most = SLICE_MESSAGES.min(purge.left.min(usize::MAX as u64) as usize);
+        let mut found = Vec::new();
+        {
+            let index = self.index.read();
+            let mut looked_at = 0;
+            while looked_at < most {
+                let next = index.next_match(&purge.matching, purge.next);
+                let Some(sequence) = next.filter(|sequence| *sequence < purge.end) else {
+                    break;
+                };
+                looked_at += 1;
+                purge.next = sequence + 1;
+                // The number of a subject may have become another's since the purge began.
+                let name = index.subject_name(sequence);
+                if name.is_some_and(|name| subject::matches(&purge.filter, name)) {
+                    found.push(sequence);
+                }
+            }
+            if looked_at == 0 {
+                return Ok(None);
+            }
+        }
+        purge.left -= found.len() as u64;
+        self.remove_all(&found).map(Some)
+    }
+
+    /// Messages of a range, in order, with their subjects: as many as one slice has.
+    pub fn live_between(&self, first: u64, last: u64) -> Vec<(u64, Vec<u8>)> {
+        let index = self.index.read();
+        let mut found = Vec::new();
+        let mut next = index.next_live(first);
+        while let Some(sequence) = next.filter(|sequence| *sequence <= last) {
+            if let Some(name) = index.subject_name(sequence) {
+                found.push((sequence, name.to_vec()));
+            }
+            if found.len() >= SLICE_MESSAGES {
+                break;
+            }
+            next = index.next_live(sequence + 1);
+        }
+        found
+    }
+
+    /// Which of these messages are not there; they are not more than a slice has.
+    pub fn missing(&self, sequences: &[u64]) -> Vec<u64> {
+        let index = self.index.read();
+        let is_missing = |sequence: &u64| index.locate(*sequence).is_none();
+        sequences.iter().copied().filter(is_missing).collect()
+    }
+
+    /// Stages the removal of messages that are not more than a slice has; those that are gone, or that others remove, do not count.
+    pub fn remove_all(&self, sequences: &[u64]) -> StoreResult<StagedWork> {
+        self.stage(&Change {
+            remove: sequences,
+            ..Change::default()
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! A disk with a bad sector: what lies there is lost and reported, as damage is, and everything else is read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jetlake_engine::storage::finding::Finding;
+use jetlake_engine::storage::message::{NewMessage, StoreError};
+use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk};
+use jetlake_engine::storage::store::walking::{Step, Walk};
+use jetlake_engine::storage::store::{Store, StoreOptions};
+
+const MESSAGES: u64 = 50;
+
+/// The message whose bytes cannot be read.
+const BAD: u64 = 20;
+
+fn payload(sequence: u64) -> String {
+    format!("payload {sequence:05} {}", "x".repeat(100))
+}
+
+fn open(disk: &SimulatedDisk) -> Store {
+    let options = StoreOptions::default();
+    Store::open(Arc::new(disk.clone()), Path::new("/s"), options).unwrap()
+}
+
+/// A store with messages, one of which lies on a bad sector.
+fn spoilt() -> (SimulatedDisk, Store) {
+    let disk = SimulatedDisk::default();
+    let store = open(&disk);
+    for sequence in 1..=MESSAGES {
+        let text = payload(sequence);
+        let message = NewMessage {
+            subject: b"a",
+            payload: text.as_bytes(),
+            ..NewMessage::default()
+        };
+        store.append(&message).unwrap();
+    }
+    store.commit().unwrap();
+    let (path, at) = place(&disk, &payload(BAD));
+    disk.spoil(&path, at..at + 8);
+    (disk, store)
+}
+
+fn place(disk: &SimulatedDisk, text: &str) -> (PathBuf, usize) {
+    for (path, bytes) in disk.files() {
+        let mut windows = bytes.windows(text.len());
+        if let Some(at) = windows.position(|some| some == text.as_bytes()) {
+            return (path, at);
+        }
+    }
+    panic!("it is nowhere");
+}
+
+fn assert_reported(store: &Store) {
+    let findings = store.take_findings();
+    assert!(
+        matches!(
+            findings.as_slice(),
+            [Finding::Damaged { .. }, Finding::Lost { range }] if (range.first, range.last) == (BAD, BAD)
+        ),
+        "{findings:?}"
+    );
+    let lost = store.state().lost;
+    assert_eq!((lost.len(), lost[0].first), (1, BAD));
+}
+
+#[test]
+fn a_message_on_a_bad_sector_is_damaged_and_then_not_there() {
+    let (_disk, store) = spoilt();
+
+    let read = store.read(BAD);
+
+    assert!(
+        matches!(read, Err(StoreError::Damaged { sequence: BAD })),
+        "{read:?}"
+    );
+    assert!(store.read(BAD).unwrap().is_none());
+    assert!(store.read(BAD - 1).unwrap().is_some());
+    assert_reported(&store);
+}
+
+#[test]
+fn a_scan_passes_over_a_message_on_a_bad_sector_and_over_no_other() {
+    let (_disk, store) = spoilt();
+    let mut seen = Vec::new();
+
+    let scanned = store.scan(1, |record| {
+        seen.push(record.sequence);
+        true
+    });
+
+    scanned.unwrap();
+    let others: Vec<u64> = (1..=MESSAGES).filter(|one| *one != BAD).collect();
+    assert_eq!(seen, others);
+    assert_reported(&store);
+}
+
+#[test]
+fn a_walk_passes_over_a_message_on_a_bad_sector_and_over_no_other() {
+    let (_disk, store) = spoilt();
+    let mut walk = Walk::default();
+    let mut seen = Vec::new();
+    let mut from = 1;
+
+    loop {
+        let step = store.step(&mut walk, &[], from, 100, |record| record.sequence);
+        match step.unwrap() {
+            Step::Message(sequence) => {
+                seen.push(sequence);
+                from = sequence + 1;
+            }
+            Step::Unread => store.load(&mut walk).unwrap(),
+            Step::End(_) => break,
+        }
+    }
+
+    let others: Vec<u64> = (1..=MESSAGES).filter(|one| *one != BAD).collect();
+    assert_eq!(seen, others);
+    assert_reported(&store);
+}
+
+#[test]
+fn a_read_that_fails_once_costs_nothing() {
+    let (disk, store) = spoilt();
+    for sequence in (1..=MESSAGES).filter(|one| *one != BAD) {
+        disk.plan_reads(Some(Plan {
+            at_call: disk.reads(),
+            fault: Fault::Broken,
+            lasting: false,
+        }));
+
+        assert!(store.read(sequence).unwrap().is_some());
+    }
+    assert_eq!(store.take_findings(), vec![]);
+}
