@@ -17,13 +17,16 @@ __all__ = [
     "LogLine",
     "PublishWriter",
     "Request",
+    "Rights",
     "RowBatch",
     "RowReader",
     "Stopped",
     "StoreReader",
     "__version__",
     "build_profile",
+    "check_options",
     "check_store",
+    "own_requests",
     "run_load",
 ]
 
@@ -111,6 +114,16 @@ class Request:
     def header(self) -> bytes: ...
     @property
     def payload(self) -> bytes: ...
+    def may_publish(self, pattern: str) -> bool: ...
+    def may_send_to(self, target: str, pattern: str) -> bool: ...
+
+@final
+class Rights:
+    """What somebody with these permissions may do, given as JSON as in the verdict of a login."""
+
+    def __new__(cls, permissions: bytes) -> Rights: ...
+    def may_publish(self, pattern: str) -> bool: ...
+    def may_send_to(self, target: str, pattern: str) -> bool: ...
 
 @final
 class Stopped:
@@ -123,7 +136,8 @@ class Stopped:
 class Engine:
     """One server: a listener, its worker threads and the subjects they route."""
 
-    def __new__(cls, options: bytes) -> Engine: ...
+    def __new__(cls, options: bytes, listener: int | None = None) -> Engine:
+        """Make an engine. `listener` is the descriptor of a socket that listens already, and belongs to the engine then."""
     @property
     def server_id(self) -> str: ...
     @property
@@ -134,8 +148,10 @@ class Engine:
     ) -> list[LogLine | AuthenticationRequest | ConnectionEvent | ArchiveEvent | ConsumerEvent | Request | Stopped]: ...
     def admit(self, connection_id: int, verdict: bytes) -> bool: ...
     def refuse(self, connection_id: int) -> bool: ...
+    def address_of(self, connection_id: int) -> str | None: ...
     def statistics(self) -> bytes: ...
     def connections(self) -> bytes: ...
+    def connection(self, connection_id: int) -> bytes | None: ...
     def closed_connections(self) -> bytes: ...
     def subscriptions(self, query: bytes) -> bytes: ...
     def set_log_levels(self, debug: bool, trace: bool) -> None: ...
@@ -154,8 +170,16 @@ class Engine:
     def unsubscribe(self, service: int) -> bool: ...
     def has_interest(self, account: str, subject: str) -> bool: ...
     def publish(
-        self, account: str, subject: str, payload: bytes, reply: str | None = None, header: bytes | None = None
-    ) -> int: ...
+        self,
+        account: str,
+        subject: str,
+        payload: bytes,
+        reply: str | None = None,
+        header: bytes | None = None,
+        sender: Request | None = None,
+    ) -> int:
+        """Publish a message of the server's own, or of the sender of a request, who then needs the rights."""
+
     def open_streams(self, folder: str, options: bytes) -> tuple[list[tuple[str, str, bytes]], list[str]]:
         """Serve the streams of this folder; once, before `start`.
 
@@ -198,8 +222,8 @@ class Engine:
         """
     def restore_consumer(self, account: str, stream: str, definition: bytes, state: bytes) -> None:
         """Make a consumer that goes on where an archive says it was, a JSON object; `commit_consumers` as above."""
-    def commit_consumers(self, account: str, stream: str) -> None:
-        """Make durable all that were created, with one sync, and let them deliver; where that fails, they are gone."""
+    def commit_consumers(self, account: str, stream: str) -> list[tuple[str, str]]:
+        """Make durable all that were created, with one sync, and let them deliver. Return the names of those that are gone because that failed, and why."""
     def update_consumer(self, account: str, stream: str, definition: bytes) -> None: ...
     def delete_consumer(self, account: str, stream: str, name: str) -> None: ...
     def consumer_state(self, account: str, stream: str, name: str) -> bytes:
@@ -248,9 +272,20 @@ class Engine:
         """Set a clock that was made to stand still forward, and see to what is due by then."""
     def stop_accepting(self) -> None: ...
     def announce_lame_duck(self) -> int: ...
+    def next_event_sequence(self) -> int:
+        """Return the number of the next event or answer of the server itself."""
     def kick(self, connection_id: int) -> bool: ...
     def close_one_connection(self) -> bool: ...
     def shutdown(self) -> None: ...
+
+def check_options(options: bytes, remotes: bytes) -> None:
+    """Refuse options that an engine could not start with, such as certificates that are none, and such remotes.
+
+    Both are JSON: the object that `Engine` takes, and the list of remotes that `Engine.serve_streams` is told about.
+    """
+
+def own_requests() -> bytes:
+    """Return what clients may send to the engine itself, as JSON: pattern, needs, condition and targets of each."""
 
 def run_load(plan: bytes) -> bytes:
     """Run one load of `jetlake bench` and return its figures; both sides are JSON objects."""

@@ -89,6 +89,13 @@ class EngineCertificate(msgspec.Struct, frozen=True, kw_only=True):
         return "EngineCertificate(…)"
 
 
+class EngineMessageTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an account wants traces that a trace context asks for, and of how many of a hundred messages."""
+
+    destination: str
+    sampling_percent: int
+
+
 class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
     """Certificates as the engine takes them: their content, not the names of their files."""
 
@@ -176,6 +183,11 @@ class EngineOptions(Limits, frozen=True, kw_only=True):
     nonce: bool = False
     # The account of the server's own events and requests; empty = there is none.
     system_account: str = ""
+    # What operators call the server and say about it, for events.
+    server_tags: tuple[str, ...] = ()
+    server_metadata: dict[str, str] = {}
+    # Where accounts want traces that a trace context asks for, by name.
+    message_traces: dict[str, EngineMessageTrace] = {}
     # Connections that have ended and are still reported.
     max_closed_connections: int = 10_000
     headers: bool = True

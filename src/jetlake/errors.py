@@ -4,11 +4,15 @@
 JetlakeError
 ├── ConfigurationError        options that cannot work, found before anything starts
 ├── MissingDependencyError    something this machine should have is not there: a Java, an extra
+├── SpoolError                a message could not be put into a spool, or not be read there
 ├── ServerError               a server of ours could not do what was asked
 │   ├── StartError            it did not start: the port is taken, the folder cannot be written
 │   └── EngineFailedError     it stopped by itself; the message says what broke
+├── DeviceError               the device event bus refused a command or could not read an event
 └── ClientError               a server, ours or another one, could not be reached or did not answer
     └── ApiError              it answered with an error of the JetStream API
+        ├── NotFoundError     a bucket, key or object is not there
+        └── ConflictError     a compare-and-set lost: somebody else has written since
 ```
 
 Every message says what was refused, why, and what to do about it:
@@ -26,13 +30,21 @@ __all__ = [
     "ApiError",
     "ClientError",
     "ConfigurationError",
+    "ConflictError",
+    "DeviceError",
     "EngineFailedError",
     "JetlakeError",
     "MissingDependencyError",
+    "NotFoundError",
     "ServerError",
+    "SpoolError",
     "StartError",
     "reason_of",
 ]
+
+
+NOT_FOUND = 404
+"""HTTP's number, which the JetStream API uses too."""
 
 
 class JetlakeError(Exception):
@@ -47,6 +59,10 @@ class MissingDependencyError(JetlakeError):
     """Is raised when a program or package that a feature needs is not on this machine."""
 
 
+class SpoolError(JetlakeError):
+    """Is raised when a spool is full, or the disk refuses to write or read it."""
+
+
 class ServerError(JetlakeError):
     """Is raised when a server of ours cannot do what was asked."""
 
@@ -57,6 +73,15 @@ class StartError(ServerError):
 
 class EngineFailedError(ServerError):
     """Is raised by `Server.stop` when the engine had stopped by itself."""
+
+
+class DeviceError(JetlakeError):
+    """Is raised when a command to a device aggregate is refused, or when an event cannot be read."""
+
+    def __init__(self, status: str, description: str) -> None:
+        super().__init__(description)
+        # A status of gRPC, such as NOT_FOUND; DATA_LOSS is an event that cannot be read.
+        self.status = status
 
 
 class ClientError(JetlakeError):
@@ -72,6 +97,17 @@ class ApiError(ClientError):
         self.code = code
         self.error_code = error_code
         self.description = description
+
+
+class NotFoundError(ApiError):
+    """Is raised when a bucket, a key or an object is not there."""
+
+    def __init__(self, description: str, error_code: int = 0) -> None:
+        super().__init__(NOT_FOUND, error_code, description)
+
+
+class ConflictError(ApiError):
+    """Is raised when a conditional write is refused: the key or subject has another revision than expected."""
 
 
 def reason_of(error: OSError) -> str:

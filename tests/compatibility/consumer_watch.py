@@ -74,7 +74,7 @@ class Inbox:
 
     def __init__(self, watch: Watch, subject: str, subscription: int) -> None:
         self._watch = watch
-        self._subscription = subscription
+        self.subscription = subscription
         self.subject = subject
         self.messages: list[Message] = []
 
@@ -114,7 +114,7 @@ class Inbox:
 
     def close(self) -> None:
         """Unsubscribe; the server knows on return."""
-        self._watch.raw.send(f"UNSUB {self._subscription}\r\n".encode())
+        self._watch.raw.send(f"UNSUB {self.subscription}\r\n".encode())
         self._watch.flush()
 
 

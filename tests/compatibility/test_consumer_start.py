@@ -242,6 +242,25 @@ def test_start_time_of_a_message_includes_it(js: Puller, stream: str, storage: s
     assert sequences(consumer.take_all()) == list(range(sequence, 4))
 
 
+@pytest.mark.parametrize(
+    ("start_time", "expected"),
+    [
+        ("0001-01-01T00:00:00Z", [1, 2, 3]),
+        ("0001-01-01T00:00:00.000000001Z", [1, 2, 3]),
+        ("0001-01-01T02:00:00+02:00", [1, 2, 3]),
+        ("1969-12-31T23:59:59Z", [1, 2, 3]),
+        ("2262-01-01T00:00:00Z", []),
+    ],
+)
+def test_start_time_may_be_long_ago_or_far_away(js: Puller, stream: str, start_time: str, expected: list[int]) -> None:
+    js.create(stream)
+    publish(js, stream, "abc")
+
+    consumer = add(js, stream, deliver_policy="by_start_time", opt_start_time=start_time)
+
+    assert sequences(consumer.take_all()) == expected
+
+
 def test_start_time_may_be_that_of_a_deleted_message(js: Puller, stream: str) -> None:
     js.create(stream)
     publish(js, stream, "abc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable
@@ -322,3 +323,45 @@ def test_flags_still_go_over_the_file(start_server, reload) -> None:
         assert client.info["max_payload"] == 200
         client.send_connect(verbose=False)
         client.expect_error_and_closed("Authorization Violation")
+
+
+def test_clients_beyond_a_lower_limit_of_their_account_are_closed(start_server, reload) -> None:
+    def config(connections_max: int) -> str:
+        limits = f"limits {{ max_conn: {connections_max} }}"
+        return f"accounts {{ A {{ users: [{{user: a, password: a}}], {limits} }}, B {{ users: [{{user: b}}] }} }}"
+
+    server = start_server(config=config(-1))
+    clients = [server.client() for _ in range(5)]
+    with server.client() as other:
+        other.connect(user="b")
+        for client in clients:
+            client.connect(**{"user": "a", "pass": "a"})
+
+        reload(server, config(2))
+
+        closed = wait_for_closed(clients, 3)
+        for client in clients:
+            if client in closed:
+                client.expect_closed()
+            else:
+                client.expect_pong()
+        other.expect_pong()
+        with server.client() as late:
+            late.send_connect(**{"user": "a", "pass": "a"})
+            late.expect_error_and_closed("maximum account active connections exceeded")
+    for client in clients:
+        client.close()
+
+
+def wait_for_closed(clients: list[RawClient], count: int) -> list[RawClient]:
+    """Return the clients that hear that they are too many, whichever they are; wait until they are so many."""
+    deadline = time.monotonic() + 10
+    closed: list[RawClient] = []
+    while len(closed) < count:
+        assert time.monotonic() < deadline, f"{len(closed)} of {count} were closed"
+        for client in clients:
+            with contextlib.suppress(TimeoutError):
+                if client not in closed and (frame := client.read_frame(timeout_seconds=0.05)):
+                    assert frame == b"-ERR 'maximum account active connections exceeded'\r\n"
+                    closed.append(client)
+    return closed

@@ -395,3 +395,24 @@ def test_abandoned_batch_is_told(js: JetStream, stream: str, last: dict[str, Any
         "batch": "x",
         "reason": reason,
     }
+
+
+@pytest.mark.parametrize(
+    ("sequence", "commit", "expected"),
+    [
+        (1000, None, INCOMPLETE),
+        (1001, None, TOO_LARGE),
+        (1001, "1", TOO_LARGE),
+        (1001, "eob", INCOMPLETE),
+        (1002, "eob", TOO_LARGE),
+        (18446744073709551615, None, TOO_LARGE),
+        (18446744073709551615, "eob", TOO_LARGE),
+        (18446744073709551616, None, NO_SEQUENCE),
+    ],
+)
+def test_batch_that_begins_beyond_its_largest_size_is_too_large(
+    js: JetStream, stream: str, sequence: int, commit: str | None, expected: tuple[int, int, str]
+) -> None:
+    js.create(stream, subjects=[f"{stream}.>"], allow_atomic=True)
+
+    assert js.publish_error(f"{stream}.a", b"payload", batch_headers("x", sequence, commit)) == expected

@@ -283,6 +283,53 @@ def test_last_sequence_is_told_also_when_that_message_was_replaced(js: JetStream
     assert [message.header("Nats-Last-Sequence") for message in received] == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("storages", [("file", "file"), ("memory", "file"), ("file", "memory"), ("memory", "memory")])
+def test_republished_copy_is_stored_when_its_publisher_is_answered(
+    js: JetStream, stream: str, storages: tuple[str, str]
+) -> None:
+    first, second = storages
+    js.create(stream, storage=first, republish={"src": f"{stream}.>", "dest": f"{stream}-2.>"})
+    js.create(f"{stream}-2", storage=second, subjects=[f"{stream}-2.>"], allow_direct=True)
+
+    missing = 0
+    for number in range(1, 101):
+        assert js.publish(f"{stream}.a", b"%d" % number)["seq"] == number
+        answer = js.request(f"$JS.API.DIRECT.GET.{stream}-2", b'{"last_by_subj":"%s-2.a"}' % stream.encode())
+        missing += answer.data != b"%d" % number
+
+    if js.server.kind == "jetlake":
+        assert missing == 0
+    else:
+        # It mostly is on nats-server, which promises nothing.
+        js.wait_for_state(f"{stream}-2", lambda state: state["messages"] == 100)
+
+
+def test_copy_that_is_refused_does_not_keep_the_answer_back(js: JetStream, stream: str) -> None:
+    js.create(stream, republish={"src": f"{stream}.>", "dest": f"{stream}-2.>"})
+    js.create(f"{stream}-2", subjects=[f"{stream}-2.>"], max_msgs=1, discard="new")
+
+    acknowledged = [js.publish(f"{stream}.a")["seq"] for _ in range(3)]
+
+    assert acknowledged == [1, 2, 3]
+    js.wait_for_state(f"{stream}-2", lambda state: state["messages"] == 1)
+
+
+def test_streams_that_republish_in_a_row_answer_and_store_everything(js: JetStream, stream: str) -> None:
+    names = [stream, f"{stream}-2", f"{stream}-3"]
+    for name, following in zip(names, [*names[1:], ""], strict=True):
+        republish = {"republish": {"src": f"{name}.>", "dest": f"{following}.>"}} if following else {}
+        js.create(name, **republish)
+
+    inboxes = [js.new_inbox() for _ in range(200)]
+    for inbox in inboxes:
+        js.send(f"{stream}.a", b"x", reply=inbox)
+    acknowledged = [js.next(inbox).json()["seq"] for inbox in inboxes]
+
+    assert acknowledged == list(range(1, 201))
+    for name in names:
+        js.wait_for_state(name, lambda state: state["messages"] == 200)
+
+
 def test_republish_of_everything_to_itself_follows_the_transform(js: JetStream, stream: str) -> None:
     transform = {"src": f"{stream}.>", "dest": f"{stream}-2.>"}
     everything = {"src": ">", "dest": ">"}

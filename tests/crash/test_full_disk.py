@@ -35,7 +35,10 @@ def server_url(tmp_path: Path) -> Iterator[str]:
         pytest.skip("a file system can be mounted neither by this user nor in a namespace of its own")
     ports = tmp_path / "ports"
     ports.mkdir()
-    flags = ["-a", "127.0.0.1", "-p", "-1", "-js", "-sd", str(store), "--ports_file_dir", str(ports)]
+    # Else three quarters of the disk would be the limit of what may be stored.
+    config = tmp_path / "server.conf"
+    config.write_text(f'jetstream {{ store_dir: "{store}", max_file: 1G }}\n')
+    flags = ["-a", "127.0.0.1", "-p", "-1", "-c", str(config), "--ports_file_dir", str(ports)]
     process = subprocess.Popen(in_small_disk(store, sys.executable, "-m", "jetlake", "server", *flags))
     try:
         yield f"nats://127.0.0.1:{port_of(ports)}"

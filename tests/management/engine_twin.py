@@ -34,6 +34,12 @@ class TwinRequest(msgspec.Struct, frozen=True, kw_only=True):
     connection_id: int = 7
     service: int = 1
 
+    def may_publish(self, _pattern: str) -> bool:
+        return True
+
+    def may_send_to(self, _target: str, _pattern: str) -> bool:
+        return True
+
 
 class TwinArchiveEvent(msgspec.Struct, frozen=True, kw_only=True):
     """What the engine says about a snapshot or a restore."""
@@ -197,7 +203,9 @@ class EngineTwin:
         self.limits: dict[str, tuple[int, int]] = {}
         self.misses: dict[str, int] = {}
         self.forked = ("", 0)
-        # Snapshots and restores that were begun, in order: account, and what was asked for.
+        # Subscriptions to subjects that no stream takes.
+        self.untaken = 1_000
+        # Snapshots, scans and restores that were begun, in order: account, and what was asked for.
         self.archives: list[tuple[str, dict[str, Any]]] = []
         # Restores that are not over, with their accounts.
         self.restores: dict[str, str] = {}
@@ -252,8 +260,9 @@ class EngineTwin:
         json.loads(state)
         self.create_consumer(account, stream, definition)
 
-    def commit_consumers(self, account: str, stream: str) -> None:
+    def commit_consumers(self, account: str, stream: str) -> list[tuple[str, str]]:
         self._find(account, stream)
+        return []
 
     def update_consumer(self, account: str, stream: str, definition: bytes) -> None:
         self.find_consumer(account, stream, json.loads(definition)["name"]).define(definition)
@@ -307,6 +316,44 @@ class EngineTwin:
         self._find(account, name)
         self.archives.append((account, json.loads(request)))
 
+    def start_scan(self, account: str, name: str, request: bytes) -> None:
+        self._find(account, name)
+        self.archives.append((account, json.loads(request)))
+
+    def plan_scan(self, account: str, name: str, request: bytes) -> bytes:  # noqa: ARG002
+        self._find(account, name)
+        return b'{"ranges":[]}'
+
+    def scan_files(self, account: str, name: str, request: bytes) -> bytes:  # noqa: ARG002
+        self._find(account, name)
+        return b'{"pieces":[]}'
+
+    def stream_hindrance(self, account: str, name: str) -> str:
+        self._find(account, name)
+        return ""
+
+    def consumer_hindrances(self, account: str, stream: str, name: str) -> bytes:
+        assert name in self._find(account, stream).consumers
+        numbers = (
+            "ack_pending",
+            "full_since_ns",
+            "pending",
+            "matching",
+            "waiting",
+            "queued",
+            "parked",
+            "next_again_ns",
+        )
+        switches = ("paused", "push_bound", "flow_stalled", "rate_limited")
+        return json.dumps({**dict.fromkeys((*numbers, "given_up"), 0), **dict.fromkeys(switches, False)}).encode()
+
+    def subscribe_untaken(self, account: str, subject: str) -> int:  # noqa: ARG002
+        self.untaken += 1
+        return self.untaken
+
+    def unsubscribe(self, service: int) -> bool:  # noqa: ARG002
+        return True
+
     def start_restore(self, account: str, definition: bytes, request: bytes) -> None:  # noqa: ARG002
         self._fail()
         asked = json.loads(request)
@@ -330,6 +377,7 @@ class EngineTwin:
         payload: bytes,
         reply: str | None = None,
         header: bytes | None = None,
+        sender: TwinRequest | None = None,  # noqa: ARG002
     ) -> int:
         if not subject or " " in subject:
             raise EngineError("options", "no subject")
@@ -340,8 +388,9 @@ class EngineTwin:
         self.published.append((account, subject, payload, header))
         return 1
 
-    def connections(self) -> bytes:
-        return self.connections_json
+    def connection(self, connection_id: int) -> bytes | None:
+        found = (each for each in msgspec.json.decode(self.connections_json) if each["id"] == connection_id)
+        return next((msgspec.json.encode(each) for each in found), None)
 
     def _find(self, account: str, name: str) -> TwinStream:
         self._fail()

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from jetlake._engine import EngineError
+from jetlake.management.archives import CONSUMERS_PER_STEP
+from jetlake.management.stream_context import AccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
-from tests.management.engine_twin import TwinArchiveEvent
+from tests.management.engine_twin import TwinArchiveEvent, TwinRequest
 from tests.management.schemas import problems_of
 
 NOT_OURS = "nobody"
@@ -37,7 +39,8 @@ def tell(api: ApiTwin, kind: str, archive_id: str, **details: Any) -> dict[str, 
     """Let the engine say something, and return what is answered to the last chunk."""
     before = len(api.engine.published)
     event = TwinArchiveEvent(kind=kind, id=archive_id, details=json.dumps(details).encode())
-    api.manager._archives.note(event)
+    for _ in api.manager._archives.note(event) or ():
+        pass
     answers = [payload for _, subject, payload, _ in api.engine.published[before:] if subject == "last"]
     assert len(answers) <= 1
     return json.loads(answers[0]) if answers else None
@@ -254,3 +257,78 @@ def test_events_are_dealt_with_by_the_thread(api):
 
     # It was dealt with before the end, or forgotten with everything else that waited.
     assert api.engine.restores == {} or api.ask("STREAM.NAMES")["streams"] == ["S"]
+
+
+class Limited(TwinRequest, frozen=True, kw_only=True):
+    """A request of somebody for whom the server may send to `own.>` only."""
+
+    def may_send_to(self, _target: str, pattern: str) -> bool:
+        return pattern.startswith("own.")
+
+
+def archived(name: str, **config: Any) -> dict[str, str]:
+    state = {"delivered": {"consumer_seq": 0, "stream_seq": 0}, "ack_floor": {"consumer_seq": 0, "stream_seq": 0}}
+    kept = {
+        "durable_name": name,
+        "deliver_policy": "all",
+        "ack_policy": "explicit",
+        "replay_policy": "instant",
+        **config,
+    }
+    return {"name": name, "config": json.dumps(kept), "state": json.dumps(state)}
+
+
+@pytest.mark.parametrize(("deliver_subject", "is_allowed"), [("own.x", True), ("elsewhere", False)])
+def test_consumers_of_an_archive_deliver_where_whoever_restores_it_may_have_them_deliver(
+    api, deliver_subject, is_allowed
+):
+    body = json.dumps({"config": {"name": "T", "subjects": ["t.>"]}}).encode()
+    api.manager.answer(Limited(subject="$JS.API.STREAM.RESTORE.T", payload=body))
+    restore_id = json.loads(api.engine.published[-1][2])["deliver_subject"].rpartition(".")[2]
+
+    answer = tell(
+        api,
+        "restore_ready",
+        restore_id,
+        reply="last",
+        consumers=[archived("PULL"), archived("PUSH", deliver_subject=deliver_subject)],
+    )
+
+    if is_allowed:
+        assert "error" not in answer
+        return
+    assert answer["error"]["description"].endswith(
+        "consumer PUSH: permissions violation for deliver subject 'elsewhere': neither publish nor subscribe is allowed"
+    )
+    assert "T" not in api.catalog.streams_of("$G")
+
+
+@pytest.mark.parametrize("by", ["stream", "account"])
+def test_archive_has_no_more_consumers_than_a_stream_may(api, by):
+    accounts = {"$G": AccountLimits(max_consumers=2 if by == "account" else -1)}
+    api.manager.update(msgspec.structs.replace(SETTINGS, accounts=accounts))
+    limits = {"max_consumers": 2} if by == "stream" else {}
+
+    for count in (3, 2):
+        restore_id = begin_restore(api, **limits)
+        consumers = [archived(f"C{number}") for number in range(count)]
+        answer = tell(api, "restore_ready", restore_id, reply="last", consumers=consumers)
+        if count > 2:
+            assert answer["error"]["description"] == "maximum consumers limit reached"
+            assert "T" not in api.catalog.streams_of("$G")
+        else:
+            assert "error" not in answer, answer
+
+
+def test_archive_with_many_consumers_is_looked_at_in_steps(api):
+    restore_id = begin_restore(api)
+    consumers = [archived(f"C{number}") for number in range(3 * CONSUMERS_PER_STEP)]
+    details = json.dumps({"consumers": consumers}).encode()
+
+    steps = 0
+    for _ in api.manager._archives.note(TwinArchiveEvent(kind="restore_ready", id=restore_id, details=details)):
+        steps += 1
+        assert "T" not in api.catalog.streams_of("$G")
+
+    assert steps == 3
+    assert len(api.catalog.consumers.of("$G", "T")) == 3 * CONSUMERS_PER_STEP

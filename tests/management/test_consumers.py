@@ -177,7 +177,7 @@ def test_consumer_that_nobody_uses_is_deleted(api):
     api.ask("CONSUMER.CREATE.S.C", PULL)
 
     for stream, name in (("S", "C"), ("S", "C"), ("T", "C")):
-        api.manager._deal_with(TwinConsumerEvent(account="$G", stream=stream, name=name))
+        api.manager._consumers.note(TwinConsumerEvent(account="$G", stream=stream, name=name))
 
     assert api.ask("CONSUMER.NAMES.S")["consumers"] == []
     assert len([each for each in api.engine.published if each[1].endswith("CONSUMER.DELETED.S.C")]) == 1

@@ -1,7 +1,6 @@
 """Where values are, and what is wrong with texts that are none."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -98,11 +97,8 @@ def test_nesting_has_a_bound():
     [b"[" + b"1," * 500_000 + b"1]", b"[" + b"[]," * 300_000 + b"[]]", b'"' + b"\\u0041" * 150_000 + b'"'],
     ids=["numbers", "lists", "escapes"],
 )
-def test_megabyte_is_passed_in_time(data):
-    start = time.perf_counter()
-
+def test_megabyte_is_passed_before_the_time_out(data):
     assert end_of_value(data, 0) == len(data)
-    assert time.perf_counter() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from jetlake._engine import EngineError
-from jetlake.management import manager as manager_module
+from jetlake.management import lanes
 from jetlake.management.stream_context import AccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
 from tests.management.engine_twin import EngineTwin, TwinConsumerEvent, TwinRequest
@@ -125,7 +125,7 @@ def test_close_ends_the_thread_after_the_answer_that_is_being_given(api):
 
 
 def test_bounds_are_those_of_nats_server():
-    assert manager_module.REQUESTS_OF_ACCOUNT_MAX == 10_000
+    assert lanes.REQUESTS_OF_ACCOUNT_MAX == 10_000
 
 
 def test_other_settings_are_in_force_at_once():
@@ -230,10 +230,11 @@ def counting_commits(api: GatedApi, failure: EngineError | None = None) -> list[
     """Return where it is noted how many consumers there are at each commit."""
     commits: list[int] = []
 
-    def commit(account: str, stream: str) -> None:
+    def commit(account: str, stream: str) -> list[tuple[str, str]]:
         commits.append(len(api.engine.streams[account, stream].consumers))
         if failure is not None:
             raise failure
+        return []
 
     api.engine.commit_consumers = commit
     return commits
@@ -261,6 +262,16 @@ def test_whatever_is_asked_after_a_consumer_was_made_finds_it_durable(api):
     assert commits == [1, 2]
     assert [reply for _, reply in api.answered] == ["first", "c", "info", "d", "d2", "deleted"]
     assert not [reply for reply, answer in answers.items() if "error" in answer]
+
+
+def test_a_consumer_that_cannot_be_made_durable_is_refused_and_those_beside_it_are_there(api):
+    api.engine.commit_consumers = lambda *_: [("D", "the disk is full: free some space and try again")]
+
+    answers = send_together(api, *[consumer_request(name, name.lower()) for name in "CDE"])
+
+    assert "the disk is full" in str(answers["d"]["error"])
+    assert (answers["c"]["name"], answers["e"]["name"]) == ("C", "E")
+    assert sorted(api.catalog.consumers.of("A", "S")) == ["C", "E"]
 
 
 def test_consumers_that_cannot_be_made_durable_are_all_refused_and_are_not_there(api):

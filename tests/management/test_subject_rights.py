@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import nats
@@ -9,7 +10,7 @@ import pytest
 from nats.aio.client import Client
 
 import jetlake
-from jetlake.management.subject_rights import covers, pattern_of
+from jetlake.management.subject_rights import pattern_of
 
 CONFIG = """
 port: -1
@@ -98,20 +99,40 @@ async def test_a_snapshot_is_sent_where_its_maker_may_publish_or_listen(server):
     assert granted == ""
 
 
-@pytest.mark.parametrize(
-    ("lists", "pattern", "expected"),
-    [
-        ((None, ()), ">", True),
-        ((None, ("a.b",)), "a.*", False),
-        ((None, ("a.b queue",)), "a.b", False),
-        ((("a.>",), ()), "a.*", True),
-        ((("a.*",), ()), "a.>", False),
-        ((("a.* queue",), ()), "a.b", False),
-        (((), ()), "a", False),
-    ],
-)
-def test_a_pattern_is_covered_when_all_of_it_is_allowed_and_none_of_it_denied(lists, pattern, expected):
-    assert covers(lists, pattern) is expected
+async def test_rows_of_a_scan_are_sent_where_its_maker_may_publish_or_listen(server):
+    refused = await ask(server, "limited", "STREAM.SCAN.ROWS.ORDERS", {"deliver_subject": "elsewhere"})
+    granted = await ask(server, "limited", "STREAM.SCAN.ROWS.ORDERS", {"deliver_subject": "_INBOX.rows"})
+
+    assert refused.endswith("'elsewhere': neither publish nor subscribe is allowed")
+    assert granted == ""
+
+
+@pytest.mark.parametrize("request_name", ["STREAM.CREATE", "STREAM.UPDATE"])
+async def test_dead_letters_are_sent_where_the_maker_of_the_stream_may_publish(server, request_name):
+    config = {"name": "JOBS", "subjects": ["jobs.>"], "metadata": {"jetlake.dead_letters": "ORDERS"}}
+    plain = {"name": "JOBS", "subjects": ["jobs.>"]}
+    assert await ask(server, "all", "STREAM.CREATE.JOBS", plain) == "" if request_name == "STREAM.UPDATE" else True
+
+    refusal = await ask(server, "limited", f"{request_name}.JOBS", config)
+
+    assert refusal.endswith("permissions violation for dead letters 'dead.JOBS.>': publish is not allowed")
+    if request_name == "STREAM.UPDATE":
+        assert await ask(server, "all", "STREAM.DELETE.JOBS", {}) == ""
+
+
+def test_rights_are_those_of_the_time_when_the_request_arrived(server):
+    """A requester that has gone before it is answered gets nothing it had no right to."""
+    forbidden = json.dumps({"stream_name": "ORDERS", "config": {"deliver_subject": "elsewhere", "name": "GHOST"}})
+    requests = b"PUB $JS.API.STREAM.INFO.ORDERS 0\r\n\r\n" * 200
+    requests += b"PUB $JS.API.CONSUMER.CREATE.ORDERS.GHOST %d\r\n%s\r\n" % (len(forbidden), forbidden.encode())
+
+    for _ in range(10):
+        with socket.create_connection(("127.0.0.1", server.port)) as gone:
+            gone.sendall(b'CONNECT {"verbose":false,"user":"limited","pass":"x"}\r\n' + requests)
+
+    # Answered after everything that came before it.
+    assert asyncio.run(ask(server, "all", "STREAM.INFO.ORDERS", {})) == ""
+    assert asyncio.run(ask(server, "all", "CONSUMER.INFO.ORDERS.GHOST", {})) == "consumer not found"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Transforms: what subjects become, and which ones are refused."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,12 +79,9 @@ def test_mapping_that_cannot_be_is_refused(source, destination, problem):
 
 
 @pytest.mark.parametrize("filler", ["{{wildcard(", "{{wildcard(\n", ") ", "{{ ", "(", "\n)"], ids=repr)
-def test_long_token_is_read_in_time(filler):
-    start = time.perf_counter()
-
+def test_long_token_is_read_before_the_time_out(filler):
     with pytest.raises(TransformError):
         check_mapping("a.*", "{{" + filler * (600_000 // len(filler)) + "}}")
-    assert time.perf_counter() - start < 5
 
 
 def test_no_destination_is_no_transform():

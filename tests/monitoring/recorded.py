@@ -146,6 +146,10 @@ class RecordedEngine:
     def connections(self) -> bytes:
         return json.dumps(self._connections).encode()
 
+    def connection(self, connection_id: int) -> bytes | None:
+        found = (each for each in self._connections if each["id"] == connection_id)
+        return next((json.dumps(each).encode() for each in found), None)
+
     def closed_connections(self) -> bytes:
         return json.dumps(self._closed_connections).encode()
 

@@ -10,7 +10,6 @@ import os
 import re
 import resource
 import socket
-import time
 from pathlib import Path
 
 import jetlake
@@ -59,9 +58,7 @@ def test_pages_answer_or_refuse_every_head() -> None:
         count = max(1, HEADS // ONE_LIVE_OF)
         for number in range(count):
             head = heads.next()
-            begun_at = time.monotonic()
             answer = exchange(address, head)
-            assert time.monotonic() - begun_at < ANSWER_S_MAX, head
             if answer:
                 status = STATUS_LINE.match(answer)
                 assert status, (head, answer[:200])

@@ -8,7 +8,6 @@ import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
 import jetlake
-from jetlake._engine import EngineError
 from jetlake.errors import ConfigurationError
 
 WAIT_S_MAX = 10.0
@@ -77,8 +76,13 @@ def test_messages_expire_when_the_clock_says_so(server: jetlake.Server) -> None:
 
 
 def test_clock_that_goes_by_itself_cannot_be_set() -> None:
-    with jetlake.Server(jetstream=True) as server, pytest.raises(EngineError, match="by itself"):
+    with jetlake.Server() as server, pytest.raises(ConfigurationError, match='clock="manual"'):
         server.advance(1)
+
+
+def test_clock_does_not_go_backwards() -> None:
+    with jetlake.Server(clock="manual") as server, pytest.raises(ConfigurationError, match="0 or more"):
+        server.advance(-1)
 
 
 def test_unknown_clock_is_refused() -> None:

@@ -109,6 +109,27 @@ def test_check_finds_what_would_only_fail_at_the_start(capsys, tmp_path):
     assert "missing.pem: no such file or directory" in err
 
 
+@pytest.mark.parametrize(
+    ("remote", "reason"),
+    [
+        ("nkey: missing.nk", "missing.nk: no such file or directory"),
+        ("creds: junk.pem", "junk.pem"),
+        ("tls { ca_file: missing.pem }", "missing.pem: no such file or directory"),
+        ("tls { ca_file: junk.pem }", 'the remote "hub": tls ca_file has no certificate'),
+    ],
+)
+def test_check_reads_the_files_of_remotes(capsys, tmp_path, monkeypatch, remote, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "junk.pem").write_text("junk")
+    path = tmp_path / "server.conf"
+    path.write_text(f"jetstream {{ remotes {{ hub {{ url: 'nats://127.0.0.1:4222', {remote} }} }} }}\n")
+
+    code, _, err = run(capsys, "-t", "-c", str(path))
+
+    assert code == 1
+    assert reason in err
+
+
 def test_name_with_a_space_is_refused(capsys):
     code, _, err = run(capsys, "--name", "a b")
 

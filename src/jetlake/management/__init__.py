@@ -2,7 +2,8 @@
 
 From the request to the answer:
 
-- `manager`            the thread that answers, and its queues
+- `manager`            takes requests, and answers them
+- `lanes`              a queue for each account, and the threads that work them off
 - `dispatch`           from a subject to its endpoint, and the checks that all share
 - `calls`              one request, and the ways its body is read
 - `streams`            create, update, names, list, info, delete, purge
@@ -31,6 +32,8 @@ The streams and consumers themselves:
 - `taken_subjects`     which subjects are taken, and by whom
 - `stream_state`       what the engine tells about a stream
 - `consumer_state`     what the engine tells about a consumer
+- `reservations`       what the streams of all accounts may grow to together
+- `pause_ends`         when consumers that pause go on
 - `usages`             what the accounts store, for monitoring
 - `why`                why messages move, or do not
 
@@ -50,7 +53,8 @@ The rules:
 - `stream_validation`  defaults, and which configurations are legal by themselves
 - `stream_sources`     which mirrors and sources are legal
 - `stream_subjects`    which subjects, transforms and republishing are legal
-- `subject_rights`     where a client may have the server publish for it
+- `requester`          what whoever asks may publish and subscribe to
+- `subject_rights`     where a client may have the server publish for it, and what a request needs besides
 - `stream_update`      which changes a stream accepts
 - `stream_requests`    create and update, from the bytes to the configuration to store
 - `consumer_config`    the configuration of a consumer as a value

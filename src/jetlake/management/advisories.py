@@ -43,7 +43,7 @@ ArchiveKind = Literal["snapshot_create", "snapshot_complete", "restore_create", 
 
 _SUBJECTS_OF_ACTIONS = {"create": "STREAM.CREATED", "modify": "STREAM.UPDATED", "delete": "STREAM.DELETED"}
 _SUBJECTS_OF_CONSUMER_ACTIONS = {"create": "CONSUMER.CREATED", "delete": "CONSUMER.DELETED"}
-_CONNECTIONS = msgspec.json.Decoder(list[Connection])
+_CONNECTION = msgspec.json.Decoder(Connection)
 
 
 class Advisories:
@@ -124,12 +124,11 @@ class Advisories:
     def describe_client(self, account: str, connection_id: int) -> dict[str, Any]:
         """Return who a connection is."""
         server = {"server": self._settings().server_name, "kind": "Client", "client_type": "nats"}
-        connection = next(
-            (each for each in _CONNECTIONS.decode(self._engine.connections()) if each.id == connection_id), None
-        )
-        if connection is None:
+        report = self._engine.connection(connection_id)
+        if report is None:
             # It has gone before it was answered.
             return {"id": connection_id, "acc": account, **server}
+        connection = _CONNECTION.decode(report)
         described: dict[str, Any] = {
             "start": time_text(connection.started_unix_ns),
             "host": connection.ip,

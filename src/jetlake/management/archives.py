@@ -8,14 +8,14 @@ Both are answered at once and go on in the engine, which sends and takes the chu
 | `restore_ready`   | the stream is made, or what was stored is forgotten; whoever sent the last chunk hears |
 | `restore_failed`  | whoever sent the chunk it failed at hears why                                         |
 
-Consumers are not restored yet: those in an archive are checked and left out, which the log says.
+The consumers of an archive are made only if whoever restores it could have made them.
 
 Invariant: a restore that has begun ends with exactly one answer, unless its sender has gone silent; a name is a stream
 only after the engine has made it survive a power cut.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -41,7 +41,12 @@ from jetlake.management.stream_config import StreamConfig
 from jetlake.management.stream_consumers import StreamConsumers
 from jetlake.management.stream_context import AccountLimits
 from jetlake.management.stream_info import describe, describe_state
-from jetlake.management.subject_rights import SubjectRights
+from jetlake.management.subject_rights import (
+    Target,
+    check_consumer_targets,
+    check_stream_targets,
+    check_target,
+)
 from jetlake.management.times import Moment, MomentError
 from jetlake.monitoring.go_text import time_text
 
@@ -53,6 +58,9 @@ CHUNK_BYTES_MAX = 1024 * 1024
 WINDOW_BYTES_DEFAULT = 8 * 1024 * 1024
 WINDOW_BYTES_MAX = 32 * 1024 * 1024
 """What may be on its way without an acknowledgement; nats-server's own bounds."""
+
+CONSUMERS_PER_STEP = 20
+"""Consumers of an archive that are looked at in one turn; each takes about a millisecond."""
 
 UNLIMITED_BYTES = 2**63 - 1
 
@@ -90,8 +98,9 @@ class _Running(msgspec.Struct, frozen=True, kw_only=True):
     stream: str
     start: str
     client: dict[str, Any]
-    # Of a restore.
+    # Of a restore, with whoever asked for it: what the archive has the server send to is held against that.
     config: StreamConfig | None = None
+    call: Call | None = None
 
 
 class _ArchivedConsumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +142,6 @@ class ArchiveEndpoints:
         catalog: Catalog,
         accounts: AccountEndpoints,
         advisories: Advisories,
-        rights: SubjectRights,
         settings: Callable[[], ManagementSettings],
         warn: Callable[[str], None],
         *,
@@ -143,7 +151,6 @@ class ArchiveEndpoints:
         self._catalog = catalog
         self._accounts = accounts
         self._advisories = advisories
-        self._rights = rights
         self._settings = settings
         self._warn = warn
         self._clock = clock
@@ -157,7 +164,7 @@ class ArchiveEndpoints:
         request: SnapshotRequest = call.read(_SNAPSHOT_REQUEST)
         if not is_literal_subject(request.deliver_subject):
             raise ApiError(ErrorCode.SNAPSHOT_DELIVER_SUBJECT_INVALID)
-        self._rights.check_delivery(call, request.deliver_subject)
+        check_target(call, Target.SNAPSHOT, request.deliver_subject)
         state = self._catalog.state(call.account, call.stream)
         described = describe_state(stream, state, consumers=self._catalog.consumer_count(call.account, call.stream))
 
@@ -212,8 +219,9 @@ class ArchiveEndpoints:
         decision = restore_requests.begin(call.stream, call.body, context, is_strict=call.is_strict)
         config = decision.config
         self._catalog.check_online(call.account, call.stream)
-        self._rights.check_republishing(call, config)
-        running = msgspec.structs.replace(self._begin(call), config=config)
+        check_stream_targets(call, config)
+        asked_by = msgspec.structs.replace(call, body=b"")
+        running = msgspec.structs.replace(self._begin(call), config=config, call=asked_by)
         restore_id = new_id()
         subject = f"$JS.SNAPSHOT.RESTORE.{call.stream}.{restore_id}"
         asked = {
@@ -225,38 +233,50 @@ class ArchiveEndpoints:
             "last_sequence": decision.last_sequence,
         }
         definition = Stream(config=config, created=running.start).definition
+        # Before the engine may tell anything about it.
+        self._running[restore_id] = running
         try:
             self._engine.start_restore(call.account, definition, msgspec.json.encode(asked))
         except EngineError as error:
+            del self._running[restore_id]
             failure = str(error.args[-1])
             raise ApiError(ErrorCode.RESTORE_SUBSCRIBE_FAILED, subject=subject, err=failure) from error
-        self._running[restore_id] = running
         self._advisories.tell_archive(call.account, "restore_create", call.stream, {"client": running.client})
         return {"deliver_subject": subject}
 
-    def note(self, event: ArchiveEvent) -> None:
-        """Deal with what the engine says about a snapshot or a restore."""
+    def account_of(self, event: ArchiveEvent) -> str | None:
+        """Return the account that an event is about; None = nobody knows of it any more. Any thread may ask."""
+        running = self._running.get(event.id)
+        return None if running is None else running.account
+
+    def note(self, event: ArchiveEvent) -> Iterator[None] | None:
+        """Deal with what the engine says about a snapshot or a restore; return what is left to do, step by step."""
         running = self._running.pop(event.id, None)
         if running is None:
-            return
+            return None
         details = _DETAILS.decode(event.details)
         if event.kind == "snapshot_ended":
             self._end_snapshot(running, details.failure)
         elif event.kind == "restore_ready":
-            self._finish_restore(running, event.id, details)
+            return self._finish_restore(running, event.id, details)
         else:
             assert event.kind == "restore_failed", event.kind
             self._answer_restore(running, details, error=_error_of(running, details))
+        return None
 
-    def _finish_restore(self, running: _Running, restore_id: str, details: _Details) -> None:
+    def _finish_restore(self, running: _Running, restore_id: str, details: _Details) -> Iterator[None]:
+        """Make the stream, after as many steps as it takes to look at the consumers of the archive."""
         config = running.config
         assert config is not None, "only restores become ready"
+        consumers = []
         try:
-            settings = self._settings()
-            if running.account not in settings.accounts:
-                raise ApiError(ErrorCode.NOT_ENABLED_FOR_ACCOUNT)
-            restore_requests.check(config, self._catalog.context(running.account, settings))
-            consumers = [self._read_consumer(running, config, each) for each in details.consumers]
+            self._check_restore(running, config, details)
+            for number, archived in enumerate(details.consumers, 1):
+                consumers.append(self._read_consumer(running, config, archived))
+                if number % CONSUMERS_PER_STEP == 0:
+                    yield
+            # Others may have come meanwhile.
+            self._check_restore(running, config, details)
             created = _created_text(details.created)
             stream = self._catalog.restore(running.account, config, restore_id, created=created)
         except ApiError as error:
@@ -280,6 +300,17 @@ class ArchiveEndpoints:
         fields = describe(stream, state, self._clock(), consumers=len(consumers))
         self._answer_restore(running, details, fields=fields)
 
+    def _check_restore(self, running: _Running, config: StreamConfig, details: _Details) -> None:
+        """Raise `ApiError` unless the account may have this stream with its consumers."""
+        settings = self._settings()
+        limits = settings.accounts.get(running.account)
+        if limits is None:
+            raise ApiError(ErrorCode.NOT_ENABLED_FOR_ACCOUNT)
+        restore_requests.check(config, self._catalog.context(running.account, settings))
+        consumers_max = min((most for most in (config.max_consumers, limits.max_consumers) if most > 0), default=None)
+        if consumers_max is not None and len(details.consumers) > consumers_max:
+            raise ApiError(ErrorCode.MAXIMUM_CONSUMERS_LIMIT)
+
     def _read_consumer(
         self, running: _Running, stream: StreamConfig, archived: _ArchivedConsumer
     ) -> tuple[str, ConsumerConfig, bytes]:
@@ -296,6 +327,8 @@ class ArchiveEndpoints:
             config = with_defaults(ConsumerConfig.from_json(archived.config.encode()), context, is_pedantic=False)
             check_config(config, context)
             check_options(config)
+            assert running.call is not None, "restores know who asked for them"
+            check_consumer_targets(running.call, config)
         except ApiError as error:
             reason = f"consumer {archived.name}: {error.description}"
             raise ApiError(ErrorCode.STREAM_RESTORE, err=reason) from error

@@ -19,6 +19,9 @@ from jetlake.management.api_level import API_LEVEL
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import read_request
 from jetlake.management.json_types import Record
+from jetlake.management.requester import NOBODY, Requester
+
+API_PREFIX = "$JS.API."
 
 _LEVEL_KEY = "Nats-Required-Api-Level"
 _LEVEL = re.compile(r"[+-]?[0-9]{1,18}")
@@ -38,6 +41,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     is_strict: bool = True
     connection_id: int = 0
+    # What whoever asks may do.
+    requester: Requester = NOBODY
 
     @property
     def stream(self) -> str:

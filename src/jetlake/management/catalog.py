@@ -7,12 +7,13 @@ that the engine refuses has never been made.
 A stream whose definition cannot be served (it needs a newer server, or cannot be read, or its files cannot be opened)
 is offline: it stays on disk as it is, and its name stays taken.
 
-Invariant: a name of an account is a stream that the engine serves, or offline with a reason, or free. One thread
-changes the catalog; others may read it.
+Invariant: a name of an account is a stream that the engine serves, or offline with a reason, or free. One thread at a
+time changes what belongs to an account; others may read it.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
 
@@ -26,9 +27,10 @@ from jetlake.management.engine_failures import answered_as
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import write_json
 from jetlake.management.protocols import KeepingEngine
+from jetlake.management.reservations import Reservations
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_config import StreamConfig
-from jetlake.management.stream_context import AccountLimits, ExistingConsumer, StreamContext
+from jetlake.management.stream_context import AccountLimits, ExistingConsumer, ServerLimits, StreamContext
 from jetlake.management.stream_state import QUICK_QUERY, StateQuery, StreamState, read_state
 from jetlake.monitoring.go_text import time_text
 
@@ -87,7 +89,7 @@ class Catalog:
         self._configs: dict[str, AccountStreams] = {}
         self._streams: dict[str, dict[str, Stream]] = {}
         self._offline: dict[str, dict[str, str]] = {}
-        self._reserved = {"file": 0, "memory": 0}
+        self._reserved = Reservations()
 
     def open(self, folder: str, options: StoreOptions) -> list[str]:
         """Open every stream in the folder, and return what is to be said about them. Raises `EngineError`."""
@@ -102,6 +104,7 @@ class Catalog:
                 self._offline.setdefault(account, {})[name] = reason
                 lines.append(f"Stream '{where}' is offline, its files stay as they are: {reason}")
                 continue
+            self._reserved.take(stream.config)
             self._put(account, stream)
             lines += [f"Stream '{where}': {finding}" for finding in findings]
             lines += self.consumers.open(account, name)
@@ -165,7 +168,7 @@ class Catalog:
     def create(self, account: str, config: StreamConfig) -> Stream:
         """Make a stream. When this returns it would survive a power cut."""
         stream = Stream(config=config, created=time_text(self._clock()))
-        with answered_as(ErrorCode.STREAM_CREATE):
+        with self._reserving(config), answered_as(ErrorCode.STREAM_CREATE):
             self._engine.create_stream(account, stream.definition)
         self._put(account, stream)
         return stream
@@ -173,7 +176,7 @@ class Catalog:
     def restore(self, account: str, config: StreamConfig, restore_id: str, *, created: str = "") -> Stream:
         """Make a stream of what was restored. When this returns it would survive a power cut."""
         stream = Stream(config=config, created=created or time_text(self._clock()))
-        with answered_as(ErrorCode.STREAM_RESTORE):
+        with self._reserving(config), answered_as(ErrorCode.STREAM_RESTORE):
             self._engine.finish_restore(restore_id, stream.definition)
         self._put(account, stream)
         return stream
@@ -181,15 +184,16 @@ class Catalog:
     def fork(self, account: str, config: StreamConfig, origin: str, last_sequence: int) -> Stream:
         """Make a stream that begins as a copy of another. When this returns it would survive a power cut."""
         stream = Stream(config=config, created=time_text(self._clock()))
-        with answered_as(ErrorCode.STREAM_CREATE):
+        with self._reserving(config), answered_as(ErrorCode.STREAM_CREATE):
             self._engine.fork_stream(account, origin, last_sequence, stream.definition)
         self._put(account, stream)
         return stream
 
     def update(self, account: str, config: StreamConfig) -> Stream:
         """Replace the configuration of a stream."""
-        stream = Stream(config=config, created=self.find(account, config.name).created)
-        with answered_as(ErrorCode.STREAM_UPDATE):
+        before = self.find(account, config.name)
+        stream = Stream(config=config, created=before.created)
+        with self._reserving(config, before.config), answered_as(ErrorCode.STREAM_UPDATE):
             self._engine.update_stream(account, stream.definition)
         self._put(account, stream)
         return stream
@@ -199,7 +203,7 @@ class Catalog:
         stream = self.find(account, name)
         with answered_as(ErrorCode.STREAM_DELETE):
             self._engine.delete_stream(account, name)
-        self._reserved[stream.config.storage] -= max(stream.config.max_bytes, 0)
+        self._reserved.give_back(stream.config)
         self._configs[account].remove(name)
         del self._streams[account][name]
         self.consumers.forget(account, name)
@@ -212,8 +216,9 @@ class Catalog:
         """Return how many requests for a message have found none."""
         return self._engine.message_misses(account)
 
-    def limit(self, accounts: Mapping[str, AccountLimits]) -> None:
-        """Have the engine refuse messages that take an account's streams beyond its limits."""
+    def limit(self, accounts: Mapping[str, AccountLimits], server: ServerLimits) -> None:
+        """Have the engine refuse messages beyond an account's limits, and reserve no more than all may have."""
+        self._reserved.limit(server)
         for account, limits in accounts.items():
             self._engine.limit_account(account, limits.max_memory, limits.max_storage)
 
@@ -238,14 +243,18 @@ class Catalog:
         return self._engine.stored_message(account, name, sequence)
 
     def _put(self, account: str, stream: Stream) -> None:
-        config = stream.config
-        streams = self._streams.setdefault(account, {})
-        before = streams.get(config.name)
-        if before is not None:
-            self._reserved[before.config.storage] -= max(before.config.max_bytes, 0)
-        self._reserved[config.storage] += max(config.max_bytes, 0)
-        streams[config.name] = stream
-        self._configs.setdefault(account, AccountStreams()).put(config)
+        self._streams.setdefault(account, {})[stream.config.name] = stream
+        self._configs.setdefault(account, AccountStreams()).put(stream.config)
+
+    @contextmanager
+    def _reserving(self, config: StreamConfig, before: StreamConfig | None = None) -> Iterator[None]:
+        """Reserve what a stream may grow to, unless what happens meanwhile fails."""
+        self._reserved.take(config, before)
+        try:
+            yield
+        except BaseException:
+            self._reserved.give_back(config, before)
+            raise
 
 
 class _UnservedError(Exception):

@@ -4,7 +4,7 @@ As with streams, what is decided goes to the engine first, which makes it surviv
 consumer whose definition cannot be served is offline: it stays on disk as it is, and its name stays taken.
 
 Invariant: a name of a stream is a consumer that the engine serves, or offline with a reason, or free. Only consumers
-that are there pause. One thread changes the catalog; others may read it.
+that are there pause. One thread at a time changes what belongs to an account; others may read it.
 """
 
 import time
@@ -18,6 +18,7 @@ from jetlake.management.consumer_config import ConsumerConfig
 from jetlake.management.consumer_state import ConsumerState, PendingMessages, read_consumer_state, read_pending
 from jetlake.management.engine_failures import answered_as
 from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.pause_ends import PauseEnds
 from jetlake.management.protocols import ConsumerEngine
 from jetlake.management.stream_consumers import Consumer, StreamConsumers
 from jetlake.monitoring.go_text import time_text
@@ -48,8 +49,8 @@ class ConsumerCatalog:
         # By account and stream.
         self._consumers: dict[tuple[str, str], StreamConsumers] = {}
         self._offline: dict[tuple[str, str], dict[str, str]] = {}
-        # When pauses end, by account, stream and consumer; only those that have not.
-        self._pause_ends_ns: dict[tuple[str, str, str], int] = {}
+        # When pauses end, by account, stream and consumer; only those that have not. Several threads look.
+        self._pauses = PauseEnds()
 
     def open(self, account: str, stream: str) -> list[str]:
         """Open the consumers of a stream that was opened, and return what is to be said about them."""
@@ -105,17 +106,22 @@ class ConsumerCatalog:
                 self._engine.restore_consumer(account, stream, consumer.definition, state)
             self._put(account, stream, consumer)
         if consumers:
-            self.commit(account, stream, [name for name, _, _ in consumers])
+            refused = self.commit(account, stream, [name for name, _, _ in consumers])
+            for error in refused.values():
+                raise error
 
-    def commit(self, account: str, stream: str, names: Iterable[str]) -> None:
-        """Make durable the consumers that were made; those that cannot be are forgotten. Raises `ApiError`."""
+    def commit(self, account: str, stream: str, names: Iterable[str]) -> dict[str, ApiError]:
+        """Make durable the consumers that were made. Forget those that cannot be, and return them with the reason."""
         try:
             with answered_as(ErrorCode.CONSUMER_CREATE):
-                self._engine.commit_consumers(account, stream)
-        except ApiError:
-            for name in names:
-                self._remove(account, stream, name)
-            raise
+                reasons = dict(self._engine.commit_consumers(account, stream))
+        except ApiError as error:
+            refused = dict.fromkeys(names, error)
+        else:
+            refused = {name: ApiError(ErrorCode.CONSUMER_CREATE, err=reason) for name, reason in reasons.items()}
+        for name in refused:
+            self._remove(account, stream, name)
+        return refused
 
     def update(
         self,
@@ -142,7 +148,7 @@ class ConsumerCatalog:
     def forget(self, account: str, stream: str) -> None:
         """Forget the consumers of a stream that was deleted, with which the engine has deleted them."""
         for name in self._consumers.pop((account, stream), ()):
-            self._pause_ends_ns.pop((account, stream, name), None)
+            self._pauses.forget((account, stream, name))
         self._offline.pop((account, stream), None)
 
     def state(self, account: str, stream: str, name: str) -> ConsumerState:
@@ -173,19 +179,20 @@ class ConsumerCatalog:
     @property
     def are_pausing(self) -> bool:
         """Whether any consumer pauses. Any thread may ask."""
-        return bool(self._pause_ends_ns)
+        return self._pauses.next_ns() is not None
 
     def next_pause_end_ns(self) -> int | None:
         """Return when the next pause ends; None = nobody pauses."""
-        return min(self._pause_ends_ns.values(), default=None)
+        return self._pauses.next_ns()
 
     def take_ended_pauses(self) -> list[tuple[str, str, Consumer]]:
         """Return the consumers whose pause has ended since this was asked last, with account and stream."""
-        now_ns = self._clock()
-        ended = [where for where, end_ns in self._pause_ends_ns.items() if end_ns <= now_ns]
-        for where in ended:
-            del self._pause_ends_ns[where]
-        return [(account, stream, self._consumers[account, stream][name]) for account, stream, name in ended]
+        ended = []
+        for account, stream, name in self._pauses.take_ended(self._clock()):
+            consumer = self.of(account, stream).get(name)
+            if consumer is not None:
+                ended.append((account, stream, consumer))
+        return ended
 
     def _open(self, account: str, stream: str, definition: bytes) -> list[str]:
         try:
@@ -201,15 +208,15 @@ class ConsumerCatalog:
 
     def _remove(self, account: str, stream: str, name: str) -> None:
         self._consumers[account, stream].remove(name)
-        self._pause_ends_ns.pop((account, stream, name), None)
+        self._pauses.forget((account, stream, name))
 
     def _put(self, account: str, stream: str, consumer: Consumer) -> None:
         self._consumers.setdefault((account, stream), StreamConsumers()).put(consumer)
         until = consumer.config.pause_until
         if until is not None and until.unix_ns > self._clock():
-            self._pause_ends_ns[account, stream, consumer.name] = until.unix_ns
+            self._pauses.put((account, stream, consumer.name), until.unix_ns)
         else:
-            self._pause_ends_ns.pop((account, stream, consumer.name), None)
+            self._pauses.forget((account, stream, consumer.name))
 
 
 def _read_definition(definition: bytes) -> Consumer:

@@ -32,7 +32,7 @@ from jetlake.management.protocols import ConsumerEvent, Publisher
 from jetlake.management.replies import ZERO_TIME
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_consumers import Consumer
-from jetlake.management.subject_rights import SubjectRights
+from jetlake.management.subject_rights import check_consumer_targets
 from jetlake.management.times import Moment
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
@@ -89,7 +89,6 @@ class ConsumerEndpoints:
         engine: Publisher,
         catalog: Catalog,
         advisories: Advisories,
-        rights: SubjectRights,
         settings: Callable[[], ManagementSettings],
         *,
         clock: Callable[[], int] = time.time_ns,
@@ -97,7 +96,6 @@ class ConsumerEndpoints:
         self._engine = engine
         self._catalog = catalog
         self._advisories = advisories
-        self._rights = rights
         self._settings = settings
         self._clock = clock
 
@@ -204,14 +202,18 @@ class ConsumerEndpoints:
         granted = self.create_durable(call) if len(call.names) > 1 else self.create(call)
         if granted.created is not None:
             account, stream, name = granted.created
-            self.commit(account, stream, [name])
+            refused = self.commit(account, stream, [name])
+            if name in refused:
+                raise refused[name]
         return granted
 
-    def commit(self, account: str, stream: str, names: Sequence[str]) -> None:
-        """Make durable the consumers that were made, all at once, and tell of them. Raises `ApiError`."""
-        self._catalog.consumers.commit(account, stream, names)
+    def commit(self, account: str, stream: str, names: Sequence[str]) -> dict[str, ApiError]:
+        """Make durable the consumers that were made, all at once, and tell of them. Return those that could not be."""
+        refused = self._catalog.consumers.commit(account, stream, names)
         for name in names:
-            self._advisories.tell_consumer_action(account, stream, name, "create")
+            if name not in refused:
+                self._advisories.tell_consumer_action(account, stream, name, "create")
+        return refused
 
     def _create(self, call: Call, subject: ConsumerSubject) -> Granted:
         request = _read_create(call.body, call.is_strict)
@@ -225,7 +227,7 @@ class ConsumerEndpoints:
             _check_identity(call, stream)
         self._catalog.consumers.check_online(call.account, call.stream, config.name)
         decision = consumer_requests.decide(config, request, context)
-        self._rights.check_delivery(call, decision.config.deliver_subject)
+        check_consumer_targets(call, decision.config)
         state = created = None
         if decision.current is None:
             consumer, state = self._catalog.consumers.create(call.account, call.stream, decision.name, decision.config)

@@ -9,6 +9,7 @@ Invariant: `answer` returns for every request, whatever its bytes; what breaks i
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from jetlake.management import consumers, replies
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.archives import ArchiveEndpoints
-from jetlake.management.calls import Call, Granted
+from jetlake.management.calls import API_PREFIX, Call, Granted
 from jetlake.management.catalog import Catalog
 from jetlake.management.consumers import ConsumerEndpoints
 from jetlake.management.error_codes import ApiError, ErrorCode
@@ -26,12 +27,11 @@ from jetlake.management.protocols import Request
 from jetlake.management.scans import ScanEndpoints
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
+from jetlake.management.subject_rights import Target, check_equivalents
 from jetlake.management.why import WhyEndpoints
 
 if TYPE_CHECKING:
     from jetlake.management.preview.dispatch import PreviewDispatcher
-
-API_PREFIX = "$JS.API."
 
 DOMAIN_SUBJECTS = ("INFO", "STREAM.>", "CONSUMER.>", "DIRECT.>", "META.>", "SERVER.>", "ACCOUNT.>")
 """What of the API can also be reached as `$JS.<domain>.API.…`."""
@@ -61,6 +61,13 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     is_there: Callable[[Call], bool] | None = None
     # Its answers are counted and told.
     is_of_api: bool = True
+    # Requests of nats-server that read or write the same, without `$JS.API`; `{}` are the names. Who may not send them
+    # may not send this one either. Empty for what nats-server itself answers: there the subject of the request is all.
+    needs: tuple[str, ...] = ()
+    # What else it needs, where only the body says what; the endpoint checks it.
+    condition: str = ""
+    # Where it has the server send to besides the answer; each is checked by the endpoint.
+    targets: frozenset[Target] = frozenset()
 
     def names_in(self, tokens: list[str]) -> tuple[str, ...] | None:
         """Return the names in the tokens behind the words; None = this endpoint is not meant."""
@@ -91,7 +98,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dispatcher:
-    """All endpoints of one server. `settings` returns those in force."""
+    """All endpoints of one server. `settings` returns those in force.
+
+    `alone_with` keeps others from deciding for an account as long as somebody of another one does.
+    """
 
     def __init__(
         self,
@@ -106,11 +116,13 @@ class Dispatcher:
         scans: ScanEndpoints,
         preview: Callable[[], "PreviewDispatcher"],
         settings: Callable[[], ManagementSettings],
+        alone_with: Callable[[str], AbstractContextManager[None]],
         warn: Callable[[str], None],
     ) -> None:
         self._catalog = catalog
         self._streams = streams
         self._settings = settings
+        self._alone_with = alone_with
         self._warn = warn
         self._preview = preview
         self._endpoints = _endpoints(streams, accounts, messages, consumer, archives, forks, why, scans)
@@ -138,6 +150,7 @@ class Dispatcher:
             body=request.payload,
             is_strict=settings.is_strict,
             connection_id=request.connection_id,
+            requester=request,
         )
         if endpoint.is_there is not None and not (request.reply and endpoint.is_there(call)):
             return None
@@ -160,6 +173,7 @@ class Dispatcher:
             if endpoint.check_first is not None:
                 endpoint.check_first(call)
             call.check_level()
+            check_equivalents(call, [needed.format(*call.names) for needed in endpoint.needs])
             if endpoint.check_body is not None:
                 endpoint.check_body(call)
             if not is_enabled:
@@ -203,7 +217,9 @@ class Dispatcher:
     def _purge_account(self, subject: str, account: str) -> Answer:
         kind = "account_purge_response"
         try:
-            self._streams.delete_all(account)
+            if account in self._catalog.accounts:
+                with self._alone_with(account):
+                    self._streams.delete_all(account)
         except ApiError as error:
             return Answer(subject=subject, body=replies.failure(kind, error), is_error=True)
         return Answer(subject=subject, body=replies.success(kind, {"initiated": True}))
@@ -263,6 +279,15 @@ def _cluster_endpoint(kind: str, names: int) -> Endpoint:
     return Endpoint(kind=kind, handle=_never, names=names, check_first=_refuse_cluster)
 
 
+_READING = ("STREAM.MSG.GET.{}",)
+"""Whoever may get messages one by one may read all of a stream."""
+
+_OF_STREAMS = frozenset({Target.REPUBLISH, Target.DEAD_LETTER})
+
+_COPYING = "for each origin that it copies: one of `$JS.API.STREAM.MSG.GET.<origin>`, `….DIRECT.GET.<origin>`, "
+_COPYING += "`….CONSUMER.CREATE.<origin>`"
+
+
 def _endpoints(
     streams: StreamEndpoints,
     accounts: AccountEndpoints,
@@ -277,28 +302,73 @@ def _endpoints(
     create_kind = "consumer_create_response"
     by_words = {
         "INFO": Endpoint(kind="account_info_response", handle=accounts.info, names=0),
-        "STREAM.CREATE": Endpoint(kind="stream_create_response", handle=streams.create, names=1),
-        "STREAM.UPDATE": Endpoint(kind="stream_update_response", handle=streams.update, names=1),
+        "STREAM.CREATE": Endpoint(
+            kind="stream_create_response", handle=streams.create, names=1, condition=_COPYING, targets=_OF_STREAMS
+        ),
+        "STREAM.UPDATE": Endpoint(
+            kind="stream_update_response", handle=streams.update, names=1, condition=_COPYING, targets=_OF_STREAMS
+        ),
         "STREAM.NAMES": Endpoint(kind="stream_names_response", handle=streams.names, names=0),
         "STREAM.LIST": Endpoint(kind="stream_list_response", handle=streams.list_all, names=0),
         "STREAM.INFO": Endpoint(kind="stream_info_response", handle=streams.info, names=1),
-        "STREAM.FORK": Endpoint(kind="stream_fork_response", handle=forks.fork, names=1),
-        "STREAM.WHY": Endpoint(kind="stream_why_response", handle=why.of_stream, names=1),
-        "STREAM.SCAN.PLAN": Endpoint(kind="stream_scan_plan_response", handle=scans.plan, names=1),
-        "STREAM.SCAN.FILES": Endpoint(kind="stream_scan_files_response", handle=scans.files, names=1),
-        "STREAM.SCAN.ROWS": Endpoint(kind="stream_scan_rows_response", handle=scans.rows, names=1),
-        "CONSUMER.WHY": Endpoint(kind="consumer_why_response", handle=why.of_consumer, names=2),
+        "STREAM.FORK": Endpoint(
+            kind="stream_fork_response",
+            handle=forks.fork,
+            names=1,
+            needs=_READING,
+            condition="`$JS.API.STREAM.CREATE.<name of the copy>`",
+            targets=_OF_STREAMS,
+        ),
+        "STREAM.WHY": Endpoint(kind="stream_why_response", handle=why.of_stream, names=1, needs=("STREAM.INFO.{}",)),
+        "STREAM.SCAN.PLAN": Endpoint(kind="stream_scan_plan_response", handle=scans.plan, names=1, needs=_READING),
+        "STREAM.SCAN.FILES": Endpoint(
+            kind="stream_scan_files_response",
+            handle=scans.files,
+            names=1,
+            needs=_READING,
+            condition="a connection from this host",
+        ),
+        "STREAM.SCAN.ROWS": Endpoint(
+            kind="stream_scan_rows_response",
+            handle=scans.rows,
+            names=1,
+            needs=_READING,
+            targets=frozenset({Target.SCAN}),
+        ),
+        "CONSUMER.WHY": Endpoint(
+            kind="consumer_why_response", handle=why.of_consumer, names=2, needs=("CONSUMER.INFO.{}.{}",)
+        ),
         "STREAM.DELETE": Endpoint(kind="stream_delete_response", handle=streams.delete, names=1),
         "STREAM.PURGE": Endpoint(kind="stream_purge_response", handle=streams.purge, names=1),
         "STREAM.MSG.GET": Endpoint(kind="stream_msg_get_response", handle=messages.get, names=1),
         "STREAM.MSG.DELETE": Endpoint(kind="stream_msg_delete_response", handle=messages.delete, names=1),
-        "STREAM.SNAPSHOT": Endpoint(kind="stream_snapshot_response", handle=archives.snapshot, names=1),
-        "STREAM.RESTORE": Endpoint(kind="stream_restore_response", handle=archives.restore, names=1),
+        "STREAM.SNAPSHOT": Endpoint(
+            kind="stream_snapshot_response",
+            handle=archives.snapshot,
+            names=1,
+            targets=frozenset({Target.SNAPSHOT}),
+        ),
+        "STREAM.RESTORE": Endpoint(
+            kind="stream_restore_response",
+            handle=archives.restore,
+            names=1,
+            condition=_COPYING,
+            targets=_OF_STREAMS | {Target.DELIVER},
+        ),
         "CONSUMER.CREATE": Endpoint(
-            kind=create_kind, handle=consumer.create, names=1, takes_rest=True, check_first=consumers.check_create
+            kind=create_kind,
+            handle=consumer.create,
+            names=1,
+            takes_rest=True,
+            check_first=consumers.check_create,
+            targets=frozenset({Target.DELIVER}),
         ),
         "CONSUMER.DURABLE.CREATE": Endpoint(
-            kind=create_kind, handle=consumer.create_durable, names=2, check_first=consumers.check_create
+            kind=create_kind,
+            handle=consumer.create_durable,
+            names=2,
+            check_first=consumers.check_create,
+            targets=frozenset({Target.DELIVER}),
         ),
         "CONSUMER.NAMES": Endpoint(kind="consumer_names_response", handle=consumer.names, names=1),
         "CONSUMER.LIST": Endpoint(kind="consumer_list_response", handle=consumer.list_all, names=1),

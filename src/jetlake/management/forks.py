@@ -25,7 +25,7 @@ from jetlake.management.json_dialect import write_json
 from jetlake.management.json_types import Field, Integer, ListOf, Record, Text
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_info import describe
-from jetlake.management.subject_rights import SubjectRights
+from jetlake.management.subject_rights import check_equivalents, check_stream_targets
 
 
 class ForkRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,14 +55,12 @@ class ForkEndpoint:
         self,
         catalog: Catalog,
         advisories: Advisories,
-        rights: SubjectRights,
         settings: Callable[[], ManagementSettings],
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._catalog = catalog
         self._advisories = advisories
-        self._rights = rights
         self._settings = settings
         self._clock = clock
 
@@ -71,6 +69,7 @@ class ForkEndpoint:
         request: ForkRequest = call.read_needed(_FORK_REQUEST)
         if not request.name:
             raise ApiError(ErrorCode.BAD_REQUEST)
+        check_equivalents(call, [f"STREAM.CREATE.{request.name}"])
         origin = self._catalog.find(call.account, call.stream)
         if origin.config.storage != "file":
             raise ApiError(ErrorCode.STREAM_CREATE, err="only streams with file storage can be forked")
@@ -88,7 +87,7 @@ class ForkEndpoint:
         )
         context = self._catalog.context(call.account, self._settings())
         decision = stream_requests.create(request.name, write_json(wanted.to_json()), context)
-        self._rights.check_republishing(call, decision.config)
+        check_stream_targets(call, decision.config)
         last_sequence = self._catalog.state(call.account, call.stream).last_sequence
         if request.seq > last_sequence:
             message = f"the stream ends with sequence {last_sequence}"

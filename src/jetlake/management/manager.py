@@ -1,54 +1,47 @@
-"""`Manager`: takes requests to the API from the thread that hears the engine, and answers them in a thread of its own.
+"""`Manager`: takes requests to the API from the thread that hears the engine, and answers them in threads of its own.
 
 A decision waits for the disk; logins and log lines must not wait with it. So the thread that hears the engine only
-queues. Accounts take turns, each with a queue of its own in the order of arrival: whoever floods the server with
-requests keeps nobody waiting but himself. A queue that overflows is dropped as a whole, as on nats-server: whoever sent
-that much has stopped waiting for the first of it.
+queues, in the lane of the account (`lanes`). Whoever floods the server with requests, or sends one that takes long,
+keeps nobody waiting but himself.
 
 Consumers that are made one right after the other share one sync: their answers are held back until it is done.
 
 Invariant: requests of one account are answered in the order in which they came, one at a time; none is looked at while
-an answer to another kind is held back. What waits is bounded, in number and in bytes. No thread is started before
-somebody asks or a consumer pauses; it ends only with `close`.
+an answer to another kind is held back.
 """
 
+import json
 import time
-from collections import deque
-from collections.abc import Callable
-from threading import Condition, Thread
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from jetlake._engine import EngineError
 from jetlake.management import replies
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.advisories import Advisories
 from jetlake.management.archives import ArchiveEndpoints
+from jetlake.management.calls import API_PREFIX, Call
 from jetlake.management.catalog import Catalog
 from jetlake.management.consumers import ConsumerEndpoints
-from jetlake.management.dispatch import API_PREFIX, Answer, Dispatcher
-from jetlake.management.error_codes import ApiError
+from jetlake.management.dispatch import Answer, Dispatcher
 from jetlake.management.forks import ForkEndpoint
+from jetlake.management.json_dialect import write_json
+from jetlake.management.lanes import Event, Lane, Lanes
 from jetlake.management.messages import MessageEndpoints
 from jetlake.management.preview.endpoints import Today
 from jetlake.management.preview.templates import Templates
-from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, ManagedEngine, Request
+from jetlake.management.protocols import ConsumerEvent, ManagedEngine, Request
+from jetlake.management.requester import SERVER
 from jetlake.management.scans import ScanEndpoints
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams import StreamEndpoints
-from jetlake.management.subject_rights import SubjectRights
 from jetlake.management.why import WhyEndpoints
 
 if TYPE_CHECKING:
     from jetlake.management.preview.dispatch import PreviewDispatcher
-
-REQUESTS_OF_ACCOUNT_MAX = 10_000
-"""Requests of one account that wait: nats-server's own bound."""
-
-BYTES_OF_ACCOUNT_MAX = 64 * 1024 * 1024
-"""Their bodies: a request may be as large as a message, and ten thousand of those would not fit."""
-
-CLOSE_S_MAX = 10.0
-"""How long `join` waits for what is being answered."""
 
 REPORT_INTERVAL_S = 1.0
 """One line for all that was dropped within so long: a flood of requests must not become a flood of lines."""
@@ -58,14 +51,6 @@ HELD_MAX = 64
 
 WAIT_S_MAX = 3_600.0
 """How long the thread waits at most: clocks are set, and a pause may end earlier than it seemed."""
-
-
-class _Queue:
-    """What waits of one account."""
-
-    def __init__(self) -> None:
-        self.requests: deque[Request] = deque()
-        self.byte_count = 0
 
 
 class Manager:
@@ -86,13 +71,12 @@ class Manager:
         self._clock = clock
         self._advisories = Advisories(engine, self._settings_in_force)
         self.accounts = AccountEndpoints(catalog, self._settings_in_force)
-        rights = SubjectRights(engine, self._settings_in_force)
-        streams = StreamEndpoints(catalog, self._advisories, rights, self._settings_in_force)
-        self._consumers = ConsumerEndpoints(engine, catalog, self._advisories, rights, self._settings_in_force)
+        streams = StreamEndpoints(catalog, self._advisories, self._settings_in_force)
+        self._consumers = ConsumerEndpoints(engine, catalog, self._advisories, self._settings_in_force)
         self._archives = ArchiveEndpoints(
-            engine, catalog, self.accounts, self._advisories, rights, self._settings_in_force, warn
+            engine, catalog, self.accounts, self._advisories, self._settings_in_force, warn
         )
-        forks = ForkEndpoint(catalog, self._advisories, rights, self._settings_in_force)
+        forks = ForkEndpoint(catalog, self._advisories, self._settings_in_force)
         why = WhyEndpoints(engine, catalog)
         messages = MessageEndpoints(catalog)
         self._today = Today(
@@ -118,18 +102,10 @@ class Manager:
             scans,
             self._preview_dispatcher,
             self._settings_in_force,
+            self._alone_with,
             warn,
         )
-        self._thread: Thread | None = None
-        self._changed = Condition()
-        # The account whose turn it is stands first.
-        self._queues: dict[str, _Queue] = {}
-        # Bounded by the engine: at most two for each snapshot and each restore, and one for each consumer.
-        self._events: deque[ArchiveEvent | ConsumerEvent] = deque()
-        # Answers that wait for a sync, by what asked for them.
-        self._held: dict[tuple[str, ...] | None, tuple[Request, Answer, tuple[str, str, str]]] = {}
-        self._closed = False
-        self._dropped = 0
+        self._lanes = Lanes(self._work, self._do_chores, self._chore_wait_s, warn)
         self._reported_at = clock() - REPORT_INTERVAL_S
 
     def update(self, settings: ManagementSettings) -> None:
@@ -137,7 +113,7 @@ class Manager:
         self._settings = settings
         if self._consumers.are_pausing:
             # Consumers that were opened pause, and it is told when they go on.
-            self._start()
+            self._lanes.start()
 
     def receive(self, request: Request) -> None:
         """Queue a request. The server's own messages are none: a reply must not become a command.
@@ -146,61 +122,64 @@ class Manager:
         """
         if request.connection_id == 0 and request.service not in self.templates.services:
             return
-        with self._changed:
-            if self._closed:
-                return
-            queue = self._queues.setdefault(request.account, _Queue())
-            queue.requests.append(request)
-            queue.byte_count += len(request.payload)
-            if len(queue.requests) > REQUESTS_OF_ACCOUNT_MAX or queue.byte_count > BYTES_OF_ACCOUNT_MAX:
-                self._dropped += len(queue.requests)
-                del self._queues[request.account]
-            self._changed.notify()
-        self._start()
+        self._lanes.add_request(request)
 
-    def note(self, event: ArchiveEvent | ConsumerEvent) -> None:
+    def note(self, event: Event) -> None:
         """Queue what the engine says about a snapshot, a restore, or a consumer that nobody uses.
 
         Only the thread that hears the engine calls this.
         """
-        with self._changed:
-            if self._closed:
-                return
-            self._events.append(event)
-            self._changed.notify()
-        self._start()
-
-    def _start(self) -> None:
-        with self._changed:
-            if self._thread is None and not self._closed:
-                # A daemon, because Python waits for other threads before it calls what would stop this one.
-                self._thread = Thread(target=self._run, name="jetlake-management", daemon=True)
-                self._thread.start()
+        account = event.account if isinstance(event, ConsumerEvent) else self._archives.account_of(event)
+        if account is not None:
+            self._lanes.add_event(account, event)
 
     def close(self) -> None:
         """Take nothing more, and forget what waits. What is being answered still is."""
-        with self._changed:
-            self._closed = True
-            self._queues.clear()
-            self._events.clear()
-            self._changed.notify()
+        self._lanes.close()
 
     def join(self) -> None:
-        """Wait until the thread has ended, if there is one."""
-        if self._thread is not None:
-            self._thread.join(CLOSE_S_MAX)
+        """Wait until the threads have ended, if there are any."""
+        self._lanes.join()
+
+    def ensure_stream(self, account: str, config: dict[str, Any]) -> str:
+        """Make a stream, or change these fields of it; return what was done: created, changed or nothing.
+
+        For the server itself, before it takes requests. Raises `ApiError`.
+        """
+        name = str(config["name"])
+        subject = f"{API_PREFIX}STREAM.CREATE.{name}"
+        call = Call(account=account, subject=subject, names=(name,), is_strict=False, requester=SERVER)
+        streams = self._today.streams
+        if name not in self._today.catalog.streams_of(account).names:
+            streams.create(msgspec.structs.replace(call, body=json.dumps(config).encode()))
+            return "created"
+        existing = json.loads(write_json(self._today.catalog.find(account, name).config.to_json()))
+        if all(existing.get(key) == value for key, value in config.items()):
+            return ""
+        streams.update(msgspec.structs.replace(call, body=json.dumps({**existing, **config}).encode()))
+        return "changed"
 
     def answer(self, request: Request) -> None:
         """Answer one request."""
-        self._take_up(request)
-        self._settle()
+        with self._lanes.held(request.account) as lane:
+            self._take_up(lane, request)
+            self._settle(lane)
 
-    def _take_up(self, request: Request) -> None:
+    def _work(self, lane: Lane, event: Event | None, request: Request | None) -> None:
+        """Do what the lane of an account has to do."""
+        if event is not None:
+            self._deal_with(lane, event)
+        if request is not None:
+            self._take_up(lane, request)
+        if lane.held and (len(lane.held) >= HELD_MAX or not lane.requests):
+            self._settle(lane)
+
+    def _take_up(self, lane: Lane, request: Request) -> None:
         """Answer a request; the answer is held back while a consumer it made is not durable."""
         key = _created_by(request)
-        if self._held and (key is None or key in self._held):
+        if lane.held and (key is None or key in lane.held):
             # What comes next must find everything settled.
-            self._settle()
+            self._settle(lane)
         if request.service in self.templates.services:
             self.templates.serve(request.account, request.subject)
             return
@@ -210,28 +189,30 @@ class Manager:
         if answer.created is None:
             self._give(request, answer)
             return
-        self._held[key] = (request, answer, answer.created)
+        lane.held[key] = (request, answer, answer.created)
         if key is None:
-            self._settle()
+            self._settle(lane)
 
-    def _settle(self) -> None:
+    def _settle(self, lane: Lane) -> None:
         """Make durable the consumers of answers that are held back, those of one stream with one sync, and answer."""
-        held, self._held = list(self._held.values()), {}
+        held, lane.held = list(lane.held.values()), {}
         names: dict[tuple[str, str], list[str]] = {}
         for _, _, (account, stream, name) in held:
             names.setdefault((account, stream), []).append(name)
-        failures: dict[tuple[str, str], ApiError] = {}
-        for (account, stream), created in names.items():
-            try:
-                self._consumers.commit(account, stream, created)
-            except ApiError as error:
-                failures[account, stream] = error
-        for request, answer, (account, stream, _) in held:
-            failure = failures.get((account, stream))
+        refused = {where: self._consumers.commit(*where, created) for where, created in names.items()}
+        for request, answer, (account, stream, name) in held:
+            failure = refused[account, stream].get(name)
             if failure is not None:
                 body = replies.failure(answer.kind, failure)
                 answer = Answer(subject=answer.subject, body=body, is_error=True)  # noqa: PLW2901 - it is another one
             self._give(request, answer)
+
+    @contextmanager
+    def _alone_with(self, account: str) -> Iterator[None]:
+        """Keep everybody else from deciding something for an account; nothing of it is held back meanwhile."""
+        with self._lanes.held(account) as lane:
+            self._settle(lane)
+            yield
 
     def _give(self, request: Request, answer: Answer) -> None:
         if answer.is_of_api and request.account in self._settings.accounts:
@@ -258,69 +239,45 @@ class Manager:
         asked = answer.asked_of_engine
         try:
             if asked is not None:
-                self._engine.publish(request.account, answer.subject, asked, request.reply, answer.header)
+                # On behalf of whoever asks, who gets no more by it than by asking the engine.
+                self._engine.publish(request.account, answer.subject, asked, request.reply, answer.header, request)
             else:
                 self._engine.publish(request.account, request.reply, answer.body, header=answer.header)
         except EngineError:
             # A reply subject one cannot publish to; its sender will notice.
             return
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                if not (self._closed or self._queues or self._events or self._held or self._is_report_due()):
-                    self._changed.wait(self._wait_s())
-                if self._closed:
-                    return
-                event = self._events.popleft() if self._events else None
-                request = self._take()
-            try:
-                if self._is_report_due():
-                    self._report_dropped()
-                if self._consumers.pause_wait_s() == 0:
-                    self._consumers.tell_ended_pauses()
-                if event is not None:
-                    self._deal_with(event)
-                if request is not None:
-                    self._take_up(request)
-                if self._held and (len(self._held) >= HELD_MAX or not self._queues):
-                    self._settle()
-            except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included; the next may fare better
-                import traceback
-
-                self._warn(f"JetStream API: a bug, please report it: {traceback.format_exc()}")
-
-    def _wait_s(self) -> float | None:
-        """Return how long nothing is to be done unless somebody asks; None = for ever."""
-        pause_s = self._consumers.pause_wait_s()
-        waits = ([REPORT_INTERVAL_S] if self._dropped else []) + ([] if pause_s is None else [pause_s, WAIT_S_MAX])
-        return min(waits, default=None)
-
-    def _deal_with(self, event: ArchiveEvent | ConsumerEvent) -> None:
-        self._settle()
+    def _deal_with(self, lane: Lane, event: Event) -> None:
+        self._settle(lane)
         if isinstance(event, ConsumerEvent):
             self._consumers.note(event)
-        else:
-            self._archives.note(event)
+            return
+        task = self._archives.note(event)
+        if task is not None:
+            lane.tasks.append(task)
 
-    def _take(self) -> Request | None:
-        """Return the next request of the account whose turn it is, and put that account behind the others."""
-        if not self._queues:
-            return None
-        account = next(iter(self._queues))
-        queue = self._queues.pop(account)
-        request = queue.requests.popleft()
-        queue.byte_count -= len(request.payload)
-        if queue.requests:
-            self._queues[account] = queue
-        return request
+    def _do_chores(self) -> None:
+        """Tell what is to be told without being asked."""
+        if self._is_report_due():
+            self._report_dropped()
+        if self._consumers.pause_wait_s() == 0:
+            self._consumers.tell_ended_pauses()
+
+    def _chore_wait_s(self) -> float | None:
+        """Return how long nothing is to be told; None = for ever."""
+        waits = []
+        if self._lanes.has_dropped:
+            waits.append(max(self._reported_at + REPORT_INTERVAL_S - self._clock(), 0.0))
+        pause_s = self._consumers.pause_wait_s()
+        if pause_s is not None:
+            waits += [pause_s, WAIT_S_MAX]
+        return min(waits, default=None)
 
     def _is_report_due(self) -> bool:
-        return self._dropped > 0 and self._clock() >= self._reported_at + REPORT_INTERVAL_S
+        return self._lanes.has_dropped and self._clock() >= self._reported_at + REPORT_INTERVAL_S
 
     def _report_dropped(self) -> None:
-        with self._changed:
-            dropped, self._dropped = self._dropped, 0
+        dropped = self._lanes.take_dropped()
         self._reported_at = self._clock()
         self._warn(f"JetStream API limit reached, dropping {dropped} requests")
         self._advisories.tell_limit_reached(dropped)

@@ -18,10 +18,11 @@ Rows are sent to `deliver_subject` as a stream of Arrow's IPC format in chunks; 
 `columns`, `subjects`, `batch_rows` and `batch_bytes`. How chunks are put together and answered is told in
 crates/engine/src/stream/scan.rs.
 
-`….FILES` says for `start` and `end` where the messages lie on disk, for a reader on the same host. nats-server has no
-such endpoints, and does not answer.
+`….FILES` says for `start` and `end` where the messages lie on disk, and only to connections from the same host.
+nats-server has no such endpoints, and does not answer.
 """
 
+import socket
 from typing import Any
 
 import msgspec
@@ -33,7 +34,10 @@ from jetlake.management.engine_failures import answered_as
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_types import Field, Integer, ListOf, Record, Text
 from jetlake.management.names import is_literal_subject
-from jetlake.management.protocols import KeepingEngine
+from jetlake.management.protocols import ManagedEngine
+from jetlake.management.subject_rights import Target, check_target
+
+ELSEWHERE = "files are shown only to connections from the server's own host: scan the rows instead"
 
 COLUMNS = ("stream", "subject", "sequence", "timestamp", "time_ns", "headers", "data")
 
@@ -112,10 +116,26 @@ _ROWS_REQUEST = Record(
 )
 
 
+class _Connection(msgspec.Struct, frozen=True):
+    ip: str = ""
+
+
+def is_address_of_this_host(address: str) -> bool:
+    """Return whether an IP address is one of this host: only there a socket can be bound to it."""
+    if address in ("", "0.0.0.0", "::"):  # noqa: S104 - which stand for all addresses, and are nobody's
+        return False
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
 class ScanEndpoints:
     """The endpoints, with what they work on."""
 
-    def __init__(self, engine: KeepingEngine, catalog: Catalog) -> None:
+    def __init__(self, engine: ManagedEngine, catalog: Catalog) -> None:
         self._engine = engine
         self._catalog = catalog
 
@@ -132,10 +152,17 @@ class ScanEndpoints:
         """Say where a range lies on disk."""
         request: FilesRequest = call.read_optional(_FILES_REQUEST)
         self._catalog.find(call.account, call.stream)
+        if not self._is_from_this_host(call.connection_id):
+            raise ApiError(ErrorCode.STREAM_GENERAL_ERROR, err=ELSEWHERE)
         asked = {"start": request.start, "end": request.end or SEQUENCE_MAX}
         with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
             found = self._engine.scan_files(call.account, call.stream, msgspec.json.encode(asked))
         return dict(msgspec.json.decode(found))
+
+    def _is_from_this_host(self, connection_id: int) -> bool:
+        """Return whether a connection comes from this host; one that has ended is not known to."""
+        described = self._engine.connection(connection_id)
+        return described is not None and is_address_of_this_host(msgspec.json.decode(described, type=_Connection).ip)
 
     def rows(self, call: Call) -> dict[str, Any]:
         """Begin to send rows; the first may be there before the answer is."""
@@ -143,6 +170,7 @@ class ScanEndpoints:
         self._catalog.find(call.account, call.stream)
         if not is_literal_subject(request.deliver_subject):
             raise ApiError(ErrorCode.BAD_REQUEST)
+        check_target(call, Target.SCAN, request.deliver_subject)
         unknown = [column for column in request.columns or () if column not in COLUMNS]
         if unknown:
             message = f"there is no column {unknown[0]!r}, only {', '.join(COLUMNS)}"

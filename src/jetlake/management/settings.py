@@ -7,9 +7,6 @@ import msgspec
 
 from jetlake.management.stream_context import AccountLimits, ServerLimits
 
-SubjectLists = tuple[tuple[str, ...] | None, tuple[str, ...]]
-"""What is allowed, None for everything, and what is denied."""
-
 
 class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one server."""
@@ -22,7 +19,7 @@ class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):
     system_account: str = ""
     # The accounts that may store.
     accounts: dict[str, AccountLimits] = {}
-    # What users may publish and subscribe to, by account and name; who is not here may do everything.
-    rights: dict[tuple[str, str], tuple[SubjectLists, SubjectLists]] = {}
+    # Requests in the dialects of 2019 and 2020 are answered.
+    preview_dialects: bool = True
     # What is reserved is not looked at here: the catalog knows.
     server: ServerLimits = ServerLimits()

@@ -22,6 +22,9 @@ _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
 _EVENT_SUBJECTS = "$JS.EVENT.>"
 _SYSTEM_SUBJECTS = "$SYS.>"
 _ACCOUNT_SUBJECTS = "$SYS.ACCOUNT.>"
+_BEGINNINGS_OF_RESERVED = "$*>"
+"""What subjects begin with that can overlap with the reserved ones: most do not, and there may be tens of thousands."""
+
 _TOO_MANY_WILDCARDS = "subjects have too many wildcards to be compared"
 
 
@@ -121,7 +124,7 @@ def _check_subject(subject: str, config: StreamConfig) -> None:
         raise _invalid("capturing all subjects requires no-ack to be true")
     if subject == ALL_THE_REST and config.num_replicas != 1:
         raise _invalid("capturing all subjects requires replicas of 1")
-    if config.no_ack:
+    if config.no_ack or subject[0] not in _BEGINNINGS_OF_RESERVED:
         return
     is_event = is_subset(subject, _EVENT_SUBJECTS)
     if not is_event and any(collide(subject, reserved) for reserved in _API_SUBJECTS):

@@ -22,7 +22,7 @@ from jetlake.management.paging import DESCRIPTIONS_MAX, NAMES_MAX, SUBJECTS_MAX,
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_info import count_subjects, describe
 from jetlake.management.stream_state import StateQuery, StreamState
-from jetlake.management.subject_rights import SubjectRights
+from jetlake.management.subject_rights import check_stream_targets
 
 SUBJECTS_OFFSET_MAX = 2**31
 """Further than a stream has subjects; the engine need not hear of larger numbers."""
@@ -79,14 +79,12 @@ class StreamEndpoints:
         self,
         catalog: Catalog,
         advisories: Advisories,
-        rights: SubjectRights,
         settings: Callable[[], ManagementSettings],
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._catalog = catalog
         self._advisories = advisories
-        self._rights = rights
         self._settings = settings
         self._clock = clock
 
@@ -98,7 +96,7 @@ class StreamEndpoints:
         if decision.is_unchanged:
             stream = self._catalog.find(call.account, call.stream)
         else:
-            self._rights.check_republishing(call, decision.config)
+            check_stream_targets(call, decision.config)
             stream = self._catalog.create(call.account, decision.config)
             self._advisories.tell_stream_action(call.account, call.stream, "create")
         return {**self._describe(call.account, stream), "did_create": True}
@@ -112,7 +110,8 @@ class StreamEndpoints:
         if decision.is_unchanged:
             stream = self._catalog.find(call.account, call.stream)
         else:
-            self._rights.check_republishing(call, decision.config)
+            current = self._catalog.find(call.account, call.stream).config
+            check_stream_targets(call, decision.config, current)
             stream = self._catalog.update(call.account, decision.config)
         self._advisories.tell_stream_action(call.account, call.stream, "modify")
         return self._describe(call.account, stream, domain=settings.domain)

@@ -33,6 +33,8 @@ class _Node:
 
 def first_overlap(subjects: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the positions of the first two subjects that overlap. All must be subjects."""
+    if not any(ANY_ONE in subject or ALL_THE_REST in subject for subject in subjects):
+        return _first_twins(subjects)
     root = _Node()
     for position, subject in enumerate(subjects):
         _add(root, subject, position)
@@ -45,6 +47,17 @@ def first_overlap(subjects: tuple[str, ...]) -> tuple[int, int] | None:
         if steps > STEPS_MAX:
             raise TooManyStepsError
     return None
+
+
+def _first_twins(subjects: tuple[str, ...]) -> tuple[int, int] | None:
+    """Return the positions of the first two subjects that are the same: without wildcards no others overlap."""
+    first_positions: dict[str, int] = {}
+    found: tuple[int, int] | None = None
+    for position, subject in enumerate(subjects):
+        first = first_positions.setdefault(subject, position)
+        if first != position and (found is None or first < found[0]):
+            found = first, position
+    return found
 
 
 def _add(root: _Node, subject: str, position: int) -> None:

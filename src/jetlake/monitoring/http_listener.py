@@ -9,6 +9,7 @@ on until `stop`.
 """
 
 import contextlib
+import resource
 import selectors
 import socket
 import time
@@ -20,6 +21,11 @@ from jetlake.monitoring.http_request import BadRequestError, Request, Response
 
 CONNECTIONS_MAX = 512
 """Connections at once. A poller has one, for milliseconds."""
+
+DESCRIPTORS_PART = 16
+"""This part of the process's file descriptors at most: the others are for clients and streams."""
+
+CONNECTIONS_MIN = 8
 
 ACCEPTS_PER_TURN_MAX = 64
 """Accepted before those that are there have their turn."""
@@ -56,6 +62,9 @@ class HttpListener:
         self._respond = respond
         self._connection_of = connection_of
         self._on_failure = on_failure
+        soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        is_limited = soft_limit != resource.RLIM_INFINITY
+        self._connections_max = max(CONNECTIONS_MIN, soft_limit // DESCRIPTORS_PART) if is_limited else CONNECTIONS_MAX
         self._socket = open_listener(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._wake_receiver, self._wake_sender = socket.socketpair()
@@ -141,7 +150,7 @@ class HttpListener:
             self._add(accepted)
 
     def _add(self, accepted: socket.socket) -> None:
-        if len(self._connections) >= CONNECTIONS_MAX:
+        if len(self._connections) >= min(CONNECTIONS_MAX, self._connections_max):
             self._close(next(iter(self._connections.values())))
         try:
             accepted.setblocking(False)

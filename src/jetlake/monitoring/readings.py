@@ -172,6 +172,7 @@ class EngineReadings(Protocol):
 
     def statistics(self) -> bytes: ...
     def connections(self) -> bytes: ...
+    def connection(self, connection_id: int) -> bytes | None: ...
     def closed_connections(self) -> bytes: ...
     def subscriptions(self, query: bytes) -> bytes: ...
     def stream_figures(self) -> bytes: ...
@@ -219,6 +220,11 @@ class Source:
     def connections(self) -> list[Connection]:
         return _CONNECTIONS.decode(self._engine.connections())
 
+    def connection(self, connection_id: int) -> Connection | None:
+        """Return one connection; None = it has gone."""
+        report = self._engine.connection(connection_id)
+        return None if report is None else _CONNECTION.decode(report)
+
     def closed_connections(self) -> list[Connection]:
         return _CONNECTIONS.decode(self._engine.closed_connections())
 
@@ -227,5 +233,6 @@ class Source:
 
 
 _STATISTICS = msgspec.json.Decoder(Statistics)
+_CONNECTION = msgspec.json.Decoder(Connection)
 _CONNECTIONS = msgspec.json.Decoder(list[Connection])
 _SUBSCRIPTIONS = msgspec.json.Decoder(SubscriptionList)

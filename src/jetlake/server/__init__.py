@@ -2,7 +2,8 @@
 
 In the order of one start:
 
-- `main`            argv in, exit code out: the entry of `jetlake server` and `jetlake-nats-server`
+- `early_port`      the client port, before anything else is loaded; `entry` is that of `jetlake-nats-server`
+- `main`            argv in, exit code out, for `jetlake server` and `jetlake-nats-server`
 - `flags`           nats-server's command line, in Go's flag syntax
 - `configuration`   nats-server's configuration files, turned into options
 - `options`         `ServerOptions`: everything a server needs to know, from wherever it came
@@ -20,5 +21,7 @@ In the order of one start:
 - `store_folder`    the folder that JetStream stores in
 - `reload`          what may change while a server runs, and what may not
 - `signals`         signals received, and `--signal` to send one
+- `choria`          what a server does for Choria: streams, lifecycle events, adapters
+- `children`        features that run beside a server as processes of their own, kept running
 - `lame_duck`       how a server leaves without all its clients coming back at once
 """

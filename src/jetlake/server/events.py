@@ -59,7 +59,8 @@ class EventThread:
 
     def join(self) -> None:
         """Wait for the end of this thread, and of those that decide about logins."""
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._gate.join()
 
     def _run(self) -> None:

@@ -8,11 +8,14 @@ Invariant: every flag that nats-server accepts is in `FLAGS`, once; usage text, 
 from it.
 """
 
-from typing import Literal
-
-import msgspec
-
 from jetlake.errors import ConfigurationError
+
+# A type checker takes this name for true; not importing `typing` keeps the start fast.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Kind = Literal["switch", "number", "text"]
 
 INTEGER_BITS = 64
 """Go's int on the machines we run on."""
@@ -28,14 +31,20 @@ class FlagError(ConfigurationError):
     """The command line cannot be read; the message is the one of Go's flag package."""
 
 
-class Flag(msgspec.Struct, frozen=True):
-    """One option of the command line under all its names; the last name is the one values are filed under."""
+class Flag:
+    """One option of the command line under all its names; the last name is the one values are filed under.
 
-    section: str
-    kind: Literal["switch", "number", "text"]
-    names: tuple[str, ...]
-    argument: str
-    explanation: str
+    A plain class, as `ParsedFlags` is: a server reads its command line before it loads anything that makes better ones.
+    """
+
+    __slots__ = ("argument", "explanation", "kind", "names", "section")
+
+    def __init__(self, section: str, kind: "Kind", names: tuple[str, ...], argument: str, explanation: str) -> None:
+        self.section = section
+        self.kind = kind
+        self.names = names
+        self.argument = argument
+        self.explanation = explanation
 
     @property
     def field(self) -> str:
@@ -97,11 +106,14 @@ FLAGS = (
 _FLAG_OF_NAME = {name: flag for flag in FLAGS for name in flag.names}
 
 
-class ParsedFlags(msgspec.Struct, frozen=True):
+class ParsedFlags:
     """What the command line said: only the flags that were given, and the words after them."""
 
-    values: dict[str, bool | int | str]
-    words: tuple[str, ...] = ()
+    __slots__ = ("values", "words")
+
+    def __init__(self, values: dict[str, bool | int | str], words: tuple[str, ...] = ()) -> None:
+        self.values = values
+        self.words = words
 
     def switch(self, field: str, default: bool = False) -> bool:
         return bool(self.values.get(field, default))

@@ -15,16 +15,17 @@ has been given.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jetlake._engine import Engine, EngineError, Request
 from jetlake.errors import StartError
+from jetlake.management.calls import API_PREFIX
 from jetlake.management.catalog import Catalog, StoreOptions
-from jetlake.management.dispatch import API_PREFIX, DOMAIN_SUBJECTS
+from jetlake.management.dispatch import DOMAIN_SUBJECTS
 from jetlake.management.manager import Manager
 from jetlake.management.preview.subjects import SUBSCRIPTIONS as PREVIEW_SUBJECTS
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent
-from jetlake.management.settings import ManagementSettings, SubjectLists
+from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_context import AccountLimits, ServerLimits
 from jetlake.server.engine_errors import message_of
 from jetlake.server.options import JetStreamAccountLimits, JetStreamOptions, ServerOptions
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
     from jetlake.server.log import Log
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
+
+
+class _Services(NamedTuple):
+    """The subscriptions of one account, and what they are to."""
+
+    subjects: tuple[str, ...]
+    ids: list[int]
 
 
 class JetStream:
@@ -52,7 +60,7 @@ class JetStream:
         self.catalog = Catalog(engine)
         self.manager = Manager(engine, self.catalog, self._settings(), log.warning)
         # The subscriptions, by account.
-        self._services: dict[str, list[int]] = {}
+        self._services: dict[str, _Services] = {}
         # All of them, replaced as a whole: the thread that hears the engine reads it.
         self._all_services: frozenset[int] = frozenset()
 
@@ -70,18 +78,18 @@ class JetStream:
         options = self._options()
         settings = self._settings()
         self.manager.update(settings)
-        self.catalog.limit(settings.accounts)
-        wanted = set(options.access.account_names())
-        for account in self._services.keys() - wanted:
-            for service in self._services.pop(account):
-                self._engine.unsubscribe(service)
-        for account in sorted(wanted - self._services.keys()):
-            is_system = account == options.access.system_account
-            subjects = api_subjects(options.jetstream.domain, is_system=is_system)
-            subjects += () if is_system else PREVIEW_SUBJECTS
-            self._services[account] = [self._engine.subscribe_api(account, subject) for subject in subjects]
+        self.catalog.limit(settings.accounts, settings.server)
+        wanted = {account: self._subjects_of(account) for account in sorted(options.access.account_names())}
+        for account, services in list(self._services.items()):
+            if wanted.get(account) != services.subjects:
+                for service in self._services.pop(account).ids:
+                    self._engine.unsubscribe(service)
+        for account, subjects in wanted.items():
+            if account not in self._services:
+                ids = [self._engine.subscribe_api(account, subject) for subject in subjects]
+                self._services[account] = _Services(subjects, ids)
         self.manager.templates.listen(settings.accounts)
-        self._all_services = frozenset(service for services in self._services.values() for service in services)
+        self._all_services = frozenset(service for services in self._services.values() for service in services.ids)
 
     def serves(self, service: int) -> bool:
         """Return whether a request to this service is one to the API."""
@@ -107,6 +115,14 @@ class JetStream:
         self.manager.close()
         self.manager.join()
 
+    def _subjects_of(self, account: str) -> tuple[str, ...]:
+        """Return the subjects of the API in an account."""
+        options = self._options()
+        is_system = account == options.access.system_account
+        has_previews = options.jetstream.preview_dialects and not is_system
+        subjects = api_subjects(options.jetstream.domain, is_system=is_system)
+        return (*subjects, *(PREVIEW_SUBJECTS if has_previews else ()))
+
     def _settings(self) -> ManagementSettings:
         options = self._options()
         return ManagementSettings(
@@ -115,7 +131,7 @@ class JetStream:
             is_strict=options.jetstream.strict,
             system_account=options.access.system_account,
             accounts=accounts_with_jetstream(options),
-            rights=subject_rights(options),
+            preview_dialects=options.jetstream.preview_dialects,
             server=server_limits(options.jetstream, self._folder),
         )
 
@@ -162,18 +178,6 @@ def accounts_with_jetstream(options: ServerOptions) -> dict[str, AccountLimits]:
     if not accounts:
         return {GLOBAL_ACCOUNT: AccountLimits()}
     return {account.name: _limits_of(account.jetstream) for account in accounts if account.jetstream is not None}
-
-
-def subject_rights(options: ServerOptions) -> dict[tuple[str, str], tuple[SubjectLists, SubjectLists]]:
-    """Return what the users may publish and subscribe to, those that are restricted."""
-    rights = {}
-    for user in options.access.users:
-        if user.permissions is not None:
-            publish, subscribe = user.permissions.publish, user.permissions.subscribe
-            # Who may only answer may not publish anything else.
-            allow = () if publish.allow is None and user.permissions.responses is not None else publish.allow
-            rights[user.account, user.name] = ((allow, publish.deny), (subscribe.allow, subscribe.deny))
-    return rights
 
 
 def server_limits(options: JetStreamOptions, folder: StoreFolder) -> ServerLimits:

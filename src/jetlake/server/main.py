@@ -19,6 +19,7 @@ from jetlake.server.options import from_flags
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jetlake.server.configuration.source import ConfigurationSource
+    from jetlake.server.options import ServerOptions
 
 VERSION_LINE = f"nats-server: v{NATS_VERSION}"
 """Exactly nats-server's: test suites read the version out of it. `jetlake version` tells the rest."""
@@ -94,13 +95,26 @@ def _act_by_file(source: "ConfigurationSource", *, only_check: bool) -> int:
     for warning in configuration.warnings:
         print(warning, file=sys.stderr)
     if only_check:
-        # Certificates, too, are read: a file that could not start a server is not valid.
-        configuration.options.engine_options(git_commit="")
+        _check(configuration.options)
         print(f"nats-server: configuration file {source.path} is valid ({configuration.digest})", file=sys.stderr)
         return 0
     from jetlake.server.process import run
 
     return run(configuration.options, source, configuration.digest)
+
+
+def _check(options: "ServerOptions") -> None:
+    """Read certificates and the files of remotes, too: a file that could not start a server is not valid."""
+    import msgspec
+
+    from jetlake._engine import EngineError, check_options
+    from jetlake.server.engine_errors import message_of
+
+    remotes = [remote.for_engine() for remote in options.jetstream.remotes] if options.jetstream.enabled else []
+    try:
+        check_options(options.engine_options(git_commit="").to_json(), msgspec.json.encode(remotes))
+    except EngineError as error:
+        raise ConfigurationError(message_of(error)) from error
 
 
 if __name__ == "__main__":

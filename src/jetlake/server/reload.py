@@ -16,6 +16,7 @@ from jetlake.server.authentication.verdict import REDACTED
 from jetlake.server.banner import readable_bytes
 from jetlake.server.options import ServerOptions
 from jetlake.server.options.remotes import Remote
+from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import DEFAULT_TIMEOUT_S
 
 Get = Callable[[ServerOptions], object]
@@ -28,6 +29,11 @@ class _Hidden(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return REDACTED if self.text else ""
+
+
+def _encoded(submission: SubmissionOptions | None) -> str:
+    """The same for the sender."""
+    return msgspec.json.encode(submission).decode() if submission else ""
 
 
 def _written(remotes: tuple[Remote, ...]) -> str:
@@ -52,7 +58,7 @@ FIXED: tuple[tuple[str, Get], ...] = (
     ("HTTPBasePath", lambda options: options.monitoring.base_path),
     ("SystemAccount", lambda options: options.access.system_account),
     ("TLSMap", lambda options: options.access.map_certificates),
-    ("AllowNonTLS", lambda options: options.tls is not None and options.tls.allow_plain),
+    ("AllowNonTLS", lambda options: options.allow_plain),
     ("LogSizeLimit", lambda options: options.log.size_limit_bytes),
     ("LogMaxFiles", lambda options: options.log.files_max),
     ("JetStream", lambda options: options.jetstream.enabled),
@@ -62,6 +68,8 @@ FIXED: tuple[tuple[str, Get], ...] = (
     ("SyncAlways", lambda options: options.jetstream.sync_always),
     ("JetStreamKey", lambda options: _Hidden(options.jetstream.key)),
     ("JetStreamPreviousKey", lambda options: _Hidden(options.jetstream.previous_key)),
+    ("Submission", lambda options: _Hidden(_encoded(options.submission))),
+    ("Choria", lambda options: _Hidden(str(options.choria) if options.choria else "")),
     ("JetStreamRemotes", lambda options: _Hidden(_written(options.jetstream.remotes))),
 )
 

@@ -5,7 +5,7 @@ with jetlake.Server() as server:              # a random port on the loopback ad
     print(server.url)
 
 async with jetlake.Server(user="ada", password="secret") as server:
-    connection = await nats.connect(server.url, user="ada", password="secret")
+    connection = await jetlake.connect(server)   # or nats.connect(server.url, user="ada", password="secret")
 ```
 
 Traffic never holds the GIL, and several servers may run in one process.
@@ -27,9 +27,10 @@ import msgspec
 from jetlake._engine import Engine, EngineError, __version__
 from jetlake.config import NATS_VERSION, Limits
 from jetlake.errors import ConfigurationError, EngineFailedError, ServerError, StartError
-from jetlake.server import banner, files, unserved
+from jetlake.server import banner, early_port, files, unserved
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.gate import Gate
+from jetlake.server.authentication.passwords import is_bcrypt
 from jetlake.server.engine_errors import message_of, start_error
 from jetlake.server.events import EventThread
 from jetlake.server.options import (
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from jetlake.monitoring.facts import ServerFacts
     from jetlake.monitoring.jsz import AccountUsage
     from jetlake.monitoring.monitor import Monitor
+    from jetlake.server.children import Children
+    from jetlake.server.choria import Choria
     from jetlake.server.jetstream import JetStream
     from jetlake.server.log import Log
 
@@ -62,11 +65,12 @@ class Server:
 
     | usage                                          | effect                                             |
     |------------------------------------------------|----------------------------------------------------|
-    | `Server()`                                     | random port, no authentication                     |
+    | `Server()`                                     | random port, JetStream in a temporary folder,      |
+    |                                                | which `stop` removes                               |
+    | `Server(store_directory=path)`                 | JetStream stores there, and it stays               |
+    | `Server(jetstream=False)`                      | no streams                                         |
     | `Server(port=4222)`                            | a fixed port; `StartError` when it is taken        |
     | `Server(token="secret")`                       | clients must present the token                     |
-    | `Server(jetstream=True)`                       | stores in a temporary folder, removed at `stop`    |
-    | `Server(jetstream=True, store_directory=path)` | stores there, and it stays                         |
     | `Server(limits=Limits(max_payload_bytes=1024))`| refuses larger messages                            |
     | `Server(monitor_port=0)`                       | pages such as /varz at `monitor_url`               |
     | `Server(clock="manual")`                       | time goes on only by `advance`, for tests          |
@@ -86,7 +90,7 @@ class Server:
         user: str = "",
         password: str = "",
         token: str = "",
-        jetstream: bool = False,
+        jetstream: bool | None = None,
         store_directory: str | os.PathLike[str] = "",
         limits: Limits | None = None,
         worker_threads: int = 0,
@@ -100,10 +104,15 @@ class Server:
         from jetlake.server.python_log import PythonLog
 
         digest = ""
+        _check_login(user, password, token)
+        store = os.fspath(store_directory)
+        if store and jetstream is False:
+            raise ConfigurationError(f"store_directory is {store!r} although jetstream is False: give one of them")
         options = ServerOptions(
             server_name=name,
             access=AccessOptions(credentials=Credentials(user=user, password=password, token=token)),
-            jetstream=JetStreamOptions(enabled=jetstream, store_directory=os.fspath(store_directory)),
+            # A configuration decides by itself.
+            jetstream=JetStreamOptions(enabled=not config if jetstream is None else jetstream, store_directory=store),
             limits=limits or Limits(),
             log=LogOptions(debug=debug, trace=trace),
         )
@@ -157,6 +166,8 @@ class Server:
         self._jetstream: JetStream | None = None
         self._reload_again: Callable[[], str] = _refuse_reload
         self._monitor: Monitor | None = None
+        self._submission: Children | None = None
+        self._choria: Choria | None = None
         self._config_loaded_unix_ns = time.time_ns()
         self._config_digest = ""
         self._leaving = False
@@ -212,10 +223,10 @@ class Server:
                 raise ServerError("a server can be started once, and this one was; make a new Server")
             try:
                 self._start()
-            except StartError:
+            except BaseException:
+                # Whatever it was, nothing of the attempt stays behind.
                 self._state = "stopped"
-                self._stop_monitor()
-                self._remove_files()
+                self._abandon()
                 raise
             self._state = "running"
         # A program that forgets to stop its server still ends in order.
@@ -226,9 +237,30 @@ class Server:
         """Let time go on at once, for a server with `clock="manual"`: what is due by then happens now.
 
         Acknowledgements that are overdue, back-off, pauses, expiry of messages and requests, schedules, heartbeats and
-        inactivity all go by this clock. Raises `EngineError` when the clock goes by itself.
+        inactivity all go by this clock. Raises `ConfigurationError` when the clock goes by itself, or the time is
+        negative.
         """
+        if not self._options.manual_clock:
+            raise ConfigurationError(
+                "this server goes by the time of day, which cannot be advanced: "
+                'start it with jetlake.Server(clock="manual")'
+            )
+        if not seconds >= 0:
+            raise ConfigurationError(f"a clock cannot be advanced by {seconds} seconds: give 0 or more")
         self._started_engine().advance(round(seconds * 1_000_000_000))
+
+    def login(self) -> dict[str, str]:
+        """Return what clients must present, as options of `jetlake.connect`; empty if nothing, or if it is not known.
+
+        Known are the `user` and `password` or the `token` that all clients share; a password that a configuration has
+        as a bcrypt hash is not.
+        """
+        credentials = self._options.access.credentials
+        if credentials.token:
+            return {} if is_bcrypt(credentials.token) else {"token": credentials.token}
+        if credentials.user and not is_bcrypt(credentials.password):
+            return {"user": credentials.user, "password": credentials.password}
+        return {}
 
     def stop(self) -> None:
         """Close all connections and stop; harmless when repeated. Raises `EngineFailedError` if it had failed."""
@@ -240,6 +272,11 @@ class Server:
             assert self._system is not None
             self._state = "stopped"
             self._log.info("Initiating Shutdown...")
+            # First, so that it can still be acknowledged what it has under way.
+            if self._submission is not None:
+                self._submission.stop()
+            if self._choria is not None and not self._failure:
+                self._choria.stop()
             self._stop_monitor()
             self._system.announce("SHUTDOWN")
             self._system.desk.close()
@@ -301,6 +338,9 @@ class Server:
         from jetlake.server.lame_duck import LameDuck
 
         self._leaving = True
+        if self._choria is not None:
+            # Adapters deliver what they hold while they can still connect.
+            self._choria.stop()
         if self._system is not None:
             self._system.announce("LAMEDUCK")
         LameDuck(self._started_engine(), self._options.lame_duck, self._log, wait).run()
@@ -361,7 +401,7 @@ class Server:
         self._log_all(banner.version_lines(version=NATS_VERSION, git_commit=GIT_COMMIT))
         self._files.write_pid(options)
         # Making the engine takes the port; clients that come before `start` wait in the operating system's queue.
-        engine = self._make_engine()
+        engine = self._engine = self._make_engine()
         self._log_all(banner.identity_lines(server_name=options.server_name, server_id=engine.server_id))
         for warning in unserved.warnings(options):
             self._log.warning(warning)
@@ -372,6 +412,12 @@ class Server:
         if options.jetstream.enabled:
             self._store_folder.open()
             self._jetstream = self._open_jetstream(engine)
+        if options.choria is not None:
+            # Few servers are brokers; the others do not wait for it.
+            from jetlake.server.choria import Choria
+
+            self._choria = Choria(options.choria, engine, self._log, options.server_name)
+            self._choria.make_streams(self._jetstream)
         self._open_monitor(engine)
         gate = Gate(engine, self._authenticator, self._note_broken)
         system = SystemAccount(
@@ -386,13 +432,12 @@ class Server:
         system.update()
         events = EventThread(engine, self._log, gate, system.desk, self._jetstream, self._note_stopped)
         # Before the first client can ask anything.
-        self._engine, self._events, self._gate, self._system = engine, events, gate, system
+        self._events, self._gate, self._system = events, gate, system
         try:
             with signals_blocked():
                 engine.start()
                 events.start()
         except EngineError as error:
-            self._engine = None
             raise StartError(f"The engine did not start: {message_of(error)}") from error
         if self._monitor is not None:
             with signals_blocked():
@@ -406,10 +451,31 @@ class Server:
                 self._log.warning(banner.HANDSHAKE_FIRST_WARNING)
         self._files.write_ports(options, self._ports)
         self._log.info(banner.READY_LINE)
+        self._start_submission()
+        if self._choria is not None:
+            self._choria.start(self.url)
+
+    def _start_submission(self) -> None:
+        options = self._options.submission
+        if options is None:
+            return
+        # Only servers with a spool pay for loading what starts processes.
+        import msgspec
+
+        from jetlake.server.children import Child, Children
+        from jetlake.server.options.submission import MODULE
+
+        host = LOOPBACK if self.host in files.WILDCARD_HOSTS else self.host
+        scheme = "nats" if self._options.tls is None else "tls"
+        url = f"{scheme}://{banner.join_address(host, self.port)}"
+        settings = msgspec.to_builtins(msgspec.structs.replace(options, url=options.url or url))
+        self._log.info(f"Starting the sender of the spool {options.spool}")
+        self._submission = Children([Child(name="Sender", module=MODULE, settings=settings)], self._log)
+        self._submission.start()
 
     def _make_engine(self) -> Engine:
         try:
-            return Engine(self._engine_options)
+            return Engine(self._engine_options, early_port.take(self._options.host, self._options.port))
         except EngineError as error:
             raise start_error(error, banner.join_address(self._options.host, self._options.port)) from error
 
@@ -453,6 +519,20 @@ class Server:
             monitoring=self._monitor.urls() if self._monitor else [],
         )
 
+    def _abandon(self) -> None:
+        """Take back everything that a start which failed had begun."""
+        self._stop_monitor()
+        if self._system is not None:
+            self._system.desk.close()
+        if self._jetstream is not None:
+            self._jetstream.close()
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.shutdown()
+        if self._events is not None:
+            self._events.join()
+        self._remove_files()
+
     def _remove_files(self) -> None:
         self._files.remove()
         self._store_folder.remove()
@@ -474,6 +554,16 @@ class Server:
         if self._engine is None:
             raise ServerError("this server has not started: use it in a `with` statement, or call start() first")
         return self._engine
+
+
+def _check_login(user: str, password: str, token: str) -> None:
+    """Refuse credentials that cannot be meant. Raises `ConfigurationError`."""
+    if token and (user or password):
+        raise ConfigurationError("a server asks for a token or for user and password, not for both: give one of them")
+    if user and not password:
+        raise ConfigurationError(f"user {user!r} has no password: give password= too")
+    if password and not user:
+        raise ConfigurationError("a password is given without its user: give user= too")
 
 
 def _refuse_reload() -> str:

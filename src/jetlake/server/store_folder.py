@@ -4,6 +4,7 @@ Invariant: a temporary folder is gone after `remove`; any other stays.
 """
 
 import os
+import stat
 import time
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,23 @@ if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
     from jetlake.server.log import Log
+
+
+def check_owner(path: str) -> None:
+    """Refuse a folder that nobody has chosen, where everybody may make some, and that somebody else has made.
+
+    Whoever owns it, or a link in its place, could read and replace all that is stored. Raises `StartError`.
+    """
+    for place in (os.path.dirname(path), path):
+        try:
+            found = os.lstat(place)
+        except OSError:
+            continue
+        if stat.S_ISLNK(found.st_mode) or found.st_uid not in (os.geteuid(), 0):
+            raise StartError(
+                f'Can\'t start JetStream: "{place}" belongs to somebody else, who could read and change '
+                "what is stored; choose another folder with -sd"
+            )
 
 
 class StoreFolder:
@@ -34,8 +52,11 @@ class StoreFolder:
         begun_at = time.monotonic()
         self._log.info("Starting JetStream")
         path = os.path.join(self._choose(), banner.STORE_SUBDIRECTORY)
+        if not self._options.store_directory and not self._temporary_wanted:
+            check_owner(path)
         try:
-            os.makedirs(path, exist_ok=True)
+            # For the server's user alone; a folder that was there keeps the mode its owner gave it.
+            os.makedirs(path, mode=0o700, exist_ok=True)
         except OSError as error:
             if isinstance(error, NotADirectoryError | FileExistsError):
                 what = "storage directory is not a directory"

@@ -53,5 +53,5 @@ def test_without_jetstream_nobody_answers():
         with pytest.raises(PreviewTimeoutError):
             await asker.request("$JS.ENABLED", ".")
 
-    with jetlake.Server() as server:
+    with jetlake.Server(jetstream=False) as server:
         run_on(server.url, work)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import pytest
 
 from jetlake.server.authentication import gate as gate_module
+from jetlake.server.authentication import login_queue, passwords
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.gate import Gate
+from jetlake.server.authentication.presented import Login
 from jetlake.server.options import AccessOptions, Credentials
+from jetlake.server.options.users import User
 
 HASH = "$2b$04$En96ugxyIhOm3Db1IULX5ObmugSFMtiGfPg.i15/I0xZrVfAZ44Mi"
 
@@ -25,7 +28,7 @@ class Request:
 
 class Engine:
     def __init__(self):
-        self.admitted, self.refused = {}, []
+        self.admitted, self.refused, self.gone = {}, [], set()
 
     def admit(self, connection_id, verdict):
         self.admitted[connection_id] = verdict
@@ -34,6 +37,9 @@ class Engine:
     def refuse(self, connection_id):
         self.refused.append(connection_id)
         return True
+
+    def address_of(self, connection_id):
+        return None if connection_id in self.gone else "127.0.0.1"
 
 
 def by_token(token):
@@ -46,7 +52,7 @@ def engine():
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -93,7 +99,7 @@ def test_logins_that_wait_at_the_end_are_not_decided_any_more(engine, monkeypatc
 
 
 def test_waiting_logins_have_a_limit(engine, monkeypatch):
-    monkeypatch.setattr(gate_module, "SLOW_LOGINS_WAITING_MAX", 2)
+    monkeypatch.setattr(login_queue, "WAITING_MAX", 2)
     gate = Gate(engine, by_token(HASH), pytest.fail)
     may_go_on = threading.Event()
     monkeypatch.setattr(Authenticator, "decide", lambda *_: may_go_on.wait(10) and None)
@@ -119,14 +125,23 @@ def test_other_users_hold_from_the_next_client_on(engine):
 
 
 def test_clients_that_are_in_are_not_refused_for_being_many(engine, monkeypatch):
-    monkeypatch.setattr(gate_module, "SLOW_LOGINS_WAITING_MAX", 0)
+    monkeypatch.setattr(login_queue, "WAITING_MAX", 0)
     gate = Gate(engine, by_token(HASH), pytest.fail)
+    may_go_on = threading.Event()
+    decide = Authenticator.decide
 
+    def decide_later(authenticator, login):
+        may_go_on.wait(60)
+        return decide(authenticator, login)
+
+    # Else a password that is remembered by then would let the last one in.
+    monkeypatch.setattr(Authenticator, "decide", decide_later)
     for number in range(20):
         gate.receive(Request(number, b'{"auth_token":"secret"}', again=True))
     gate.receive(Request(99, b'{"auth_token":"secret"}'))
+    may_go_on.set()
 
-    wait_until(lambda: len(engine.admitted) == 20)
+    wait_until(lambda: len(engine.admitted) == 20 and engine.refused)
     assert engine.refused == [99]
     gate.close()
 
@@ -168,3 +183,52 @@ def test_bug_in_a_thread_is_reported(engine, monkeypatch):
     wait_until(lambda: reported)
     assert "a bug of ours" in reported[0]
     gate.close()
+
+
+def test_who_needs_no_hash_does_not_wait_behind_those_who_guess(engine, monkeypatch):
+    gate = Gate(engine, by_token(HASH), pytest.fail)
+    gate.receive(Request(0, b'{"auth_token":"secret"}'))
+    wait_until(lambda: 0 in engine.admitted)
+    may_go_on = threading.Event()
+    monkeypatch.setattr(passwords, "_match_bcrypt", lambda *_: may_go_on.wait(10) and False)
+    for number in range(1, 121):
+        gate.receive(Request(number, b'{"auth_token":"wrong"}'))
+
+    gate.receive(Request(500, b'{"auth_token":"secret"}'))
+
+    assert 500 in engine.admitted
+    may_go_on.set()
+    gate.close()
+    gate.join()
+
+
+def test_nothing_is_computed_for_who_has_gone(engine, monkeypatch):
+    gate = Gate(engine, by_token(HASH), pytest.fail)
+    may_go_on, computed = threading.Event(), []
+    monkeypatch.setattr(passwords, "_match_bcrypt", lambda *_: computed.append(1) or (may_go_on.wait(10) and False))
+    for number in range(50):
+        gate.receive(Request(number, b'{"auth_token":"wrong"}'))
+
+    engine.gone |= set(range(49))
+    may_go_on.set()
+
+    wait_until(lambda: 49 in engine.refused)
+    assert len(computed) <= gate_module.SLOW_LOGIN_THREADS + 1
+    gate.close()
+    gate.join()
+
+
+@pytest.mark.parametrize(
+    "connect",
+    [b'{"user":"plain","pass":"wrong"}', b'{"user":"nobody","pass":"x"}', b'{"user":"hashed","pass":"x"}', b"{}"],
+)
+def test_every_refusal_computes_one_hash(monkeypatch, connect):
+    """The time a refusal takes must not tell whether there is such a user, or how its password is kept."""
+    users = (User(name="plain", password="p"), User(name="hashed", password=HASH))
+    computed = []
+    monkeypatch.setattr(passwords, "_match_bcrypt", lambda *_: computed.append(1) and False)
+
+    verdict = Authenticator(AccessOptions(users=users)).decide(Login(connect=connect, nonce="", tls=b""))
+
+    assert verdict is None
+    assert len(computed) == 1

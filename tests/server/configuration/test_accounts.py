@@ -17,6 +17,8 @@ from jetlake.server.options import (
 
 USER_KEY = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
 ACCOUNT_KEY = "AC5GRL36RQV7MJ2GT6WQSCKDKJKYTK4T2LGLWJ2SEJKRDHFOQQWGGFQL"
+HASH = "$2b$04$En96ugxyIhOm3Db1IULX5ObmugSFMtiGfPg.i15/I0xZrVfAZ44Mi"
+HASH_OF_59 = HASH[:-1]
 
 
 def load(text):
@@ -41,7 +43,19 @@ def permissions_of(text):
 def test_single_user_and_token():
     assert access_of("authorization { user: a, password: b }").credentials == Credentials(user="a", password="b")
     assert access_of("authorization { token: t }").credentials == Credentials(token="t")
-    assert access_of("authorization { username: a, pass: $2a$04$x }").credentials.password == "$2a$04$x"
+    assert access_of(f"authorization {{ username: a, pass: {HASH} }}").credentials.password == HASH
+
+
+@pytest.mark.parametrize("placeholder", ["$2b$11$…", "$2a$04$x", HASH_OF_59])
+def test_hash_that_is_none_is_refused(placeholder):
+    """With it the server would start, and refuse every login."""
+    listed = mistakes_of(f'authorization {{ users: [ {{user: ada, password: "{placeholder}"}} ] }}')
+    alone = mistakes_of(f'authorization {{ user: ada, password: "{placeholder}" }}')
+    token = mistakes_of(f'authorization {{ token: "{placeholder}" }}')
+
+    assert listed[0].startswith('The password of user "ada" is not a bcrypt hash: it begins as one')
+    assert alone[0].startswith("The password is not a bcrypt hash")
+    assert token[0].startswith("The token is not a bcrypt hash")
 
 
 def test_users_of_authorization_belong_to_the_global_account():

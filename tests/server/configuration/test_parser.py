@@ -256,6 +256,31 @@ def test_files_that_include_each_other_are_refused(tmp_path):
         parse_file(str(tmp_path / "a.conf"))
 
 
+@pytest.mark.parametrize("name", ["'/secret.conf'", "'folder'", "'../secret.conf'"])
+def test_include_reads_only_what_it_names(tmp_path, name):
+    """A path from the root is taken as one from the file's folder, as on nats-server; a folder is none."""
+    (tmp_path / "secret.conf").write_text("password: hidden")
+    inner = tmp_path / "inner"
+    (inner / "folder").mkdir(parents=True)
+    (inner / "server.conf").write_text(f"include {name}")
+
+    if ".." in name:
+        # Whoever writes the file may read what the server may.
+        assert parse_file(str(inner / "server.conf")).data.keys() == {"password"}
+        return
+    with pytest.raises(ConfigurationError, match="in the included file") as caught:
+        parse_file(str(inner / "server.conf"))
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_file_that_includes_itself_by_a_link_is_refused(tmp_path):
+    (tmp_path / "a.conf").write_text("include link.conf")
+    (tmp_path / "link.conf").symlink_to(tmp_path / "a.conf")
+
+    with pytest.raises(ConfigurationError, match="includ"):
+        parse_file(str(tmp_path / "a.conf"))
+
+
 def test_chain_of_includes_has_a_limit(tmp_path):
     for number in range(INCLUDES_MAX + 2):
         (tmp_path / f"{number}.conf").write_text(f"include {'./'}{number + 1}.conf")

@@ -65,9 +65,10 @@ def test_logins(login, field, value):
 
 
 def test_a_remote_may_be_an_account_of_this_server():
-    options = load_text("jetstream { remotes { b { account: B } } }\naccounts { B { jetstream: true } }").options
+    accounts = "accounts { B { jetstream: true }, C { jetstream: true } }"
+    options = load_text(f"jetstream {{ remotes {{ b {{ account: B, allowed_accounts: [C] }} }} }}\n{accounts}").options
 
-    assert options.jetstream.remotes == (Remote(name="b", account="B"),)
+    assert options.jetstream.remotes == (Remote(name="b", account="B", allowed_accounts=("C",)),)
 
 
 def test_no_password_is_shown():
@@ -94,7 +95,11 @@ def test_no_password_is_shown():
         ("hub { url: a, domain: 'x.y' }", 'the remote "hub" has a domain that cannot be part of'),
         ("hub { url: a, api_prefix: 'x.>' }", 'the remote "hub" has an api_prefix that is no subject'),
         ('hub { account: "$G", url: a }', 'the remote "hub" is an account of this server: leave out'),
-        ("hub { account: B }", 'the remote "hub" names the account "B", and there is none'),
+        (
+            'hub { account: B, allowed_accounts: ["$G"] }',
+            'the remote "hub" names the account "B", and there is none',
+        ),
+        ('hub { account: "$G" }', 'the remote "hub" lets streams read another account: name those that may in'),
         ("hub { url: a, allowed_accounts: [B] }", 'the remote "hub" names the account "B", and there is none'),
     ],
 )

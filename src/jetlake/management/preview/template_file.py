@@ -70,16 +70,21 @@ def write(directory: str, templates: Templates) -> None:
     """Write both copies. Raises `OSError`."""
     body = msgspec.json.encode(templates)
     folder = os.path.join(directory, FOLDER)
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
     _sync_folder(directory)
     for copy in COPIES:
         path = os.path.join(folder, copy)
-        with open(f"{path}.new", "wb") as file:
+        with open(f"{path}.new", "wb", opener=_private) as file:
             file.write(_digest(body) + b"\n" + body)
             file.flush()
             os.fsync(file.fileno())
         os.replace(f"{path}.new", path)
         _sync_folder(folder)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open for the server's user alone."""
+    return os.open(path, flags, 0o600)
 
 
 def _digest(body: bytes) -> bytes:

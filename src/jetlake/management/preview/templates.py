@@ -24,6 +24,7 @@ from jetlake.management.preview.answers import PreviewError
 from jetlake.management.preview.endpoints import Today, asked, read_object
 from jetlake.management.preview.template_file import Template
 from jetlake.management.protocols import TemplateEngine
+from jetlake.management.requester import SERVER
 from jetlake.management.stream_context import StreamContext
 
 TEMPLATES_MAX = 1_000
@@ -31,6 +32,9 @@ TEMPLATES_MAX = 1_000
 
 NAMES_TRIED_MAX = 100
 """Names for one stream, until one is free."""
+
+RESERVED_PREFIXES = ("$", "_INBOX", "_R_", "_GR_")
+"""Answers to others, and what the server itself listens to, never become streams."""
 
 NOT_FOUND = "template not found"
 LIMIT_REACHED = "maximum number of streams of the template reached"
@@ -125,7 +129,8 @@ class Templates:
     def _make(self, account: str, subject: str) -> None:
         templates = self._templates.get(account, {}).values()
         template = next((each for each in templates if any(is_subset(subject, own) for own in each.subjects)), None)
-        if template is None or account not in self._today.settings().accounts:
+        is_reserved = subject.startswith(RESERVED_PREFIXES)
+        if template is None or is_reserved or account not in self._today.settings().accounts:
             raise PreviewError(NOT_FOUND)
         streams = self._today.catalog.streams_of(account)
         if streams.names_meeting(subject):
@@ -140,7 +145,8 @@ class Templates:
         name = _free_name(subject, streams)
         config = {**template.config, "name": name, "subjects": [subject]}
         body = write_json(stream_words.to_today(config, OF_2020, template.name))
-        call = Call(account=account, subject=f"$JS.STREAM.{name}.CREATE", names=(name,), body=body)
+        # Whoever made the template might make streams; whoever publishes need not.
+        call = Call(account=account, subject=f"$JS.STREAM.{name}.CREATE", names=(name,), body=body, requester=SERVER)
         self._today.streams.create(call)
         self._told.discard(where)
 
@@ -224,6 +230,9 @@ def _check_subjects(template: Template) -> None:
         raise PreviewError("template needs subjects")
     if any(subject.split(".")[0] in (ANY_ONE, ALL_THE_REST) for subject in template.subjects):
         raise PreviewError("template subjects can not begin with a wildcard: every answer would become a stream")
+    reserved = [subject for subject in template.subjects if subject.startswith(RESERVED_PREFIXES)]
+    if reserved:
+        raise PreviewError(f"template subjects can not cover inboxes or system subjects: {reserved[0]}")
 
 
 def _free_name(subject: str, streams: AccountStreams) -> str:

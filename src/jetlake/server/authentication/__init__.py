@@ -9,4 +9,5 @@ same on the wire, so a client learns nothing from them.
 - `certificates`   the names in a client's certificate
 - `verdict`        the decision in the form the engine takes
 - `gate`           carries decisions to the engine; slow ones from threads of their own
+- `login_queue`    clients whose password takes long to compare, in turns by address
 """

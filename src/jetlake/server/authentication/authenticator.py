@@ -5,7 +5,7 @@ that all clients share. There is one way through: whatever the client said first
 reload, `decide` is what decides.
 """
 
-from jetlake.server.authentication.passwords import Passwords, equal, is_bcrypt
+from jetlake.server.authentication.passwords import Comparison, HashNeededError, Passwords, equal, is_bcrypt
 from jetlake.server.authentication.presented import Login, Presented, client_certificate, read_presented
 from jetlake.server.authentication.verdict import REDACTED, Verdict, Verdicts
 from jetlake.server.options.accounts import AccessOptions
@@ -27,7 +27,7 @@ class Authenticator:
         self._stranger = next((user for user in access.users if user.name == access.no_auth_user), None)
         stored = [*(user.password for user in self._users.values())]
         stored += [access.credentials.password, access.credentials.token]
-        # What an unknown user's password is compared with, so that it takes as long as a known user's.
+        # What is compared when nothing else is, so that every refusal takes as long as that of a known user.
         self._decoy = next((password for password in stored if is_bcrypt(password)), "")
 
     @property
@@ -51,7 +51,25 @@ class Authenticator:
         return any(not is_bcrypt(password) for password in stored)
 
     def decide(self, login: Login) -> Verdict | None:
-        """Return the verdict over a client; None = refused."""
+        """Return the verdict over a client; None = refused.
+
+        If any password is a hash, every refusal takes as long as computing one: who is refused does not learn whether
+        there is such a user, or what kind of password it has.
+        """
+        comparison = Comparison(self._passwords, is_quick=False)
+        verdict = self._decide(login, comparison)
+        if verdict is None and self._decoy and not comparison.has_hashed:
+            comparison.match(self._decoy, "")
+        return verdict
+
+    def decide_quickly(self, login: Login) -> Verdict | None:
+        """Return the verdict over a client that can be let in without computing a hash; None = it is for `decide`."""
+        try:
+            return self._decide(login, Comparison(self._passwords, is_quick=True))
+        except HashNeededError:
+            return None
+
+    def _decide(self, login: Login, comparison: Comparison) -> Verdict | None:
         presented = read_presented(login.connect)
         if presented is None:
             return None
@@ -64,14 +82,14 @@ class Authenticator:
                 return self._decide_key(presented, login)
         if self._users:
             if self._access.map_certificates:
-                return self._decide_certificate(presented, login)
+                return self._decide_certificate(presented, login, comparison)
             if presented.anonymous and self._stranger and not self._stranger.nkey:
                 return self._admit(self._stranger)
             if presented.user:
-                return self._decide_user(presented)
+                return self._decide_user(presented, comparison)
         if presented.anonymous and self._access.only_system_users:
             return self._verdicts.for_anybody()
-        return self._decide_shared(presented)
+        return self._decide_shared(presented, comparison)
 
     def _decide_key(self, presented: Presented, login: Login) -> Verdict | None:
         from jetlake.server.nkeys import verify
@@ -81,7 +99,7 @@ class Authenticator:
             return None
         return self._admit(user)
 
-    def _decide_certificate(self, presented: Presented, login: Login) -> Verdict | None:
+    def _decide_certificate(self, presented: Presented, login: Login, comparison: Comparison) -> Verdict | None:
         certificate = client_certificate(login.tls)
         if certificate is None:
             return None
@@ -89,26 +107,25 @@ class Authenticator:
 
         name = find_user(certificate, self._users, lambda name: self._users[name].may_connect_as(CONNECTION_TYPE))
         # A user that has a password must present it besides.
-        if name is None or not self._passwords.match(self._users[name].password, presented.password):
+        if name is None or not comparison.match(self._users[name].password, presented.password):
             return None
         return self._admit(self._users[name])
 
-    def _decide_user(self, presented: Presented) -> Verdict | None:
+    def _decide_user(self, presented: Presented, comparison: Comparison) -> Verdict | None:
         user = self._users.get(presented.user)
         if user is None:
-            self._passwords.match(self._decoy, presented.password)
             return None
-        return self._admit(user) if self._passwords.match(user.password, presented.password) else None
+        return self._admit(user) if comparison.match(user.password, presented.password) else None
 
-    def _decide_shared(self, presented: Presented) -> Verdict | None:
+    def _decide_shared(self, presented: Presented, comparison: Comparison) -> Verdict | None:
         wanted = self._access.credentials
         if wanted.token:
-            token_matches = self._passwords.match(wanted.token, presented.auth_token)
+            token_matches = comparison.match(wanted.token, presented.auth_token)
             return self._verdicts.for_anybody(REDACTED) if token_matches else None
         if not wanted.user:
             return None
         # Both are compared in any case: the time taken must not tell a wrong user from a wrong password.
-        password_matches = self._passwords.match(wanted.password, presented.password)
+        password_matches = comparison.match(wanted.password, presented.password)
         user_matches = equal(wanted.user, presented.user)
         return self._verdicts.for_anybody(presented.user) if user_matches and password_matches else None
 

@@ -1,9 +1,10 @@
 """Carries decisions to the engine: quick ones at once, slow ones from threads of their own.
 
 A bcrypt comparison takes a tenth of a second; a thread that also writes the log must not wait for it. So a server with
-bcrypt passwords makes its decisions in a few threads, behind a queue with a limit. Who comes beyond the limit is
-refused: a client library tries again, and would not be heard before its time is up. Clients that are in already and are
-only asked about again are never refused for that.
+bcrypt passwords makes such decisions in a few threads, behind a queue with limits (`login_queue`). Who comes beyond
+them is refused: a client library tries again, and would not be heard before its time is up. Clients that are in already
+and are only asked about again are never refused for that. Who can be let in without computing a hash does not wait
+behind those who guess, and nothing is computed for clients that have gone.
 
 Invariant: what an `Authenticator` decided reaches the engine only while it is still the one in force. So whoever
 changes it, and then has the engine ask about every client again, has missed nobody.
@@ -17,13 +18,13 @@ from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.presented import Login
 
 if TYPE_CHECKING:
-    from queue import SimpleQueue
+    from jetlake.server.authentication.login_queue import LoginQueue
+    from jetlake.server.authentication.verdict import Verdict
+
+    Decide = Callable[[Authenticator, Login], Verdict | None]
 
 SLOW_LOGIN_THREADS = 4
 """bcrypt leaves the GIL alone, so this is how many cores logins may take from the traffic."""
-
-SLOW_LOGINS_WAITING_MAX = 1024
-"""About half a minute of work: several times what can be decided before clients run out of time."""
 
 CLOSE_S_MAX = 10.0
 """How long `join` waits for a comparison: the most expensive hashes take seconds."""
@@ -45,10 +46,11 @@ class Request(Protocol):
 
 
 class Answers(Protocol):
-    """What of the engine is needed; both answer False when the client has gone, which is its good right."""
+    """What of the engine is needed. The first two return False when the client has gone, the last returns None."""
 
     def admit(self, connection_id: int, verdict: bytes) -> bool: ...
     def refuse(self, connection_id: int) -> bool: ...
+    def address_of(self, connection_id: int) -> str | None: ...
 
 
 class Gate:
@@ -63,7 +65,7 @@ class Gate:
         self._threads: list[Thread] = []
         self._closed = False
         # Made with the threads: most servers need neither.
-        self._waiting: SimpleQueue[Request | None] | None = None
+        self._waiting: LoginQueue[Request] | None = None
 
     @property
     def authenticator(self) -> Authenticator:
@@ -77,30 +79,33 @@ class Gate:
     def receive(self, request: Request) -> None:
         """Answer this client, now or soon."""
         if not self._authenticator.slow:
-            self._answer(request)
+            self._answer(request, Authenticator.decide)
+            return
+        if self._answer(request, Authenticator.decide_quickly, must_admit=True):
+            return
+        address = self._engine.address_of(request.connection_id)
+        if address is None:
             return
         waiting = self._waiting or self._start_threads()
-        if waiting.qsize() >= SLOW_LOGINS_WAITING_MAX and not request.again:
+        if not waiting.put(address, request, is_urgent=request.again):
             self._engine.refuse(request.connection_id)
-        else:
-            waiting.put(request)
 
     def close(self) -> None:
         """End the threads after what they are at; nobody waits for what they were about to say."""
         self._closed = True
         if self._waiting is not None:
-            for _ in self._threads:
-                self._waiting.put(None)
+            self._waiting.close()
 
     def join(self) -> None:
         """Wait until the threads have ended: a process must not end while one of them is in native code."""
         for thread in self._threads:
             thread.join(CLOSE_S_MAX)
 
-    def _start_threads(self) -> "SimpleQueue[Request | None]":
-        from queue import SimpleQueue
+    def _start_threads(self) -> "LoginQueue[Request]":
+        # Only servers with hashes pay for this import.
+        from jetlake.server.authentication.login_queue import LoginQueue
 
-        self._waiting = SimpleQueue()
+        self._waiting = LoginQueue()
         self._threads = [
             Thread(target=self._work, args=(self._waiting,), name=f"jetlake-login-{number}", daemon=True)
             for number in range(SLOW_LOGIN_THREADS)
@@ -109,26 +114,29 @@ class Gate:
             thread.start()
         return self._waiting
 
-    def _work(self, waiting: "SimpleQueue[Request | None]") -> None:
+    def _work(self, waiting: "LoginQueue[Request]") -> None:
         while (request := waiting.get()) is not None and not self._closed:
             try:
-                self._answer(request)
+                address = self._engine.address_of(request.connection_id)
+                if address is not None and not self._answer(request, Authenticator.decide):
+                    waiting.note_failure(address)
             except Exception:  # noqa: BLE001 - whatever it was, it is our bug and ends this server
                 import traceback
 
                 self._on_broken(traceback.format_exc())
                 return
 
-    def _answer(self, request: Request) -> None:
+    def _answer(self, request: Request, decide: "Decide", *, must_admit: bool = False) -> bool:
+        """Decide about a client, and return whether it was let in. With `must_admit` nobody is refused here."""
         login = Login(connect=request.connect, nonce=request.nonce, tls=request.tls)
         while True:
             authenticator = self._authenticator
-            verdict = authenticator.decide(login)
+            verdict = decide(authenticator, login)
             with self._lock:
                 if authenticator is not self._authenticator:
                     continue
-                if verdict is None:
-                    self._engine.refuse(request.connection_id)
-                else:
+                if verdict is not None:
                     self._engine.admit(request.connection_id, verdict.to_json())
-                return
+                elif not must_admit:
+                    self._engine.refuse(request.connection_id)
+                return verdict is not None

@@ -10,10 +10,13 @@ From the characters to the options:
 - `top_level`    the keys outside all blocks
 - `accounts`     the blocks `authorization` and `accounts`
 - `users`        lists of users
+- `message_trace` where an account wants traces of messages
 - `permissions`  what a user may publish and subscribe to
 - `tls`          the block `tls`
 - `jetstream`    the block `jetstream`, of the server and of an account
+- `choria`       the block `choria`
 - `remotes`      the block `remotes` of `jetstream`
+- `submission`   the block `submission`
 - `unsupported`  keys that are refused, and what to do instead
 - `digest`       the digest of a configuration
 - `load`         all of the above, from a file's name to options

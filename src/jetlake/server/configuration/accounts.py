@@ -1,8 +1,10 @@
 """The blocks `authorization` and `accounts`: who may come in, and to which account."""
 
+from jetlake.server.authentication.passwords import HASH_ADVICE, is_usable
 from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.document import Node, kind_of
 from jetlake.server.configuration.jetstream import read_account_jetstream
+from jetlake.server.configuration.message_trace import read_message_trace
 from jetlake.server.configuration.permissions import read_permissions
 from jetlake.server.configuration.section import Section
 from jetlake.server.configuration.users import PROXY_REASON, read_users, refuse_duplicates
@@ -66,6 +68,9 @@ def _read_authorization(section: Section) -> tuple[Credentials, float | None, li
     )
     if credentials.token and (credentials.user or credentials.password):
         section.error(section.node("token"), "Cannot have a user/pass and token; remove one of them")
+    for name, secret in (("password", credentials.password), ("token", credentials.token)):
+        if not is_usable(secret):
+            section.error(section.node(name), f"The {name} is not a bcrypt hash: {HASH_ADVICE}")
     timeout_s = section.seconds("timeout")
     if timeout_s is not None and timeout_s > TIMEOUT_S_HIGH:
         node = section.node("timeout")
@@ -131,9 +136,10 @@ def _read_account(name: str, section: Section) -> tuple[Account, list[User]]:
         }
         inner.accept("max_leafnodes", "max_leafs")
         inner.finish()
+    message_trace = read_message_trace(section)
     section.refuse(unsupported.ACCOUNT)
     section.finish()
-    return Account(name=name, jetstream=jetstream, **limits), users
+    return Account(name=name, jetstream=jetstream, message_trace=message_trace, **limits), users
 
 
 def _limit(section: Section, *names: str) -> int | None:

@@ -4,7 +4,7 @@ A `Node` is one value. The place of a value in a map is that of its key, because
 of a value in a list is its own. Lines and columns count from 1.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -53,3 +53,16 @@ def kind_of(data: Data) -> str:
             return "a list"
         case _:
             return "a map"
+
+
+def plain(node: Node) -> Any:
+    """Return a value without its places: maps, lists, texts and numbers."""
+    match node.data:
+        case dict():
+            return {key: plain(entry) for key, entry in node.data.items()}
+        case list():
+            return [plain(entry) for entry in node.data]
+        case Moment():
+            return node.data.text
+        case _:
+            return node.data

@@ -47,6 +47,7 @@ def read_jetstream(section: Section) -> JetStreamOptions:
         key=inner.text("key", "ek", "encryption_key") or "",
         previous_key=inner.text("prev_key", "prev_ek", "prev_encryption_key") or "",
         strict=inner.switch("strict") is not False,
+        preview_dialects=inner.switch("preview_dialects") is not False,
         buffered_bytes_max=inner.size("max_buffered_size"),
         buffered_messages_max=inner.integer("max_buffered_msgs"),
     )

@@ -91,7 +91,11 @@ def _mistakes_of(remote: Remote, *, has_urls: bool) -> list[str]:
     is_connection = has_urls or any(logins) or remote.tls or remote.domain or prefix
     if remote.account is not None and is_connection:
         mistakes.append("is an account of this server: leave out url, logins, tls, domain and api_prefix")
-    elif remote.account is None and not has_urls:
+    if remote.account is not None and not remote.allowed_accounts:
+        mistakes.append(
+            "lets streams read another account: name those that may in allowed_accounts, such as allowed_accounts: [A]"
+        )
+    if remote.account is None and not has_urls:
         mistakes.append("has neither url nor account: name the server, or an account of this one")
     if sum(bool(login) for login in logins) > 1:
         mistakes.append("has several logins: keep one of user, token, nkey, credentials")

@@ -14,11 +14,13 @@ from jetlake.config import (
 )
 from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.accounts import read_access
+from jetlake.server.configuration.choria import read_choria
 from jetlake.server.configuration.document import Node
 from jetlake.server.configuration.jetstream import read_jetstream
 from jetlake.server.configuration.quantities import DURATION_EXAMPLES
 from jetlake.server.configuration.remotes import check_accounts
 from jetlake.server.configuration.section import Problems, Section
+from jetlake.server.configuration.submission import read_submission
 from jetlake.server.configuration.tls import read_tls
 from jetlake.server.options.from_flags import monitoring_port_of, port_of
 from jetlake.server.options.server import (
@@ -58,10 +60,12 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
     section.refuse(unsupported.TOP_LEVEL)
     _refuse_switches(section)
     host, port = _read_address(section)
-    tls = read_tls(section, allow_plain=bool(section.switch("allow_non_tls")))
+    allow_plain = bool(section.switch("allow_non_tls"))
+    tls = read_tls(section, allow_plain=allow_plain)
     default_timeout_s = DEFAULTS.limits.auth_timeout_ms / 1000 if tls is None else tls.timeout_s + AFTER_HANDSHAKE_S
     access, auth_timeout_s = read_access(section, map_certificates=tls is not None and tls.map_users)
     section.accept(*WITHOUT_EFFECT)
+    jetstream = msgspec.structs.replace(read_jetstream(section), long_ack_subjects=_read_flags(section))
     options = ServerOptions(
         host=host,
         port=port,
@@ -72,16 +76,19 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
         closed_connections_max=_count(section, "max_closed_clients", default=DEFAULTS.closed_connections_max),
         access=access,
         limits=_read_limits(section, auth_timeout_s or default_timeout_s),
-        jetstream=msgspec.structs.replace(read_jetstream(section), long_ack_subjects=_read_flags(section)),
+        jetstream=jetstream,
         log=_read_log(section),
         lame_duck=_read_lame_duck(section),
         monitoring=_read_monitoring(section),
         tls=tls,
+        submission=read_submission(section),
+        allow_plain=allow_plain,
         tags=section.texts("server_tags") or (),
         metadata=section.map_of_texts("server_metadata") or {},
         pid_file=section.text("pid_file", "pidfile") or "",
         ports_file_directory=section.text("ports_file_dir") or "",
         unserved=_read_unserved(section),
+        choria=read_choria(section, access),
     )
     check_accounts(section, options.jetstream.remotes, set(access.account_names()))
     section.finish()

@@ -6,7 +6,6 @@ arrives deletes its entry here.
 The reasons follow `"key" is not supported`.
 """
 
-_LATER = "yet: it comes in a later release"
 _OPERATOR = "yet: list users and accounts in the file instead, with nkeys where passwords are not wanted"
 _ALONE = "here: the server runs standalone; for this run nats-server, which the same clients speak to"
 
@@ -49,8 +48,6 @@ ACCOUNT = {
     "imports": "yet: put users that share subjects into one account, and separate them by permissions",
     "mappings": "yet: publish to the mapped subject instead",
     "maps": "yet: publish to the mapped subject instead",
-    "msg_trace": _LATER,
-    "trace_dest": _LATER,
 }
 
 JETSTREAM = {

@@ -1,5 +1,6 @@
 """The key `users`: a list of users, each with a password or a public key, in `authorization` or in an account."""
 
+from jetlake.server.authentication.passwords import HASH_ADVICE, is_usable
 from jetlake.server.configuration.document import Node
 from jetlake.server.configuration.permissions import read_permissions
 from jetlake.server.configuration.section import Section
@@ -45,6 +46,9 @@ def _read_user(section: Section, account: str, default_permissions: Permissions 
         return None
     if not key and not name:
         section.error(None, "User entry requires a user")
+        return None
+    if password and not is_usable(password):
+        section.error(None, f'The password of user "{name}" is not a bcrypt hash: {HASH_ADVICE}')
         return None
     return User(
         name=key or name,

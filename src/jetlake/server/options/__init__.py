@@ -8,6 +8,8 @@ Small frozen values, grouped as the parts of the server use them; nothing behind
 - `tls`         certificates
 - `jetstream`   what JetStream may use
 - `remotes`     other servers and accounts that streams may be copied from
+- `submission`  a spool, and the sender that the server runs for it
+- `choria`      what a server does for Choria
 - `from_flags`  a command line turned into options, over those of a file
 """
 
@@ -16,6 +18,7 @@ from jetlake.server.options.from_flags import from_flags
 from jetlake.server.options.jetstream import JetStreamOptions, default_store_directory
 from jetlake.server.options.remotes import Remote, RemoteTls
 from jetlake.server.options.server import LameDuckOptions, LogOptions, MonitoringOptions, ServerOptions
+from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
 from jetlake.server.options.users import (
     Permissions,
@@ -39,6 +42,7 @@ __all__ = [
     "ResponsePermissions",
     "ServerOptions",
     "SubjectPermissions",
+    "SubmissionOptions",
     "TlsOptions",
     "User",
     "default_store_directory",

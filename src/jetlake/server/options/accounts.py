@@ -41,6 +41,13 @@ class JetStreamAccountLimits(msgspec.Struct, frozen=True, kw_only=True):
     stream_bytes_required: bool = False
 
 
+class MessageTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where messages with a trace context are reported, and how many of a hundred."""
+
+    destination: str
+    sampling_percent: int = 100
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """One account. Limits that are None are the server's; `jetstream` None = this account stores nothing."""
 
@@ -50,6 +57,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     max_subscriptions: int | None = None
     max_payload_bytes: int | None = None
     jetstream: JetStreamAccountLimits | None = None
+    message_trace: MessageTrace | None = None
 
 
 class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):

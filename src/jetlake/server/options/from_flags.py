@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from jetlake.errors import ConfigurationError
 from jetlake.server.flags import ParsedFlags
 from jetlake.server.options.server import DEFAULT_PORT, LogOptions, MonitoringOptions, ServerOptions
-from jetlake.server.options.tls import TlsOptions
+from jetlake.server.options.tls import DEFAULT_TIMEOUT_S, TlsOptions
 
 RANDOM_PORT = -1
 
@@ -50,7 +50,7 @@ def from_flags(flags: ParsedFlags, program: str, base: ServerOptions | None = No
         ),
         log=_log(flags, options.log),
         monitoring=_monitoring(flags, options.monitoring),
-        tls=_tls(flags, options.tls),
+        tls=_tls(flags, options.tls, allow_plain=options.allow_plain),
         pid_file=flags.text("pid", options.pid_file),
         ports_file_directory=flags.text("ports_file_dir", options.ports_file_directory),
         program=program,
@@ -99,7 +99,7 @@ def _monitoring(flags: ParsedFlags, monitoring: MonitoringOptions) -> Monitoring
     )
 
 
-def _tls(flags: ParsedFlags, tls: TlsOptions | None) -> TlsOptions | None:
+def _tls(flags: ParsedFlags, tls: TlsOptions | None, *, allow_plain: bool) -> TlsOptions | None:
     given = [flag for flag in ("tls", "tlsverify", "tlscert", "tlskey", "tlscacert") if flag in flags.values]
     if "tls" in given and not flags.switch("tls"):
         return None
@@ -115,5 +115,6 @@ def _tls(flags: ParsedFlags, tls: TlsOptions | None) -> TlsOptions | None:
         authority_file=flags.text("tlscacert"),
         verify_clients=flags.switch("tlsverify"),
         # What a file said about the port beside its certificates still holds.
-        **({} if tls is None else {"timeout_s": tls.timeout_s, "allow_plain": tls.allow_plain}),  # type: ignore[arg-type]
+        allow_plain=allow_plain,
+        timeout_s=DEFAULT_TIMEOUT_S if tls is None else tls.timeout_s,
     )

@@ -27,6 +27,8 @@ class JetStreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     sync_always: bool = False
     # Requests with unknown fields are refused.
     strict: bool = True
+    # Requests in the dialects of 2019 and 2020 are answered.
+    preview_dialects: bool = True
     # Subjects of acknowledgements name domain and account.
     long_ack_subjects: bool = False
     # What no consumer or stream may exceed, whatever it asks for; None = no such limit.

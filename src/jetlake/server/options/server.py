@@ -6,10 +6,12 @@ of command line and file (-1 for random, 0 for the default) end where these opti
 
 import msgspec
 
-from jetlake.config import EngineOptions, Limits, check_server_name
+from jetlake.config import EngineMessageTrace, EngineOptions, Limits, check_server_name
 from jetlake.errors import ConfigurationError
 from jetlake.server.options.accounts import AccessOptions
+from jetlake.server.options.choria import ChoriaOptions
 from jetlake.server.options.jetstream import JetStreamOptions
+from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
 
 DEFAULT_HOST = "0.0.0.0"  # noqa: S104 - nats-server's default; `jetlake.Server` listens on the loopback address
@@ -73,6 +75,9 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     lame_duck: LameDuckOptions = LameDuckOptions()
     monitoring: MonitoringOptions = MonitoringOptions()
     tls: TlsOptions | None = None
+    submission: SubmissionOptions | None = None
+    # What a file says about plain text; it holds for certificates of the command line, too.
+    allow_plain: bool = False
     tags: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
     pid_file: str = ""
@@ -81,6 +86,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     program: str = "nats-server"
     # What was asked for and has no effect in this build, under the name of its flag: `unserved` warns about each.
     unserved: tuple[str, ...] = ()
+    choria: "ChoriaOptions | None" = None
 
     def __post_init__(self) -> None:
         check_server_name(self.server_name)
@@ -104,6 +110,16 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             admits_without_connect=access.admits_strangers,
             nonce=access.signs_nonce,
             system_account=access.system_account,
+            server_tags=self.tags,
+            server_metadata=self.metadata,
+            message_traces={
+                account.name: EngineMessageTrace(
+                    destination=account.message_trace.destination,
+                    sampling_percent=account.message_trace.sampling_percent,
+                )
+                for account in access.accounts
+                if account.message_trace is not None
+            },
             max_closed_connections=self.closed_connections_max,
             headers=self.headers,
             fast_producer_stall=self.fast_producer_stall,

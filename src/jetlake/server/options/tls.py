@@ -56,7 +56,8 @@ class TlsOptions(msgspec.Struct, frozen=True, kw_only=True):
             cipher_suites=self.cipher_suites,
             handshake_first_ms=self.handshake_first_ms,
             allow_non_tls=self.allow_plain,
-            timeout_ms=int(self.timeout_s * 1000),
+            # However short, it is longer than none.
+            timeout_ms=max(1, int(self.timeout_s * 1000)),
             pinned_certificates=self.pinned_certificates,
             further_certificates=tuple(
                 EngineCertificate(

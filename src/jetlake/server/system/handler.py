@@ -4,7 +4,6 @@ Invariant: every request with a reply subject that this server is meant by gets 
 breaks over it, the reply says so and the log has the rest.
 """
 
-import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +54,6 @@ class Handler:
         self._warn = warn
         self._source = Source(engine, facts, usages=usages)
         self._system_account = facts().system_account
-        self._sequence = itertools.count(1)
         # What listeners were told last, by account.
         self._counts: dict[str, int] = {}
 
@@ -160,12 +158,12 @@ class Handler:
         return None
 
     def _user_information(self, request: "Request") -> bytes | None:
-        for connection in self._source.connections():
-            if connection.id == request.connection_id and connection.account == request.account:
-                body = user_information(self._access(), connection.account, connection.user)
-                return msgspec.json.encode(Reply(server=self._server(), data=msgspec.Raw(msgspec.json.encode(body))))
-        # It has gone before it was answered.
-        return None
+        connection = self._source.connection(request.connection_id)
+        if connection is None or connection.account != request.account:
+            # It has gone before it was answered.
+            return None
+        body = user_information(self._access(), connection.account, connection.user)
+        return msgspec.json.encode(Reply(server=self._server(), data=msgspec.Raw(msgspec.json.encode(body))))
 
     def _obey(self, command: str, payload: bytes) -> bytes | None:
         if not read_options(payload, ServerFilter).fits(self._source.facts):
@@ -191,7 +189,8 @@ class Handler:
 
     def _server(self) -> statsz.ServerInformation:
         now_unix_ns = self._source.now_unix_ns()
-        return statsz.server_information(self._source.facts, sequence=next(self._sequence), now_unix_ns=now_unix_ns)
+        sequence = self._engine.next_event_sequence()
+        return statsz.server_information(self._source.facts, sequence=sequence, now_unix_ns=now_unix_ns)
 
     def _send_reply(self, request: "Request", body: bytes, *, may_compress: bool) -> None:
         header = None

@@ -1,0 +1,105 @@
+"""Values that know where they were written, so that every refusal can name file and line.
+
+All formats are read into this one form. A `Node` holds a scalar (None, bool, int, float, str), a list of nodes or a
+mapping from text to nodes.
+
+Invariant: the children of a node are nodes of the same file.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from jetlake.errors import ConfigurationError
+
+FILE_BYTES_MAX = 16 * 1024 * 1024
+"""A file of declarations; whoever has more has named the wrong file."""
+
+NODES_MAX = 100_000
+"""Values of one file: an alias in YAML can name another many times over, and a small file must not fill the memory."""
+
+DIGITS_MAX = 100
+"""Digits of a number; Python itself refuses to read or write some thousands."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file and a line in it; 0 = the line is not known."""
+
+    file: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(frozen=True)
+class Node:
+    """One value and its place."""
+
+    value: Any
+    place: Place
+
+    @property
+    def mapping(self) -> "dict[str, Node]":
+        """What it holds by name. Raises `ConfigurationError` if it is no mapping."""
+        if not isinstance(self.value, dict):
+            raise refusal(
+                self.place, f"{describe(self.value)} stands where names with values belong: write `name: value`"
+            )
+        return self.value
+
+    @property
+    def items(self) -> "list[Node]":
+        """What it lists. Raises `ConfigurationError` if it is no list."""
+        if not isinstance(self.value, list):
+            raise refusal(self.place, f"{describe(self.value)} stands where a list belongs: write [a, b]")
+        return self.value
+
+    @property
+    def text(self) -> str:
+        """The text it is. Raises `ConfigurationError` if it is something else."""
+        if not isinstance(self.value, str):
+            raise refusal(
+                self.place, f"{describe(self.value)} stands where text belongs: put it between quotation marks"
+            )
+        return self.value
+
+    def plain(self) -> Any:
+        """Return the value without places."""
+        if isinstance(self.value, dict):
+            return {key: child.plain() for key, child in self.value.items()}
+        if isinstance(self.value, list):
+            return [child.plain() for child in self.value]
+        return self.value
+
+
+Mapping: TypeAlias = dict[str, Node]
+
+
+def refusal(place: Place, reason: str) -> ConfigurationError:
+    """Return the error that says file, line and reason."""
+    return ConfigurationError(f"{place}: {reason}")
+
+
+def describe(value: Any) -> str:
+    """Return what a value is, in words: `the number 5`."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int | float):
+        return f"the number {value}" if abs(value) < 2**64 else "a number that is no sensible one"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    return "a list" if isinstance(value, list) else "a mapping"
+
+
+def locate(value: Any, place: Place) -> Node:
+    """Return plain data as nodes that are all at one place."""
+    if isinstance(value, dict):
+        return Node({str(key): locate(child, place) for key, child in value.items()}, place)
+    if isinstance(value, list | tuple):
+        return Node([locate(child, place) for child in value], place)
+    if value is None or isinstance(value, bool | int | float | str):
+        return Node(value, place)
+    return Node(str(value), place)

@@ -1,0 +1,287 @@
+"""`Lanes`: one queue per account, and the threads that work them off.
+
+```python
+lanes = Lanes(work, chores, chore_wait_s, warn)
+lanes.add_request(request)       # by the thread that hears the engine
+lanes.add_event(account, event)
+lanes.close()
+lanes.join()
+```
+
+A lane is worked by one thread at a time, so what belongs to an account is decided in order and by nobody else. Lanes
+take turns, item by item. One thread does it all as long as every item is short; whatever takes longer than a turn is
+overtaken: another thread goes on with the other lanes. So a request that takes seconds keeps nobody waiting but the
+account it came from.
+
+A queue that overflows is dropped as a whole, as on nats-server: whoever sent that much has stopped waiting for the
+first of it.
+
+Invariant: a lane is in the line of those that are ready exactly when something waits in it and nobody works it. What
+waits is bounded for each account, in number and in bytes. No thread is started before something waits; each ends only
+with `close`.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition, RLock, Thread, current_thread
+
+from jetlake.management.dispatch import Answer
+from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, Request
+
+REQUESTS_OF_ACCOUNT_MAX = 10_000
+"""Requests of one account that wait: nats-server's own bound."""
+
+BYTES_OF_ACCOUNT_MAX = 64 * 1024 * 1024
+"""Their bodies: a request may be as large as a message, and ten thousand of those would not fit."""
+
+TURN_S_MAX = 0.05
+"""How long an item may keep the other lanes waiting; most take less than a tenth of it."""
+
+THREADS_MAX = 16
+"""Accounts whose requests take long at the same moment; more than these wait for each other."""
+
+CLOSE_S_MAX = 10.0
+"""How long `join` waits for what is being answered."""
+
+Event = ArchiveEvent | ConsumerEvent
+Task = Iterator[None]
+"""Work that is too long for one turn: each step is one."""
+
+
+class Lane:
+    """What waits of one account, and the answers that are held back there."""
+
+    def __init__(self) -> None:
+        # Held by whoever decides something for the account.
+        self.lock = RLock()
+        self.requests: deque[Request] = deque()
+        self.byte_count = 0
+        # Bounded by the engine: at most two for each snapshot and each restore, and one for each consumer.
+        self.events: deque[Event] = deque()
+        # One for each restore that is being finished.
+        self.tasks: deque[Task] = deque()
+        # Answers that wait for a sync, by what asked for them.
+        self.held: dict[tuple[str, ...] | None, tuple[Request, Answer, tuple[str, str, str]]] = {}
+        # It is in the line of those that are ready, or somebody works it.
+        self.is_taken = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.requests or self.events or self.tasks or self.held)
+
+
+class Lanes:
+    """The lanes of one server.
+
+    `work` does what a lane has to do with an event and a request, each of which may be missing. `chores` is called when
+    `chore_wait_s` says that it is time, by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Lane, Event | None, Request | None], None],
+        chores: Callable[[], None],
+        chore_wait_s: Callable[[], float | None],
+        warn: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._work = work
+        self._chores = chores
+        self._chore_wait_s = chore_wait_s
+        self._warn = warn
+        self._clock = clock
+        self._changed = Condition()
+        self._lanes: dict[str, Lane] = {}
+        # Those that wait for a thread, in turn.
+        self._ready: deque[Lane] = deque()
+        self._threads: list[Thread] = []
+        # Those that wait, and how many of them until those who are busy have had their turn.
+        self._idle_count = 0
+        self._watch_count = 0
+        # When the threads that are busy have begun with what they do.
+        self._begun_at: dict[Thread, float] = {}
+        self._is_at_chores = False
+        self._closed = False
+        self._dropped = 0
+
+    def add_request(self, request: Request) -> None:
+        """Queue a request."""
+        with self._changed:
+            if self._closed:
+                return
+            lane = self._lane(request.account)
+            lane.requests.append(request)
+            lane.byte_count += len(request.payload)
+            if len(lane.requests) > REQUESTS_OF_ACCOUNT_MAX or lane.byte_count > BYTES_OF_ACCOUNT_MAX:
+                self._dropped += len(lane.requests)
+                lane.requests.clear()
+                lane.byte_count = 0
+                self._changed.notify()
+            self._make_ready(lane)
+
+    def add_event(self, account: str, event: Event) -> None:
+        """Queue what the engine says about something of an account."""
+        with self._changed:
+            if self._closed:
+                return
+            lane = self._lane(account)
+            lane.events.append(event)
+            self._make_ready(lane)
+
+    def lane_of(self, account: str) -> Lane:
+        """Return the lane of an account."""
+        with self._changed:
+            return self._lane(account)
+
+    @contextmanager
+    def held(self, account: str) -> Iterator[Lane]:
+        """Keep everybody else from deciding something for an account."""
+        lane = self.lane_of(account)
+        with lane.lock:
+            yield lane
+
+    def start(self) -> None:
+        """See to it that there is a thread, for the chores."""
+        with self._changed:
+            if not self._threads and not self._closed:
+                self._add_thread()
+
+    def take_dropped(self) -> int:
+        """Return how many requests were dropped since this was asked last."""
+        with self._changed:
+            dropped, self._dropped = self._dropped, 0
+            return dropped
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether requests were dropped that nobody was told about."""
+        return self._dropped > 0
+
+    def close(self) -> None:
+        """Take nothing more, and forget what waits. What is being answered still is."""
+        with self._changed:
+            self._closed = True
+            self._ready.clear()
+            for lane in self._lanes.values():
+                lane.requests.clear()
+                lane.events.clear()
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """Wait until the threads have ended, if there are any."""
+        deadline = time.monotonic() + CLOSE_S_MAX
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0))
+
+    def _lane(self, account: str) -> Lane:
+        return self._lanes.setdefault(account, Lane())
+
+    def _make_ready(self, lane: Lane) -> None:
+        if lane.is_taken or not lane.is_waiting:
+            return
+        lane.is_taken = True
+        self._ready.append(lane)
+        self._call_watch()
+
+    def _call_watch(self) -> None:
+        """See to it that a thread looks at what is ready: if those who are busy take too long, it goes on."""
+        if self._watch_count:
+            return
+        if self._idle_count:
+            self._changed.notify()
+        elif len(self._threads) < THREADS_MAX:
+            self._add_thread()
+
+    def _add_thread(self) -> None:
+        # A daemon, because Python waits for other threads before it calls what would stop this one.
+        thread = Thread(target=self._run, name="jetlake-management", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                lane, has_chores = self._next()
+                if lane is None and not has_chores:
+                    return
+                event = lane.events.popleft() if lane is not None and lane.events else None
+                request = self._take_request(lane) if lane is not None else None
+            try:
+                if has_chores:
+                    self._chores()
+                if lane is not None:
+                    with lane.lock:
+                        self._work(lane, event, request)
+                        self._step(lane)
+            except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included; the next may fare better
+                import traceback
+
+                self._warn(f"JetStream API: a bug, please report it: {traceback.format_exc()}")
+            finally:
+                self._give_back(lane, has_chores=has_chores)
+
+    def _next(self) -> tuple[Lane | None, bool]:
+        """Wait for something to do: a lane, or chores, or neither at the end."""
+        while not self._closed:
+            wait_s = None if self._is_at_chores else self._chore_wait_s()
+            has_chores = wait_s is not None and wait_s <= 0
+            if has_chores:
+                self._is_at_chores = True
+            is_watching = bool(self._ready)
+            if is_watching:
+                turn_s = self._turn_left_s()
+                if turn_s <= 0:
+                    return self._begin(self._ready.popleft(), has_chores=has_chores)
+                wait_s = turn_s if wait_s is None else min(wait_s, turn_s)
+            if has_chores:
+                return self._begin(None, has_chores=True)
+            self._idle_count += 1
+            self._watch_count += is_watching
+            self._changed.wait(wait_s)
+            self._watch_count -= is_watching
+            self._idle_count -= 1
+        return None, False
+
+    def _begin(self, lane: Lane | None, *, has_chores: bool) -> tuple[Lane | None, bool]:
+        self._begun_at[current_thread()] = self._clock()
+        if self._ready:
+            self._call_watch()
+        return lane, has_chores
+
+    def _turn_left_s(self) -> float:
+        """Return how long whoever is busy may keep the others waiting; 0 = nobody is, or not any more."""
+        youngest = max(self._begun_at.values(), default=None)
+        return 0.0 if youngest is None else youngest + TURN_S_MAX - self._clock()
+
+    def _take_request(self, lane: Lane) -> Request | None:
+        if not lane.requests:
+            return None
+        request = lane.requests.popleft()
+        lane.byte_count -= len(request.payload)
+        return request
+
+    def _step(self, lane: Lane) -> None:
+        """Go on with what is too long for one turn, one of several after the other."""
+        if not lane.tasks:
+            return
+        task = lane.tasks.popleft()
+        try:
+            next(task)
+        except StopIteration:
+            return
+        lane.tasks.append(task)
+
+    def _give_back(self, lane: Lane | None, *, has_chores: bool) -> None:
+        with self._changed:
+            self._begun_at.pop(current_thread(), None)
+            if has_chores:
+                self._is_at_chores = False
+            if lane is not None:
+                # This thread looks for the next item now, so nobody need be told.
+                lane.is_taken = not self._closed and lane.is_waiting
+                if lane.is_taken:
+                    self._ready.append(lane)

@@ -1,0 +1,62 @@
+"""`PauseEnds`: when consumers that pause go on, the next one first.
+
+Invariant: every end in `_ends_ns` has its place in `_order`; what else is there is out of date and passed over. Any
+thread may ask and change.
+"""
+
+import heapq
+from threading import Lock
+
+Place = tuple[str, str, str]
+"""Account, stream and name of a consumer."""
+
+OUTDATED_MAX = 1_000
+"""Places that may be out of date before the order is made anew, beyond as many as are not."""
+
+
+class PauseEnds:
+    """The ends of all pauses, in unix nanoseconds."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ends_ns: dict[Place, int] = {}
+        self._order: list[tuple[int, Place]] = []
+
+    def put(self, place: Place, end_ns: int) -> None:
+        """Note when the pause of a consumer ends."""
+        with self._lock:
+            if self._ends_ns.get(place) == end_ns:
+                return
+            self._ends_ns[place] = end_ns
+            heapq.heappush(self._order, (end_ns, place))
+            if len(self._order) > 2 * len(self._ends_ns) + OUTDATED_MAX:
+                self._order = [(end_ns, place) for place, end_ns in self._ends_ns.items()]
+                heapq.heapify(self._order)
+
+    def forget(self, place: Place) -> None:
+        """Note that a consumer does not pause."""
+        with self._lock:
+            self._ends_ns.pop(place, None)
+
+    def next_ns(self) -> int | None:
+        """Return when the next pause ends; None = nobody pauses."""
+        with self._lock:
+            return self._next_ns()
+
+    def take_ended(self, now_ns: int) -> list[Place]:
+        """Return those whose pause has ended since this was asked last."""
+        ended = []
+        with self._lock:
+            while (end_ns := self._next_ns()) is not None and end_ns <= now_ns:
+                _, place = heapq.heappop(self._order)
+                del self._ends_ns[place]
+                ended.append(place)
+        return ended
+
+    def _next_ns(self) -> int | None:
+        while self._order:
+            end_ns, place = self._order[0]
+            if self._ends_ns.get(place) == end_ns:
+                return end_ns
+            heapq.heappop(self._order)
+        return None

@@ -1,0 +1,150 @@
+"""Lanes: accounts take turns, and what takes long is overtaken."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jetlake.management.lanes import THREADS_MAX, Event, Lane, Lanes
+from jetlake.management.protocols import Request
+from tests.management.engine_twin import TwinConsumerEvent, TwinRequest
+
+WAIT_SECONDS = 20.0
+
+
+class Worker:
+    """Notes what it was given to do, in order; some of it takes until it is let go."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.changed = threading.Condition()
+        self.slow: dict[str, threading.Event] = {}
+        self.begun = threading.Event()
+        self.warnings: list[str] = []
+        self.lanes = Lanes(self.work, lambda: None, lambda: None, self.warnings.append)
+
+    def work(self, _lane: Lane, event: Event | None, request: Request | None) -> None:
+        if event is not None:
+            self._note(f"event {event.name}")
+        if request is None:
+            return
+        if request.subject in self.slow:
+            self.begun.set()
+            assert self.slow[request.subject].wait(WAIT_SECONDS)
+        if request.subject == "broken":
+            raise ValueError("broken")
+        self._note(request.subject)
+
+    def _note(self, what: str) -> None:
+        with self.changed:
+            self.done.append(what)
+            self.changed.notify_all()
+
+    def send(self, account: str, subject: str, payload: bytes = b"") -> None:
+        self.lanes.add_request(TwinRequest(account=account, subject=subject, payload=payload))
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, WAIT_SECONDS), self.done
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    worker = Worker()
+    yield worker
+    for slow in worker.slow.values():
+        slow.set()
+    worker.lanes.close()
+    worker.lanes.join()
+    assert not [thread for thread in threading.enumerate() if thread.name == "jetlake-management"]
+
+
+def test_a_request_that_takes_long_keeps_only_its_own_account_waiting(worker):
+    worker.slow["a0"] = threading.Event()
+    worker.send("A", "a0")
+    worker.send("A", "a1")
+
+    for number in range(20):
+        worker.send("B", f"b{number}")
+    worker.wait(lambda: "b19" in worker.done)
+
+    assert worker.done == [f"b{number}" for number in range(20)]
+    worker.slow["a0"].set()
+    worker.wait(lambda: "a1" in worker.done)
+    assert worker.done[-2:] == ["a0", "a1"]
+
+
+def test_several_requests_that_take_long_keep_nobody_else_waiting(worker):
+    for number in range(THREADS_MAX - 1):
+        worker.slow[f"slow{number}"] = threading.Event()
+        worker.send(f"ACCOUNT{number}", f"slow{number}")
+
+    worker.send("B", "b")
+    worker.wait(lambda: worker.done == ["b"])
+
+
+def test_a_flood_of_one_account_lets_others_through_after_each_request(worker):
+    worker.slow["a0"] = threading.Event()
+    worker.send("A", "a0")
+    assert worker.begun.wait(WAIT_SECONDS)
+    for number in range(1, 1_000):
+        worker.send("A", f"a{number}")
+    worker.send("B", "b0")
+    worker.slow["a0"].set()
+    worker.wait(lambda: "b0" in worker.done and "a999" in worker.done)
+
+    assert worker.done.index("b0") <= 1
+    assert [done for done in worker.done if done.startswith("a")] == [f"a{number}" for number in range(1_000)]
+
+
+def test_events_of_an_account_come_in_between_its_requests(worker):
+    worker.slow["a0"] = threading.Event()
+    worker.send("A", "a0")
+    assert worker.begun.wait(WAIT_SECONDS)
+    worker.send("A", "a1")
+    worker.lanes.add_event("A", TwinConsumerEvent(account="A", stream="S", name="C"))
+
+    worker.slow["a0"].set()
+    worker.wait(lambda: len(worker.done) == 3)
+
+    assert worker.done == ["a0", "event C", "a1"]
+
+
+def test_work_in_steps_lets_requests_of_its_own_account_through(worker):
+    def steps() -> Iterator[None]:
+        for number in range(3):
+            worker._note(f"step {number}")
+            yield
+
+    with worker.lanes.held("A") as lane:
+        lane.tasks.append(steps())
+        for number in range(3):
+            worker.send("A", f"a{number}")
+    worker.wait(lambda: len(worker.done) == 6)
+
+    assert worker.done == ["a0", "step 0", "a1", "step 1", "a2", "step 2"]
+
+
+def test_a_failure_is_told_and_the_next_request_is_answered(worker):
+    worker.send("A", "broken")
+    worker.send("A", "next")
+    worker.wait(lambda: worker.done == ["next"])
+
+    assert "ValueError: broken" in worker.warnings[0]
+
+
+def test_what_overflows_is_dropped_for_its_account_alone(worker):
+    worker.slow["a0"] = threading.Event()
+    worker.send("A", "a0")
+    worker.slow["b0"] = threading.Event()
+    worker.send("B", "b0")
+    worker.send("B", "b1")
+    for number in range(10_002):
+        worker.send("A", f"a{number + 1}")
+
+    worker.slow["a0"].set()
+    worker.slow["b0"].set()
+    worker.wait(lambda: "b1" in worker.done and "a10002" in worker.done)
+
+    assert worker.lanes.take_dropped() >= 10_000
+    assert len(worker.done) <= 5

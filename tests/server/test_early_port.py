@@ -1,0 +1,121 @@
+"""The port of a server is open before anything that takes time is loaded."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from jetlake.server import early_port
+
+WATCH = textwrap.dedent(
+    """
+    import os, socket as _, sys
+
+    HEAVY = {"typing", "msgspec", "jetlake._engine"}
+
+    def watch(event, arguments):
+        if event == "import" and arguments[0] in HEAVY:
+            import _socket
+            client = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+            found = client.connect_ex(("127.0.0.1", PORT))
+            os.write(1, f"{arguments[0]} {found}".encode())
+            os._exit(0)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("typing", "msgspec", "jetlake")]:
+        del sys.modules[name]
+    sys.addaudithook(watch)
+    """
+)
+
+ENTRIES = {
+    "jetlake": "from jetlake.cli.app import main; sys.argv = ['jetlake', 'server', *FLAGS]; main()",
+    "jetlake-nats-server": "from jetlake.server.entry import main; sys.argv = ['jetlake-nats-server', *FLAGS]; main()",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_clients_can_connect_before_anything_large_is_loaded(entry: str):
+    port = free_port()
+    flags = ["-a", "127.0.0.1", "-p", str(port)]
+    program = WATCH.replace("PORT", str(port)) + ENTRIES[entry].replace("FLAGS", repr(flags))
+
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+
+    assert answer.stdout.endswith(" 0"), answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["-v"], ["--help"], ["-t", "-c", "x"], ["--signal", "stop"], ["version"], ["-p", "-1"]]
+)
+def test_no_port_is_taken_where_none_is_wanted_or_known(words: list[str]):
+    early_port.listen(["-a", "127.0.0.1", *words])
+
+    assert early_port.take("127.0.0.1", 4222) is None
+
+
+def test_no_port_is_guessed_where_a_file_may_name_it():
+    early_port.listen(["-a", "127.0.0.1", "-c", "server.conf"])
+
+    assert early_port.take("127.0.0.1", 4222) is None
+
+
+def test_a_socket_for_another_address_is_closed():
+    port = free_port()
+    early_port.listen(["-a", "127.0.0.1", "-p", str(port)])
+
+    assert early_port.take("127.0.0.1", port + 1) is None
+
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind(("127.0.0.1", port))
+
+
+def test_a_client_that_came_early_is_served():
+    port = free_port()
+    command = [sys.executable, "-m", "jetlake", "server", "-a", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        with connect_as_soon_as_possible(port) as client:
+            client.settimeout(30)
+            client.sendall(b"CONNECT {}\r\nPING\r\n")
+            received = b""
+            while not received.endswith(b"PONG\r\n"):
+                more = client.recv(4096)
+                assert more, received
+                received += more
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def connect_as_soon_as_possible(port: int) -> socket.socket:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+
+
+def test_a_port_that_is_taken_is_reported_as_ever():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "jetlake", "server", "-a", "127.0.0.1", "-p", str(port)]
+
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+
+    assert answer.returncode == 1
+    assert "address already in use" in answer.stderr.lower()
