@@ -11,6 +11,7 @@ from jetlake.client.api import Api, open_api
 from tests.compatibility import fixtures
 
 own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
+start_server = fixtures.start_server
 
 
 def pytest_configure(config: pytest.Config) -> None:

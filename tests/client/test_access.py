@@ -103,7 +103,9 @@ async def test_first_server_that_answers_is_taken(jetlake_server):
 
 
 async def test_server_that_is_not_there_is_told_at_once():
-    with pytest.raises(ClientError, match=r"cannot connect to nats://127.0.0.1:1: .*check that a server runs there"):
+    with pytest.raises(
+        ClientError, match=r"cannot connect to nats://127.0.0.1:1: .*Nothing is listening at 127.0.0.1:1"
+    ):
         await connect(Access(url="nats://ada:pw@127.0.0.1:1"))
 
 
@@ -118,7 +120,7 @@ async def test_users_and_tokens_are_presented(right):
             if right:
                 await (await connect(Access(url=server.url, **access))).close()
             else:
-                with pytest.raises(ClientError, match=r"(?i)authorization violation"):
+                with pytest.raises(ClientError, match=r"rejected the login\. Check the (password of user ada|token)"):
                     await connect(Access(url=server.url, **access))
 
 

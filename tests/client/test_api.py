@@ -53,7 +53,9 @@ async def test_lists_are_read_to_their_end(api: Api):
 
 async def test_server_without_jetstream_is_told(jetlake_server: jetlake.Server):
     async with open_api(jetlake_server) as api:
-        with pytest.raises(ClientError, match=r"JetStream is not enabled.*start the server with -js"):
+        with pytest.raises(
+            ClientError, match=r"JetStream is off on this server, or for this account\. Restart it with `-js`"
+        ):
             await api.request("INFO")
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy, StreamConfig
+from nats.js.errors import APIError
 
 import jetlake
 from jetlake.client.dead_letters import OPTION, DeadLetter, DeadLetters
@@ -132,9 +134,106 @@ def test_letter_stays_when_nobody_takes_its_message(server: jetlake.Server) -> N
         await js.delete_stream("JOBS")
 
         async with DeadLetters(server, "DEAD") as dead:
-            with pytest.raises(ClientError, match="no stream takes"):
+            with pytest.raises(ClientError, match="stream JOBS is not listening on"):
                 await dead.redrive(letter)
             assert [kept.sequence for kept in await dead.all()] == [letter.sequence]
+
+    run(server, work)
+
+
+@pytest.mark.parametrize(
+    ("stream", "subject", "reason"),
+    [
+        ("JOBS", "$JS.API.STREAM.DELETE.JOBS", "belong to the server"),
+        ("JOBS", "orders.1", "stream JOBS is not listening on 'orders.1'"),
+    ],
+)
+def test_letter_with_a_forged_origin_is_not_redriven(
+    server: jetlake.Server, stream: str, subject: str, reason: str
+) -> None:
+    async def work(connection: Any) -> None:
+        js = await make_streams(connection)
+        await js.add_stream(StreamConfig(name="ORDERS", subjects=["orders.*"]))
+        letter = DeadLetter(
+            sequence=1,
+            time="",
+            stream=stream,
+            consumer="worker",
+            reason="",
+            deliveries=1,
+            original_subject=subject,
+            original_sequence=1,
+            headers=[],
+            payload=b"",
+        )
+
+        async with DeadLetters(server, "DEAD") as dead:
+            with pytest.raises(ClientError, match=re.escape(reason)):
+                await dead.redrive(letter)
+
+        assert (await js.stream_info("ORDERS")).state.messages == 0
+        assert (await js.stream_info("JOBS")).state.messages == 0
+
+    run(server, work)
+
+
+def test_what_somebody_publishes_into_the_stream_is_not_taken_for_a_letter(server: jetlake.Server) -> None:
+    async def work(connection: Any) -> None:
+        js = await make_streams(connection)
+        forged = {
+            "Jetlake-Dead-Stream": "JOBS",
+            "Jetlake-Dead-Consumer": "worker",
+            "Jetlake-Dead-Subject": "jobs.a",
+            "Jetlake-Dead-Sequence": "1",
+            "Jetlake-Dead-Deliveries": "1",
+        }
+        await js.publish("dead.JOBS.worker.jobs.a", b"forged", headers={**forged, "X": "y"})
+        by_client = {name.replace("Jetlake-Dead-", "Jetlake-Client-Dead-"): value for name, value in forged.items()}
+        await js.publish("dead.JOBS.worker.jobs.b", b"of a client", headers=by_client)
+        await js.publish("jobs.c", b"real")
+        subscription = await js.pull_subscribe("jobs.>", "worker")
+        await (await subscription.fetch(1))[0].term()
+
+        letters = await letters_of(server, 2)
+
+        async with DeadLetters(server, "DEAD") as dead:
+            with pytest.raises(ClientError, match="is not a dead letter"):
+                await dead.get(1)
+            assert [(letter.payload, letter.is_of_server) for letter in letters] == [
+                (b"of a client", False),
+                (b"real", True),
+            ]
+            with pytest.raises(ClientError, match="written by a client"):
+                await dead.redrive(letters[0])
+            await dead.redrive(letters[1])
+        stored = await js.get_msg("DEAD", 1)
+        assert stored.headers == {"X": "y"}
+
+    run(server, work)
+
+
+def test_letter_stays_when_another_message_has_taken_the_id_of_its_redrive(server: jetlake.Server) -> None:
+    async def work(connection: Any) -> None:
+        js = await make_streams(connection, RetentionPolicy.LIMITS)
+        await js.publish("jobs.a", b"payload")
+        subscription = await js.pull_subscribe("jobs.>", "worker")
+        await (await subscription.fetch(1))[0].term()
+        (letter,) = await letters_of(server, 1)
+        await js.publish("jobs.a", b"other", headers={"Nats-Msg-Id": f"redrive/DEAD/{letter.sequence}"})
+
+        async with DeadLetters(server, "DEAD") as dead:
+            with pytest.raises(ClientError, match="is another message"):
+                await dead.redrive(letter)
+            assert [kept.sequence for kept in await dead.all()] == [letter.sequence]
+
+    run(server, work)
+
+
+def test_nobody_else_can_use_up_the_ids_of_dead_letters(server: jetlake.Server) -> None:
+    async def work(connection: Any) -> None:
+        js = await make_streams(connection)
+        with pytest.raises(APIError, match="are those of dead letters"):
+            await js.publish("dead.JOBS.worker.x", b"", headers={"Nats-Msg-Id": "$dead/JOBS"})
 
     run(server, work)
 

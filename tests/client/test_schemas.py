@@ -11,7 +11,15 @@ STREAM = "io.nats.jetstream.api.v1.stream_configuration"
 def test_every_schema_can_be_read_by_its_name():
     assert len(names()) > 50
     for name in names():
-        assert read(name)["title"] == name
+        schema = read(name)
+        if name.startswith("choria."):
+            # Their titles follow no rule, their addresses do: one file has another name than its address.
+            address = (
+                schema.get("id", schema.get("$id")).removeprefix("https://choria.io/schemas/").removesuffix(".json")
+            )
+            assert address.replace("/", ".").removesuffix("_notification") == name
+        else:
+            assert schema["title"] == name
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from jetlake.client import contexts
-from jetlake.client.connection import DEFAULT_URL
+from jetlake.client.connection import DEFAULT_URL, HasUrl, login_of
+from jetlake.client.first_connect import first_connect, without_secrets
 from jetlake.errors import ClientError, ConfigurationError, reason_of
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def resolve(
     *,
     context: str | None = None,
     environment: Mapping[str, str] | None = None,
+    use_context: bool = True,
 ) -> Access:
     """Return the access that options, variables and a context make together. Raises `ConfigurationError`.
 
@@ -153,7 +155,9 @@ def resolve(
     whole: a token on the command line does not meet a context's password.
     """
     variables = os.environ if environment is None else environment
-    name = context or variables.get(CONTEXT_VARIABLE, "") or (contexts.chosen() if not _is_broken_choice() else "")
+    name = ""
+    if use_context:
+        name = context or variables.get(CONTEXT_VARIABLE, "") or (contexts.chosen() if not _is_broken_choice() else "")
     content = contexts.read(name) if name else {}
     unknown = [key for key in UNSUPPORTED_KEYS if content.get(key)]
     if unknown:
@@ -181,30 +185,42 @@ async def connect(access: Access, *, reconnect: bool = False, on_error: OnError 
     With `reconnect` the connection comes back by itself once it was there; without it ends with its server. `on_error`
     hears what the server says without being asked, such as a publish that is not permitted.
     """
-    from nats.errors import Error
 
-    failure: BaseException | None = None
-    for number in range(len(access.urls)):
-        client = _client(access)
-        try:
-            # The others follow, for a reconnection.
-            await client.connect(access.urls[number:] + access.urls[:number], **_options(access, client, on_error))
-        except (Error, OSError, TimeoutError) as error:
-            # A refused client keeps its socket until it is closed.
-            await client.close()
-            failure = error
-        else:
-            # While connecting, a server that does not answer is tried once.
-            client.options |= {
-                "allow_reconnect": reconnect,
-                "max_reconnect_attempts": -1,
-                "reconnect_time_wait": RECONNECT_WAIT_S,
-            }
-            return client
-    raise ClientError(
-        f"cannot connect to {access.shown}: {str(failure) or type(failure).__name__}; "
-        "check that a server runs there and that the credentials are right"
-    ) from failure
+    async def tell(error: Exception) -> None:
+        """What fails is told by the call that fails; without this nats-py would log it as well."""
+        if on_error is not None:
+            on_error(error)
+
+    signer = None if access.credentials is None and access.nkey is None else _client(access)
+    return await first_connect(
+        lambda: _client(access),
+        access.urls,
+        _options(access, signer),
+        later={
+            "allow_reconnect": reconnect,
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": RECONNECT_WAIT_S,
+        },
+        on_error=tell,
+        login_hint=_login_hint(access),
+    )
+
+
+def access_of(server: "str | HasUrl") -> Access:
+    """Return how an address or a running server is reached; of a server its credentials are known."""
+    if isinstance(server, str):
+        return Access(url=server)
+    return Access(url=server.url, **login_of(server))  # type: ignore[arg-type]  # user, password or token, all texts
+
+
+def _login_hint(access: Access) -> str:
+    if access.user is not None:
+        return f"Check the password of user {access.user}."
+    if access.token is not None:
+        return "Check the token."
+    if access.credentials is not None or access.nkey is not None:
+        return f"Check that the server knows the user of {access.credentials or access.nkey}."
+    return "Use --user and --password."
 
 
 def _client(access: Access) -> "Client":
@@ -217,31 +233,18 @@ def _client(access: Access) -> "Client":
     return SigningClient(wants_tls=access.wants_tls, credentials=access.credentials, key=access.nkey)
 
 
-def _options(access: Access, client: "Client", on_error: OnError | None) -> dict[str, Any]:
-    async def tell(error: Exception) -> None:
-        """What fails is told by the call that fails; without this nats-py would log it as well."""
-        if on_error is not None:
-            on_error(error)
-
-    options: dict[str, Any] = {
-        "allow_reconnect": False,
-        "max_reconnect_attempts": 1,
-        "reconnect_time_wait": 0,
-        "dont_randomize": True,
-        "connect_timeout": access.timeout_s,
-        "error_cb": tell,
-        "name": access.name,
-    }
+def _options(access: Access, signer: "Client | None") -> dict[str, Any]:
+    options: dict[str, Any] = {"connect_timeout": access.timeout_s, "name": access.name}
     if access.user is not None:
         options |= {"user": access.user, "password": access.password or ""}
     if access.token is not None:
         options["token"] = access.token
     if access.inbox_prefix:
         options["inbox_prefix"] = access.inbox_prefix.rstrip(".>")
-    if access.credentials is not None or access.nkey is not None:
-        options["signature_cb"] = client.sign  # type: ignore[attr-defined]
+    if signer is not None:
+        options["signature_cb"] = signer.sign  # type: ignore[attr-defined]
     if access.credentials is not None:
-        options["user_jwt_cb"] = client.jwt  # type: ignore[attr-defined]
+        options["user_jwt_cb"] = signer.jwt  # type: ignore[union-attr]
     if access.wants_tls:
         options["tls"] = _tls(access)
         options["tls_handshake_first"] = access.tls_first
@@ -310,9 +313,3 @@ def _check(url: str) -> None:
         raise ConfigurationError(
             f"{without_secrets(url)!r} is no address of a server: write nats://host:4222, or tls://host:4222"
         )
-
-
-def without_secrets(url: str) -> str:
-    """Return an address without user name, password and token."""
-    scheme, separator, rest = url.rpartition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -13,14 +13,14 @@ Every method raises `ApiError` when the server refuses and `ClientError` when it
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jetlake.client.access import Access, connect
-from jetlake.client.connection import HasUrl
+from jetlake.client.access import Access, access_of, connect
+from jetlake.client.connection import DEFAULT_URL, HasUrl
 from jetlake.errors import ApiError, ClientError
 
 if TYPE_CHECKING:
@@ -35,6 +35,18 @@ COMPLAINTS_MAX = 10
 PAGES_MAX = 100_000
 """Pages of one list: a server whose total never ends must not keep us for ever."""
 
+PATIENCE_S = 30.0
+"""An election in a cluster takes some ten seconds; a server that stays away for longer is told of."""
+
+PAUSE_S = 0.2
+"""Between two attempts."""
+
+TEMPORARY = (10008, 10009)
+"""Refusals while a cluster has no leader, and while it cannot reach enough servers."""
+
+JETSTREAM = "$JS."
+"""How the subjects of JetStream's API begin, unless a prefix of one's own is used."""
+
 CLOSE_S_MAX = 2.0
 """For what is written and not yet sent; a server that is gone takes nothing any more."""
 
@@ -47,6 +59,10 @@ class Api:
         self.access = access
         # What the server said without being asked, such as that a publish is not permitted.
         self.complaints = complaints
+        # The request that was refused last, and its body.
+        self.refused: tuple[str, object] = ("", None)
+        # Hears of every request and its answer.
+        self.on_exchange: Callable[[str, bytes, bytes], None] | None = None
 
     async def settle(self) -> None:
         """Wait until the server has seen everything that was sent. Raises `ClientError` if it complains of it."""
@@ -71,10 +87,36 @@ class Api:
         answer = await self.ask(self.access.api_subject(request), encoded(body), timeout_s=timeout_s)
         refusal = answer.get("error")
         if isinstance(refusal, dict):
+            # For whoever explains it to a person.
+            self.refused = (request, body)
             raise ApiError(
                 int(refusal.get("code", 0)), int(refusal.get("err_code", 0)), str(refusal.get("description", "refused"))
             )
         return answer
+
+    async def insist(
+        self, request: str, body: object | None = None, *, patience_s: float = PATIENCE_S
+    ) -> dict[str, Any]:
+        """Send a request that may be sent twice, again and again while a cluster elects a leader."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience_s
+        while True:
+            try:
+                return await self.request(request, body)
+            except ClientError as error:
+                if not self.is_temporary(error) or loop.time() > deadline:
+                    raise
+            await asyncio.sleep(PAUSE_S)
+
+    def is_temporary(self, error: ClientError) -> bool:
+        """Tell whether a failure is one that a cluster has while it elects a leader."""
+        if self.connection.is_closed:
+            return False
+        if isinstance(error, ApiError):
+            return error.error_code in TEMPORARY
+        # A request that is not permitted is not answered either.
+        is_forbidden = any("permissions violation" in complaint.lower() for complaint in self.complaints)
+        return isinstance(error.__cause__, TimeoutError) and not is_forbidden
 
     async def find(self, request: str, body: object | None = None) -> dict[str, Any] | None:
         """Send a request whose object need not be there: None = the server has no such thing."""
@@ -93,10 +135,11 @@ class Api:
         try:
             message = await self.connection.request(subject, payload, timeout=wait_s)
         except NoRespondersError as error:
-            raise ClientError(
-                f"nobody answers {subject}: JetStream is not enabled on this server, or not for this account; "
-                "start the server with -js"
-            ) from error
+            if subject.startswith(JETSTREAM):
+                raise ClientError(
+                    f"JetStream is off on this server, or for this account. Restart it with `-js`. ({subject})"
+                ) from error
+            raise ClientError(f"no service is listening on subject {subject!r}") from error
         except TimeoutError as error:
             raise ClientError(
                 self.complaints[-1]
@@ -106,6 +149,8 @@ class Api:
             ) from error
         except (Error, OSError) as error:
             raise ClientError(f"{subject} failed: {str(error) or type(error).__name__}") from error
+        if self.on_exchange is not None:
+            self.on_exchange(subject, payload, message.data)
         try:
             answer = msgspec.json.decode(message.data, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -145,7 +190,7 @@ class Api:
 async def open_api(access: Access | str | HasUrl, *, reconnect: bool = False) -> AsyncIterator[Api]:
     """Connect, give the API, and close the connection. An address or a running server will do for an access."""
     if not isinstance(access, Access):
-        access = Access(url=access if isinstance(access, str) else access.url)
+        access = access_of(access)
     complaints: deque[str] = deque(maxlen=COMPLAINTS_MAX)
     connection = await connect(
         access, reconnect=reconnect, on_error=lambda error: complaints.append(str(error) or type(error).__name__)
@@ -156,6 +201,13 @@ async def open_api(access: Access | str | HasUrl, *, reconnect: bool = False) ->
         # What was written goes out before the end; a server that is gone must not hold us up.
         with suppress(TimeoutError):
             await asyncio.wait_for(connection.close(), CLOSE_S_MAX)
+
+
+def adopt_api(connection: "Client") -> Api:
+    """Return the API over a connection that somebody else has made, and will close."""
+    url = connection.connected_url
+    shown = f"nats://{url.hostname}:{url.port}" if url else DEFAULT_URL
+    return Api(connection, Access(url=shown), deque(maxlen=COMPLAINTS_MAX))
 
 
 def encoded(body: object | None) -> bytes:

@@ -11,6 +11,10 @@ async with DeadLetters(server, "DEAD") as dead:
 
 Everything here speaks the protocol of NATS, so letters can be read and redriven on any server that keeps the stream.
 
+A Jetlake server takes these headers out of whatever others publish, so that a letter is one that the server has
+written. What a service of ours could not read it publishes itself, in headers of its own: such a letter is shown,
+and not redriven.
+
 Invariant: a letter is removed only after the server has acknowledged that the message is stored again.
 """
 
@@ -30,6 +34,8 @@ OPTION = "jetlake.dead_letters"
 """The key in a stream's metadata that names where its dead letters are kept."""
 
 _OWN = "Jetlake-Dead-"
+_OF_CLIENTS = "Jetlake-Client-Dead-"
+_NEEDED = {"Stream", "Consumer", "Subject", "Sequence"}
 _VERSION = "NATS/1.0"
 _MESSAGE_ID = "Nats-Msg-Id"
 
@@ -50,6 +56,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     original_sequence: int
     headers: list[tuple[str, str]]
     payload: bytes
+    # Nobody but the server has written it.
+    is_of_server: bool = True
 
 
 class DeadLetters:
@@ -71,7 +79,10 @@ class DeadLetters:
         await self._opened.aclose()
 
     async def all(self, *, stream: str = "", consumer: str = "") -> list[DeadLetter]:
-        """Return the letters in order; those of one stream or consumer if one is named."""
+        """Return the letters in order; those of one stream or consumer if one is named.
+
+        Whatever else was published into the stream is passed over.
+        """
         info = await self._api.request(f"STREAM.INFO.{self._stream}")
         letters = []
         sequence = int(info["state"]["first_seq"])
@@ -81,8 +92,10 @@ class DeadLetters:
             answer = await self._api.find(f"STREAM.MSG.GET.{self._stream}", {"seq": sequence, "next_by_subj": pattern})
             if answer is None:
                 break
-            letters.append(_letter(answer["message"]))
-            sequence = letters[-1].sequence + 1
+            letter = _letter(answer["message"])
+            if letter is not None:
+                letters.append(letter)
+            sequence = int(answer["message"]["seq"]) + 1
         return letters
 
     async def get(self, sequence: int) -> DeadLetter:
@@ -90,16 +103,28 @@ class DeadLetters:
         answer = await self._api.find(f"STREAM.MSG.GET.{self._stream}", {"seq": sequence})
         if answer is None:
             raise ClientError(f"{self._stream} has no dead letter {sequence}; `jetlake dead list` shows those it has")
-        return _letter(answer["message"])
+        letter = _letter(answer["message"])
+        if letter is None:
+            raise ClientError(
+                f"message {sequence} of {self._stream} is not a dead letter: it does not say where it comes from"
+            )
+        return letter
 
     async def redrive(self, letter: DeadLetter) -> int:
         """Publish the message again where it came from, remove the letter, and return the new sequence.
 
         Doing it twice stores the message once: it has an id, which the stream remembers for its duplicate window.
+
+        Whoever redrives may publish more than whoever wrote the letter. So a letter goes only to the stream that it
+        names, and only on a subject of that stream; never to the server's own subjects.
         """
-        headers = {name: value for name, value in letter.headers if not name.startswith(_OWN) and name != _MESSAGE_ID}
+        await self._check_origin(letter)
+        own = (_OWN, _OF_CLIENTS)
+        headers = {name: value for name, value in letter.headers if not name.startswith(own) and name != _MESSAGE_ID}
         headers[_MESSAGE_ID] = f"redrive/{self._stream}/{letter.sequence}"
-        sequence = await self._publish(letter.original_subject, letter.payload, headers)
+        sequence, is_duplicate = await self._publish(letter.original_subject, letter.payload, headers)
+        if is_duplicate:
+            await self._check_stored(letter, sequence)
         await self.remove(letter)
         return sequence
 
@@ -107,15 +132,43 @@ class DeadLetters:
         """Remove a letter for good."""
         await self._api.request(f"STREAM.MSG.DELETE.{self._stream}", {"seq": letter.sequence})
 
-    async def _publish(self, subject: str, payload: bytes, headers: dict[str, str]) -> int:
-        from nats.errors import Error, NoRespondersError
+    async def _check_stored(self, letter: DeadLetter, sequence: int) -> None:
+        # Anybody can publish with any id, and the letter is all that is left of its message.
+        answer = await self._api.find(f"STREAM.MSG.GET.{letter.stream}", {"seq": sequence})
+        message = answer["message"] if answer is not None else {}
+        stored = (message.get("subject"), base64.b64decode(message.get("data", "")))
+        if stored != (letter.original_subject, letter.payload):
+            raise ClientError(
+                f"message {sequence} of {letter.stream} has the id of letter {letter.sequence} and is another message; "
+                "the letter stays where it is: redrive it again when the duplicate window is over"
+            )
+
+    async def _check_origin(self, letter: DeadLetter) -> None:
+        if not letter.is_of_server:
+            raise ClientError(
+                f"letter {letter.sequence} was written by a client and not by the server, so nothing vouches for where "
+                "it came from; look at it with `jetlake dead show`, and publish its payload yourself"
+            )
+        subject = letter.original_subject
+        if subject.startswith("$"):
+            raise ClientError(
+                f"letter {letter.sequence} wants to go to {subject!r}: subjects that begin with '$' belong to the "
+                "server, and no message came from there; look at it with `jetlake dead show`, and remove it"
+            )
+        answer = await self._api.request("STREAM.NAMES", {"subject": subject})
+        if letter.stream not in (answer.get("streams") or []):
+            raise ClientError(
+                f"stream {letter.stream} is not listening on {subject!r}, which letter {letter.sequence} names; "
+                f"let {letter.stream} listen on it, and redrive again"
+            )
+
+    async def _publish(self, subject: str, payload: bytes, headers: dict[str, str]) -> tuple[int, bool]:
+        from nats.errors import Error
 
         try:
             message = await self._api.connection.request(
                 subject, payload, timeout=self._api.access.timeout_s, headers=headers
             )
-        except NoRespondersError as error:
-            raise ClientError(f"no stream takes {subject!r} any more: create one, and redrive again") from error
         except (TimeoutError, Error) as error:
             raise ClientError(f"nobody acknowledged {subject!r}; the letter stays where it is") from error
         answer = msgspec.json.decode(message.data, type=dict[str, Any])
@@ -123,14 +176,18 @@ class DeadLetters:
             raise ClientError(
                 f"{subject!r} was refused: {answer['error']['description']}; the letter stays where it is"
             )
-        return int(answer["seq"])
+        return int(answer["seq"]), bool(answer.get("duplicate"))
 
 
-def _letter(message: dict[str, Any]) -> DeadLetter:
+def _letter(message: dict[str, Any]) -> DeadLetter | None:
     headers = _headers(base64.b64decode(message.get("hdrs", "")))
-    own = {name.removeprefix(_OWN): value for name, value in headers if name.startswith(_OWN)}
-    if not {"Stream", "Consumer", "Subject", "Sequence"} <= own.keys():
-        raise ClientError(f"message {message['seq']} is no dead letter: it does not say where it comes from")
+    own = _named(headers, _OWN)
+    is_of_server = own.keys() >= _NEEDED
+    if not is_of_server:
+        own = _named(headers, _OF_CLIENTS)
+    is_counted = own.get("Deliveries", "0").isdecimal() and own.get("Sequence", "").isdecimal()
+    if not (own.keys() >= _NEEDED and is_counted):
+        return None
     return DeadLetter(
         sequence=message["seq"],
         time=message["time"],
@@ -142,7 +199,12 @@ def _letter(message: dict[str, Any]) -> DeadLetter:
         original_sequence=int(own["Sequence"]),
         headers=headers,
         payload=base64.b64decode(message.get("data", "")),
+        is_of_server=is_of_server,
     )
+
+
+def _named(headers: list[tuple[str, str]], prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): value for name, value in headers if name.startswith(prefix)}
 
 
 def _headers(block: bytes) -> list[tuple[str, str]]:

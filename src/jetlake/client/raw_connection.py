@@ -98,7 +98,11 @@ class RawConnection:
         # Nothing more comes over it; another one may do.
         self.broken = False
         self._socket = self._connect()
-        self.send(f"SUB {self._inbox}.* 1\r\n".encode())
+        try:
+            self.send(f"SUB {self._inbox}.* 1\r\n".encode())
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -196,6 +200,22 @@ class RawConnection:
             raise ClientError(f"{self.url} closed the connection: check its log, then try again")
         return data
 
+    def try_receive(self, timeout_s: float) -> bytes | None:
+        """Return the next bytes of the socket, or None if nothing comes in time; the connection stays good then."""
+        try:
+            self._socket.settimeout(timeout_s)
+            data = self._socket.recv(RECEIVE_BYTES_MAX)
+        except TimeoutError:
+            return None
+        except OSError as error:
+            raise self._lost(error) from error
+        finally:
+            self._socket.settimeout(None)
+        if not data:
+            self.broken = True
+            raise ClientError(f"{self.url} closed the connection: check its log, then try again")
+        return data
+
     # Frames of small answers; rows never come through here.
 
     def _next_message(self, deadline: float, subject: str) -> RawMessage:
@@ -260,7 +280,8 @@ class RawConnection:
             self._socket = socket.create_connection((address.hostname, address.port or DEFAULT_PORT), CONNECT_S_MAX)
         except OSError as error:
             raise ClientError(
-                f"cannot connect to {self.url}: {reason_of(error)}; check that a server runs there"
+                f"cannot connect to {self.url}: {reason_of(error)}; check that a server runs there, "
+                "or start one with `jetlake dev`"
             ) from error
         try:
             self._greet(address.scheme, address.hostname, deadline, self._credentials_of(address))

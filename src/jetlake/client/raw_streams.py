@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from jetlake.client.raw_connection import ANSWER_S_MAX, RawConnection
-from jetlake.errors import ClientError
+from jetlake.errors import ApiError
 
 __all__ = ["StreamState", "Streams"]
 
@@ -22,9 +22,11 @@ PLAN_S_MAX = 10.0
 COMMIT_S_MAX = 60.0
 """A commit waits for the disk, with as much as a batch may have."""
 
-NO_STREAM = 10059
+NO_STREAM = 404
+"""The `code` with which `STREAM.INFO` refuses a stream that does not exist."""
+
 NO_CONSUMER = 10014
-"""Numbers in the answers of the API."""
+"""The `error_code` of a consumer that does not exist; its `code` is the same as that of a missing stream."""
 
 
 class StreamState(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,12 +77,8 @@ class ScanPlan(msgspec.Struct, frozen=True):
     ranges: tuple[ScanRange, ...] = ()
 
 
-class RefusedError(ClientError):
-    """Is raised when the API says no; `code` is its number."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
+class RefusedError(ApiError):
+    """Is raised when the API refuses a request over a blocking connection."""
 
 
 class Streams:
@@ -99,8 +97,11 @@ class Streams:
         answer = message.json()
         refusal = answer.get("error")
         if refusal:
-            code = int(refusal.get("err_code", 0))
-            raise RefusedError(f"{subject}: {refusal.get('description', 'refused')} ({code})", code)
+            raise RefusedError(
+                int(refusal.get("code", 0)),
+                int(refusal.get("err_code", 0)),
+                f"{subject}: {refusal.get('description', 'refused')}",
+            )
         return answer
 
     def names(self) -> list[str]:
@@ -199,7 +200,7 @@ class Streams:
         try:
             info = self.ask(f"CONSUMER.INFO.{name}.{consumer}")
         except RefusedError as refusal:
-            if refusal.code == NO_CONSUMER:
+            if refusal.error_code == NO_CONSUMER:
                 return None
             raise
         return int(info["delivered"]["stream_seq"]) + 1
@@ -209,7 +210,7 @@ class Streams:
         try:
             self.ask(f"CONSUMER.DELETE.{name}.{consumer}")
         except RefusedError as refusal:
-            if refusal.code == NO_CONSUMER:
+            if refusal.error_code == NO_CONSUMER:
                 return False
             raise
         return True

