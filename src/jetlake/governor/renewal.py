@@ -1,0 +1,108 @@
+"""Renewing a lease: a younger message takes the place of an older one, and nobody gets in between.
+
+A message cannot be made younger, so a renewed lease is another message. If a slot is free, the new one is published
+first and the old one deleted then: for an instant the holder has two, and the governor is never exceeded. If all slots
+are taken the old one must go first, and somebody else may be faster than the new one. So the holder says that it is
+renewing, by listening on a subject beside that of the governor, before it deletes; whoever gets a slot asks there, and
+gives the slot back if there is an answer.
+
+Campaigners of Choria do not ask. If one of them is faster, the holder has lost its lease and is told so.
+
+Invariant: a holder deletes its last lease only while it listens on the guard's subject.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from jetlake.client.api import Api
+from jetlake.errors import ClientError
+from jetlake.governor import catalog
+from jetlake.governor.ballot import Ballot, Entered, Full, delete_lease
+from jetlake.governor.layout import side_subject
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+ASK_S_MAX = 1.0
+"""A holder that renews answers at once; without one the server says so itself."""
+
+GUARD_SPREAD_S = 0.2
+"""Until all servers of a cluster know that somebody listens on the guard's subject."""
+
+SWAP_S_MAX = 10.0
+"""How long a holder tries to get its slot back before it counts as lost."""
+
+SWAP_RETRY_S = 0.05
+"""Between two tries of a holder whose slot somebody has: that one is about to give it back."""
+
+
+async def is_renewing(connection: "Client", subject: str) -> bool:
+    """Tell whether some holder of this governor is renewing its lease at this moment."""
+    from nats.errors import Error, NoRespondersError
+
+    try:
+        await connection.request(side_subject(subject, "renewing"), b"", timeout=ASK_S_MAX)
+    except NoRespondersError:
+        return False
+    except (TimeoutError, Error, OSError):
+        # Not permitted, or gone meanwhile.
+        return False
+    return True
+
+
+@asynccontextmanager
+async def guarded(connection: "Client", subject: str) -> AsyncIterator[None]:
+    """Answer everybody who asks whether somebody is renewing."""
+    from nats.errors import Error
+
+    async def answer(message: Any) -> None:
+        with suppress(Error, OSError):
+            await message.respond(b"renewing")
+
+    subscription = await connection.subscribe(side_subject(subject, "renewing"), cb=answer)
+    try:
+        await connection.flush()
+        await asyncio.sleep(GUARD_SPREAD_S)
+        yield
+    finally:
+        with suppress(Error, OSError):
+            await subscription.unsubscribe()
+
+
+async def renew(api: Api, name: str, subject: str, sequence: int, ballot: Ballot, *, may_swap: bool) -> int | None:
+    """Return the sequence of the renewed lease; 0 = all slots are taken and `may_swap` is False; None = it is lost.
+
+    Raises `ClientError` when the server does not answer; then the lease is what it was, and it can be tried again.
+    """
+    if await catalog.lease_at(api, name, sequence, timeout_s=ASK_S_MAX) is None:
+        return None
+    outcome = await ballot.cast()
+    if isinstance(outcome, Entered):
+        ballot.settle()
+        await delete_lease(api, name, sequence)
+        return outcome.sequence
+    if not isinstance(outcome, Full):
+        raise ClientError(f"the lease {sequence} of {name} could not be renewed: {outcome.reason}")
+    if not may_swap:
+        return 0
+    async with guarded(api.connection, subject):
+        if not await delete_lease(api, name, sequence):
+            return None
+        return await _take_back(ballot)
+
+
+async def _take_back(ballot: Ballot) -> int | None:
+    """Get the slot that was just given up; None = somebody else has it."""
+    deadline_s = time.monotonic() + SWAP_S_MAX
+    while True:
+        outcome = await ballot.cast()
+        if isinstance(outcome, Entered):
+            ballot.settle()
+            return outcome.sequence
+        if time.monotonic() >= deadline_s:
+            await ballot.withdraw()
+            return None
+        await asyncio.sleep(SWAP_RETRY_S)
