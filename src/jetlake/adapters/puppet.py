@@ -1,0 +1,133 @@
+"""Puppet's hashes: what a manifest says about adapters, read without Puppet.
+
+```puppet
+class{"choria::broker":
+  adapters => { "node_data" => { "stream" => { "type" => "jetstream" } } }
+}
+```
+
+Only data is understood: hashes, lists, texts, numbers, true, false, undef. Variables, functions and conditions need
+Puppet itself; they are refused with their line.
+"""
+
+import re
+from typing import Any
+
+from jetlake.errors import ConfigurationError
+
+__all__ = ["parse_manifest"]
+
+DEPTH_MAX = 50
+"""Hashes within hashes; an adapter needs four."""
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>\s+|\#[^\n]*)
+    | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<number>-?\d+(?:\.\d+)?)
+    | (?P<arrow>=>)
+    | (?P<word>[A-Za-z_][\w:]*)
+    | (?P<mark>[{}\[\],:;])
+    """,
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_WORDS = {"true": True, "false": False, "undef": None}
+
+
+def parse_manifest(text: str, source: str = "the manifest") -> dict[str, Any]:
+    """Return the parameters of the first class declaration of a text. Raises `ConfigurationError`."""
+    reader = _Reader(text, source)
+    if reader.take() != "class":
+        raise reader.refusal('a manifest begins with class{"choria::broker":')
+    reader.expect("{")
+    reader.take()
+    reader.expect(":")
+    return reader.pairs("}", depth=1)
+
+
+class _Reader:
+    """The tokens of a text, taken one after the other."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._source = source
+        self._text = text
+        self._at = 0
+
+    def take(self) -> Any:
+        """Return the next token: a text as `_Text`, a number, a word or a mark; None at the end."""
+        while self._at < len(self._text):
+            found = _TOKEN.match(self._text, self._at)
+            if found is None:
+                raise self.refusal(f"{self._text[self._at : self._at + 20]!r} is not understood: write plain data")
+            self._at = found.end()
+            kind = found.lastgroup
+            if kind == "blank":
+                continue
+            if kind == "text":
+                body = found[0][1:-1]
+                if found[0][0] == '"' and "$" in body:
+                    raise self.refusal("variables are not understood: write the value itself")
+                return _Text(_ESCAPE.sub(r"\1", body))
+            if kind == "number":
+                return float(found[0]) if "." in found[0] else int(found[0])
+            return found[0]
+        return None
+
+    def peek(self) -> Any:
+        before = self._at
+        token = self.take()
+        self._at = before
+        return token
+
+    def expect(self, mark: str) -> None:
+        token = self.take()
+        if isinstance(token, _Text) or token != mark:
+            raise self.refusal(f"{mark} is expected, not {str(token)[:20]!r}")
+
+    def pairs(self, end: str, depth: int) -> dict[str, Any]:
+        """Return what stands up to the end mark: `key => value` with commas between."""
+        found: dict[str, Any] = {}
+        while True:
+            if self.peek() == end:
+                self.take()
+                return found
+            key = self.take()
+            if key is None or (not isinstance(key, str | int | float)) or key in tuple("{}[],:;"):
+                raise self.refusal("a key is expected")
+            self.expect("=>")
+            found[str(key)] = self.value(depth)
+            if self.peek() != end:
+                self.expect(",")
+
+    def value(self, depth: int) -> Any:
+        if depth > DEPTH_MAX:
+            raise self.refusal(f"hashes are nested deeper than {DEPTH_MAX}")
+        token = self.take()
+        if isinstance(token, _Text | int | float):
+            return str(token) if isinstance(token, _Text) else token
+        if token == "{":  # noqa: S105
+            return self.pairs("}", depth + 1)
+        if token == "[":  # noqa: S105
+            return self._items(depth + 1)
+        if token in _WORDS:
+            return _WORDS[token]
+        raise self.refusal(f"{str(token)[:20]!r} is not understood: write a text in quotes, a number, a list or a hash")
+
+    def _items(self, depth: int) -> list[Any]:
+        found = []
+        while self.peek() != "]":
+            found.append(self.value(depth))
+            if self.peek() != "]":
+                self.expect(",")
+        self.take()
+        return found
+
+    def refusal(self, reason: str) -> ConfigurationError:
+        return ConfigurationError(f"{self._source}:{self._text.count(chr(10), 0, self._at) + 1}: {reason}")
+
+
+class _Text(str):
+    """A text in quotes, which is no mark whatever it says."""
+
+    __slots__ = ()

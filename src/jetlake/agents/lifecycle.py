@@ -1,0 +1,46 @@
+"""Lifecycle events of a node: it has started, it is alive, it stops.
+
+Each event has an id and a time of its own; the first sign of life comes after a random part of the interval.
+"""
+
+import asyncio
+import random
+from typing import Any
+
+from jetlake.agents.node import Node
+from jetlake.agents.options import NodeOptions
+from jetlake.choria.events import encode, lifecycle_body, subject_of
+
+__all__ = ["Lifecycle"]
+
+
+class Lifecycle:
+    """The part that tells."""
+
+    name = "lifecycle"
+
+    def __init__(self, options: NodeOptions, *, version: str) -> None:
+        self._options = options
+        self._version = version
+        self._started = False
+
+    async def run(self, node: Node) -> None:
+        if not self._started:
+            await self._tell(node, "startup", version=self._version)
+            self._started = True
+        interval_s = self._options.alive_interval_s
+        if not interval_s:
+            return
+        wait_s = random.uniform(0, interval_s)
+        while True:
+            await asyncio.sleep(wait_s)
+            await self._tell(node, "alive", version=self._version)
+            wait_s = interval_s
+
+    async def finish(self, node: Node) -> None:
+        if self._started:
+            await self._tell(node, "shutdown")
+
+    async def _tell(self, node: Node, kind: str, **fields: Any) -> None:
+        body = lifecycle_body(kind, identity=self._options.identity, component=self._options.component, **fields)
+        await node.publish(subject_of(body), encode(body, raw=self._options.raw_events))

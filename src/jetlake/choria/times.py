@@ -1,0 +1,54 @@
+"""Times as Choria writes them: RFC 3339 in UTC, `2018-03-03T14:49:17Z`, fractions without trailing zeros; durations.
+
+Pure functions of their arguments; times of one second are asked for many times over, so the last ones are kept.
+"""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+
+SECONDS_KEPT_MAX = 4_096
+"""Texts kept: a fleet that registers within an hour has about as many different seconds."""
+
+
+@lru_cache(maxsize=SECONDS_KEPT_MAX)
+def rfc3339_s(seconds: int) -> str:
+    """Return a time given in Unix seconds. Raises `ValueError` if no calendar has it."""
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError) as error:
+        raise ValueError(f"the time {seconds} is outside the years 1 to 9999") from error
+    return f"{moment:%Y-%m-%dT%H:%M:%S}Z" if moment.year >= 1000 else f"{moment.isoformat().partition('+')[0]}Z"
+
+
+def rfc3339_ns(nanoseconds: int) -> str:
+    """Return a time given in Unix nanoseconds, all of them kept. Raises `ValueError` if no calendar has it."""
+    seconds, fraction = divmod(nanoseconds, NANOSECONDS_PER_SECOND)
+    text = rfc3339_s(seconds)
+    return f"{text[:-1]}.{fraction:09d}".rstrip("0") + "Z" if fraction else text
+
+
+def go_duration(nanoseconds: int) -> str:
+    """Return a duration as Go prints it: `2h0m0s`, `1.5s`, `250ms`, `0s`."""
+    if nanoseconds < 0:
+        return f"-{go_duration(-nanoseconds)}"
+    if nanoseconds == 0:
+        return "0s"
+    if nanoseconds < NANOSECONDS_PER_SECOND:
+        for unit, size in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)):
+            if nanoseconds >= size:
+                return f"{_decimal(nanoseconds, size)}{unit}"
+    minutes, rest = divmod(nanoseconds, 60 * NANOSECONDS_PER_SECOND)
+    seconds = f"{_decimal(rest, NANOSECONDS_PER_SECOND)}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{seconds}"
+    return f"{minutes}m{seconds}" if minutes else seconds
+
+
+def _decimal(value: int, unit: int) -> str:
+    """Return a quotient exactly, without trailing zeros."""
+    whole, rest = divmod(value, unit)
+    fraction = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else ""
+    return f"{whole}.{fraction}" if fraction else str(whole)

@@ -1,0 +1,122 @@
+"""The agent of a node, on both servers: lifecycle events, a server that comes late or goes, parts that fail."""
+
+import asyncio
+import json
+
+from jetlake.agents.node import NodeAgent
+from jetlake.agents.options import read_node_options
+from jetlake.choria.events import decode
+from jetlake.choria.settings import ChoriaSettings
+from jetlake.client.access import Access
+from jetlake.client.schemas import problems, read
+from tests.adapters.fleet import Stored
+from tests.agents.conftest import wait_until
+
+
+def events_of(stored, stream, identity):
+    last = stored.streams.state(stream).last_sequence
+    messages = [stored.message(stream, sequence) for sequence in range(1, last + 1)]
+    return [message for message in messages if decode(message["data"])["identity"] == identity]
+
+
+def test_a_node_tells_when_it_starts_is_alive_and_stops(stored, run_agent, name):
+    stored.create(name, "choria.lifecycle.>")
+    agent = run_agent(f"identity: {name}\nlifecycle: {{alive_interval: 0.3s}}\n", "node.yaml")
+
+    wait_until(lambda: len(events_of(stored, name, name)) >= 3, agent.log)
+    assert agent.stop() == 0
+    events = events_of(stored, name, name)
+    stored.streams.ask(f"STREAM.DELETE.{name}")
+
+    kinds = [event["subject"].split(".")[3] for event in events]
+    assert (kinds[0], set(kinds[1:-1]), kinds[-1]) == ("startup", {"alive"}, "shutdown")
+    assert len({json.loads(event["data"])["id"] for event in events}) == len(events)
+    for event, kind in zip(events, kinds, strict=True):
+        cloud_event = json.loads(event["data"])
+        assert cloud_event["specversion"] == "1.0"
+        assert list(problems(cloud_event["data"], read(f"choria.lifecycle.v1.{kind}"))) == []
+
+
+def test_the_old_format_is_sent_if_asked_for(stored, run_agent, name):
+    stored.create(name, "choria.lifecycle.>")
+    agent = run_agent(f"identity = {name}\nplugin.choria.legacy_lifecycle_format = 1\n")
+
+    wait_until(lambda: len(events_of(stored, name, name)) >= 1, agent.log)
+    event = json.loads(events_of(stored, name, name)[0]["data"])
+    stored.streams.ask(f"STREAM.DELETE.{name}")
+
+    assert event["protocol"] == "io.choria.lifecycle.v1.startup"
+
+
+def test_an_agent_waits_for_its_server_and_comes_back_to_it(start_server, run_agent, name, tmp_path):
+    first = start_server(["-js", "-sd", str(tmp_path / "store")])
+    port = first.port
+    first.stop()
+    (tmp_path / "data").write_text("{}")
+    agent = run_agent(
+        f"identity: {name}\nserver: 127.0.0.1:{port}\nregistration:\n  interval: 1s\n  splay: false\n"
+        f"  file_content: {{data: {tmp_path / 'data'}, target: {name}.discovery}}\n",
+        "node.yaml",
+        at="",
+    )
+    wait_until(lambda: "cannot connect" in agent.log(), agent.log)
+
+    for _ in range(2):
+        server = start_server(["-js", "-sd", str(tmp_path / "store")], port=port)
+        stored = Stored(server.url)
+        if name not in stored.streams.names():
+            stored.create(name, f"{name}.discovery")
+        before = stored.count(name)
+        wait_until(lambda: stored.count(name) > before, agent.log)  # noqa: B023
+        stored.close()
+        server.stop()
+    assert agent.stop() == 0
+
+
+async def test_a_part_that_fails_is_started_again_and_the_others_go_on(url):
+    runs: list[str] = []
+    lines: list[str] = []
+    stopping = asyncio.Event()
+
+    class Failing:
+        name = "failing"
+
+        async def run(self, _node):
+            runs.append("failing")
+            if runs.count("failing") == 2:
+                stopping.set()
+            raise RuntimeError("a bug")
+
+        async def finish(self, _node):
+            runs.append("finish")
+
+    class Steady:
+        name = "steady"
+
+        async def run(self, _node):
+            runs.append("steady")
+            await asyncio.Event().wait()
+
+        async def finish(self, node):
+            await node.publish("x", b"last words")
+            runs.append("finish")
+
+    options = read_node_options(ChoriaSettings({"identity": "n"}))
+    agent = NodeAgent(
+        options, Access(url=url), [Failing(), Steady()], lambda level, text: lines.append(f"{level} {text}")
+    )
+
+    await asyncio.wait_for(agent.run(stopping), 30)
+
+    assert runs.count("failing") == 2
+    assert runs.count("steady") == 1
+    assert runs.count("finish") == 2
+    assert any("failing: a bug, please report it: RuntimeError: a bug" in line for line in lines)
+
+
+def test_a_wrong_configuration_ends_with_one_line(run_agent):
+    agent = run_agent("registration = nonsense\n")
+
+    assert agent.process.wait(40) == 1
+    assert agent.log().count("\n") == 1
+    assert "'nonsense' is unknown" in agent.log()
