@@ -1,0 +1,114 @@
+"""What a store of events can do, and the aggregates that are kept at hand.
+
+Invariant: while somebody holds an aggregate's lock, nobody else of this process decides for it.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from jetlake.devices.aggregate.links import LinksAggregate
+from jetlake.devices.aggregate.metadata import MetadataAggregate
+from jetlake.devices.aggregate.model import Aggregate
+from jetlake.devices.aggregate.resource import ResourceAggregate
+from jetlake.devices.codec import Event
+from jetlake.devices.ids import aggregate_id
+from jetlake.devices.subjects import AggregateKey, Family, pattern
+
+AGGREGATES_AT_HAND_MAX = 20_000
+"""Aggregates whose state is kept between commands: some ten kilobytes each, and 2000 devices with ten resources."""
+
+
+class ConflictError(Exception):
+    """Somebody else stored an event of the aggregate first: load it and decide again."""
+
+
+class Held:
+    """An aggregate at hand, and the lock of whoever decides for it."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self.aggregate = aggregate
+        self.lock = asyncio.Lock()
+        # Its events were read once.
+        self.is_loaded = False
+
+
+class EventFilter(NamedTuple):
+    """Which events are wanted: the union of devices and of aggregates; all if both are empty."""
+
+    device_ids: tuple[str, ...] = ()
+    keys: tuple[AggregateKey, ...] = ()
+    # Events at this time or before are left out.
+    after_ns: int = 0
+
+    @property
+    def patterns(self) -> list[str]:
+        """Subjects that do not overlap, as a consumer wants them; empty means all."""
+        devices = dict.fromkeys(self.device_ids)
+        own = [pattern(device_id) for device_id in devices]
+        return own + list(dict.fromkeys(key.pattern for key in self.keys if key.device_id not in devices))
+
+    def wants(self, key: AggregateKey) -> bool:
+        """Tell whether an aggregate's events are wanted."""
+        return not (self.device_ids or self.keys) or key.device_id in self.device_ids or key in self.keys
+
+
+class EventStore(Protocol):
+    """Events of aggregates, in order of their versions."""
+
+    def hold(self, key: AggregateKey, href: str) -> Held:
+        """Return an aggregate at hand; it may not be loaded yet."""
+
+    async def load(self, held: Held) -> None:
+        """Bring an aggregate up to date. The caller has its lock."""
+
+    async def append(self, held: Held, messages: Sequence[Any]) -> list[Any]:
+        """Store events and apply them. Raises `ConflictError` if the aggregate has changed. The caller has its lock."""
+
+    def events(self, wanted: EventFilter) -> AsyncGenerator[Event, None]:
+        """Yield stored events: in order within an aggregate."""
+
+    async def delete_device(self, device_id: str) -> bool:
+        """Remove all events of a device; tell whether there were some."""
+
+
+class AggregateCache:
+    """The aggregates that were used last."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[AggregateKey, Held] = OrderedDict()
+
+    def hold(self, key: AggregateKey, href: str) -> Held:
+        held = self._held.get(key)
+        if held is None:
+            held = self._held[key] = Held(new_aggregate(key, href))
+            self._shrink()
+        self._held.move_to_end(key)
+        return held
+
+    def forget(self, held: Held) -> None:
+        """Start an aggregate anew: what is known of it may be wrong."""
+        held.aggregate = new_aggregate(held.aggregate.key, getattr(held.aggregate, "href", ""))
+        held.is_loaded = False
+
+    def _shrink(self) -> None:
+        if len(self._held) <= AGGREGATES_AT_HAND_MAX:
+            return
+        for key, held in self._held.items():
+            # The newest is not locked yet, and is the one somebody is about to use.
+            if not held.lock.locked():
+                del self._held[key]
+                return
+
+
+def new_aggregate(key: AggregateKey, href: str) -> Aggregate:
+    """Return an aggregate without events."""
+    match key.family:
+        case Family.LINKS:
+            return LinksAggregate(key)
+        case Family.METADATA:
+            return MetadataAggregate(key)
+        case Family.RESOURCES:
+            assert not href or key.resource_id == aggregate_id(key.device_id, href)
+            return ResourceAggregate(key, href)
