@@ -4,7 +4,7 @@ import pytest
 
 import jetlake.spark
 from jetlake.errors import ConfigurationError
-from jetlake.spark.attached import by_table, streams_of_tables
+from jetlake.spark.naming import by_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -122,11 +122,3 @@ def test_options_of_either_side_go_to_the_tables_and_unknown_ones_are_refused(sp
 def test_streams_that_would_share_a_table_are_refused():
     with pytest.raises(ConfigurationError, match="Orders and orders would both be the table orders"):
         by_table(["Orders", "orders"])
-
-
-def test_a_table_that_no_stream_stands_for_is_named_with_the_nearest_one(jetlake_shore):
-    name = jetlake_shore.create("SHIPMENTS")
-
-    assert streams_of_tables(jetlake_shore.url, ["shipments"]) == [name]
-    with pytest.raises(ConfigurationError, match=r"did you mean streams\.shipments"):
-        streams_of_tables(jetlake_shore.url, ["shipment"])

@@ -5,8 +5,7 @@ import pytest
 types = pytest.importorskip("pyspark.sql.types", reason="the extra `spark` is not installed")
 
 from jetlake.errors import ConfigurationError  # noqa: E402
-from jetlake.spark.columns import MESSAGE, narrow  # noqa: E402
-from jetlake.spark.frame import arrow_schema  # noqa: E402
+from jetlake.spark.columns import MESSAGE, arrow_schema, narrow  # noqa: E402
 
 
 def schema(*fields):

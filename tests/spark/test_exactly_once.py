@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import jetlake.spark.frame
+import jetlake
 from jetlake.client.raw_connection import RawConnection, Settings
 from jetlake.client.raw_streams import Streams
 from tests.compatibility.server_process import ServerProcess, find_executable
@@ -94,7 +94,7 @@ class Copy:
 
     def numbers(self) -> list[int]:
         """Return what is in the target, by the numbers in its messages."""
-        rows = jetlake.spark.frame.table("TARGET", self.url, columns=["data"]).to_arrow()
+        rows = jetlake.table("TARGET", self.url, columns=["data"]).to_arrow()
         return sorted(json.loads(data)["n"] for data in rows.column("data").to_pylist())
 
     def log(self) -> str:

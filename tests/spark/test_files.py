@@ -4,8 +4,8 @@ import pytest
 
 from jetlake.client.raw_streams import Streams
 from jetlake.errors import ConfigurationError
+from jetlake.frames import table
 from jetlake.spark.files import ROWS_MIN, FileRows
-from jetlake.spark.frame import table
 from jetlake.spark.options import parse
 from jetlake.spark.planning import StreamRange
 

@@ -13,11 +13,10 @@ from jetlake.spark.java import find_java
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(
         any(importlib.util.find_spec(name) is None for name in ("pyspark", "grpc", "grpc_status", "zstandard")),
-        reason="needs `pip install 'pyspark[pipelines]'`",
+        reason="the extra `spark-connect` is not installed: make setup",
     ),
 ]
 

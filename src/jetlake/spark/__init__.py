@@ -12,11 +12,13 @@ spark.sql("SELECT subject, count(*) FROM streams.orders GROUP BY subject").show(
 - `options`        every option of the format, in one table
 - `offsets`        where a query stands
 - `columns`        the columns of a message, and which of them a query wants
+- `naming`         the names of streams as names of tables
 - `connecting`     from options to a connection
 - `planning`       which sequences are read, and how they are split into tasks
 - `plan_once`      the plan of a table that is read once
 - `ranges`         reads one range of one stream as Arrow batches
 - `files`          the same from the files of a server on the same host
+- `decoders`      Python objects that make the column `value` of other payloads
 - `decoding`       payloads that are JSON, as columns
 - `variant`        values in the binary form of Spark's VARIANT
 - `batch_reader`   reads a table once
@@ -24,9 +26,10 @@ spark.sql("SELECT subject, count(*) FROM streams.orders GROUP BY subject").show(
 - `publishing`     sends the rows of one task, every acknowledgement checked
 - `writers`        the sink, for batches and for streams
 - `attached`       every stream as a table of a database
-- `frame`          a stream as Arrow or pandas, without Spark
 - `sessions`       a session with good local defaults
 - `progress`       how the queries of a session are doing
+- `home`           Spark's home without zipped Python, so that its Python processes start fast
+- `launch`         starts Java for a session, quickly and quietly
 - `java`           finds a Java that Spark can run on, without needing root
 - `lake`           tables in a folder
 - `pipelines`      queries of one's own that run for long

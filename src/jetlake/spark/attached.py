@@ -7,23 +7,20 @@ would show for ever what was there at its first query.
 Invariant: two streams never share a table; names that would are refused.
 """
 
-import re
 from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.columns import MESSAGE
 from jetlake.spark.connecting import connect
-from jetlake.spark.options import OPTIONS, parse, unknown
+from jetlake.spark.naming import NOT_IN_A_NAME, by_table, names_at, table_name, to_connect
+from jetlake.spark.options import parse
 from jetlake.spark.planning import Planner
 from jetlake.spark.source import JetlakeSource
-from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["attach", "table_name"]
-
-NOT_IN_A_NAME = re.compile(r"[^a-z0-9_]")
 
 TABLES_MAX = 1_000
 """Each takes about a seventh of a second to make; with more streams, name those that are wanted."""
@@ -77,17 +74,6 @@ def forget(spark: "SparkSession", database: str, table: str) -> None:
     spark.sql(f"DROP TABLE {database}.{table}")
 
 
-def streams_of_tables(url: str, tables: list[str], **options: str) -> list[str]:
-    """Return the streams behind these tables. Raises `ConfigurationError` with the nearest name where there is none."""
-    found = by_table(names_at({"url": url, **options}), wanted=set(tables))
-    for table in tables:
-        if table not in found:
-            every = [f"streams.{table_name(name)}" for name in names_at({"url": url, **options})]
-            meant = hint(f"streams.{table}", every, "`jetlake stream ls` lists the streams there are")
-            raise ConfigurationError(f"there is no stream for the table streams.{table}{meant}")
-    return [found[table] for table in tables]
-
-
 def check_all(options: dict[str, str], streams: list[str]) -> None:
     """Raise `ClientError` with the nearest name where one of these streams is not there."""
     values = parse(to_connect(options), "read")
@@ -97,44 +83,6 @@ def check_all(options: dict[str, str], streams: list[str]) -> None:
             planner.state(name)
     finally:
         planner.close()
-
-
-def to_connect(options: dict[str, str]) -> dict[str, str]:
-    """Return the options that say where and how to connect, and refuse those that do not exist."""
-    sides = {option.name.lower(): option.side for option in OPTIONS}
-    for name in options:
-        if name.lower() not in sides:
-            raise ConfigurationError(unknown(name, "read"))
-    return {name: value for name, value in options.items() if sides[name.lower()] == "both"}
-
-
-def names_at(options: dict[str, str]) -> list[str]:
-    connected = connect(parse(to_connect(options), "read"))
-    try:
-        return connected.names()
-    finally:
-        connected.connection.close()
-
-
-def by_table(streams: list[str], wanted: set[str] | None = None) -> dict[str, str]:
-    """Return the streams by the names of their tables, those wanted only, and refuse two with the same."""
-    tables: dict[str, str] = {}
-    for stream in streams:
-        table = table_name(stream)
-        if wanted is not None and table not in wanted:
-            continue
-        if table in tables:
-            raise ConfigurationError(
-                f"{tables[table]} and {stream} would both be the table {table}: attach one of them by `streams=[…]`, "
-                "the other into another database"
-            )
-        tables[table] = stream
-    return tables
-
-
-def table_name(stream: str) -> str:
-    """Return the name of a stream's table: lower case, with _ for what a name of a table cannot have."""
-    return NOT_IN_A_NAME.sub("_", stream.lower())
 
 
 def format_name(database: str, table: str) -> str:

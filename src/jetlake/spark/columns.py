@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.decoders import INPUTS, load_decoder
 from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["COLUMNS", "MESSAGE", "Narrowed", "ddl", "narrow"]
+__all__ = ["COLUMNS", "MESSAGE", "Narrowed", "arrow_schema", "ddl", "narrow"]
 
 MESSAGE = {
     "stream": "STRING",
@@ -46,6 +47,8 @@ class Narrowed(msgspec.Struct, frozen=True, kw_only=True):
     wanted: tuple[str, ...]
     # The Arrow schema of the batches, as its bytes: this crosses to other processes.
     arrow: bytes
+    # What makes `value`; JSON is read unless it is given.
+    decoder: str = ""
 
     def arrow_schema(self) -> "pa.Schema":
         import pyarrow as pa
@@ -54,8 +57,9 @@ class Narrowed(msgspec.Struct, frozen=True, kw_only=True):
         return schema
 
 
-def ddl(*, decode: str, value_schema: str) -> str:
+def ddl(*, decode: str, value_schema: str, decoder: str = "") -> str:
     """Return the whole schema of a table as Spark's text."""
+    value_schema = value_schema or (load_decoder(decoder).fields if decoder else "")
     if value_schema:
         return f"{COLUMNS}, {VALUE} STRUCT<{struct_fields(value_schema)}>"
     return f"{COLUMNS}, {VALUE} VARIANT" if decode == "json" else COLUMNS
@@ -69,7 +73,7 @@ def struct_fields(text: str) -> str:
     return text
 
 
-def narrow(schema: "StructType") -> Narrowed:
+def narrow(schema: "StructType", decoder: str = "") -> Narrowed:
     """Return what to ask for so that rows have this schema. Raises `ConfigurationError`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -86,9 +90,10 @@ def narrow(schema: "StructType") -> Narrowed:
     if doubled:
         raise ConfigurationError(f"the schema names {', '.join(sorted(doubled))} twice: name each column once")
     asked = tuple(name for name in wanted if name != VALUE)
-    if VALUE in wanted and "data" not in asked:
-        asked += ("data",)
-    return Narrowed(asked=asked, wanted=wanted, arrow=to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes())
+    if VALUE in wanted:
+        asked += tuple(name for name in (INPUTS if decoder else ("data",)) if name not in asked)
+    arrow = to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes()
+    return Narrowed(asked=asked, wanted=wanted, arrow=arrow, decoder=decoder)
 
 
 def _check(name: str, kind: "DataType") -> None:
@@ -109,12 +114,34 @@ def arrange(batch: Any, narrowed: Narrowed, schema: "pa.Schema") -> Any:
     """Return a batch of the columns asked for as one of the columns wanted."""
     import pyarrow as pa
 
-    from jetlake.spark.decoding import decode_json
-
     if narrowed.asked == narrowed.wanted:
         return batch
     columns = [
-        decode_json(batch.column("data"), schema.field(VALUE)) if name == VALUE else batch.column(name)
+        _value(batch, narrowed, schema.field(VALUE)) if name == VALUE else batch.column(name)
         for name in narrowed.wanted
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _value(batch: Any, narrowed: Narrowed, field: "pa.Field") -> Any:
+    from jetlake.spark.decoding import decode_json
+
+    if narrowed.decoder:
+        return load_decoder(narrowed.decoder).decode(batch, field.type)
+    return decode_json(batch.column("data"), field)
+
+
+def arrow_schema(columns: tuple[str, ...]) -> "pa.Schema":
+    """Return the Arrow types of these columns, as the engine makes them."""
+    import pyarrow as pa
+
+    kinds = {
+        "stream": pa.string(),
+        "subject": pa.string(),
+        "sequence": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "time_ns": pa.int64(),
+        "headers": pa.map_(pa.string(), pa.list_(pa.field("element", pa.string()))),
+        "data": pa.binary(),
+    }
+    return pa.schema([(name, kinds[name]) for name in columns])

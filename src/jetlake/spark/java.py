@@ -66,7 +66,7 @@ def wrap_java(home: Path) -> Path:
     Raises `MissingDependencyError` when the folder for it cannot be written.
     """
     text = WRAPPER.format(java=shlex.quote(str(home / "bin" / "java")), module=MISSING_MODULE)
-    folder = _cache_folder() / f"java-{zlib.crc32(text.encode()):08x}"
+    folder = cache_folder() / f"java-{zlib.crc32(text.encode()):08x}"
     program = folder / "bin" / "java"
     if program.is_file() and program.read_text() == text and os.access(program, os.X_OK):
         return folder
@@ -86,7 +86,16 @@ def wrap_java(home: Path) -> Path:
 
 
 def java_version(home: Path) -> int | None:
-    """Return the major version of the Java in this folder; None when it does not run."""
+    """Return the major version of the Java in this folder; None when it does not run.
+
+    The file `release` says it at once; asking Java itself takes a third of a second.
+    """
+    try:
+        release = (home / "release").read_text(encoding="utf-8")
+        if os.access(home / "bin" / "java", os.X_OK) and (said := re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release)):
+            return int(said[1])
+    except (OSError, UnicodeDecodeError):
+        pass
     try:
         answer = subprocess.run(
             [str(home / "bin" / "java"), "-version"],
@@ -106,7 +115,8 @@ def parse_version(answer: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Return where small files are kept that can be made again."""
     given = os.environ.get("XDG_CACHE_HOME")
     return (Path(given) if given else Path.home() / ".cache") / "jetlake"
 

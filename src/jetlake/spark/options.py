@@ -171,6 +171,14 @@ OPTIONS = (
         meaning="Fields of `value`, such as `id BIGINT, city STRING`; implies decode=json.",
     ),
     Option(
+        name="decoder",
+        kind="text",
+        side="read",
+        default="",
+        meaning="A Python object `module:NAME` that makes the column `value` of payloads before Spark sees them, "
+        "such as `jetlake.devices.columns:EVENTS`; valueSchema then chooses among its fields.",
+    ),
+    Option(
         name="decompress",
         kind="choice",
         side="read",
@@ -311,6 +319,7 @@ CONTRADICTIONS = (
     ("startingSequence", "startingTimestamp"),
     ("endingSequence", "endingTimestamp"),
     ("domain", "apiPrefix"),
+    ("decode", "decoder"),
 )
 
 SIZE_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}

@@ -8,13 +8,17 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetlake.errors import MissingDependencyError
+from jetlake.spark.home import spark_home
 from jetlake.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from jetlake.spark.launch import Gateway
 
 __all__ = ["new_session", "prepare_environment", "session"]
 
@@ -31,12 +35,17 @@ def session(
     master: str = "local[*]",
     config: Mapping[str, str] | None = None,
     driver_memory: str = DRIVER_MEMORY,
+    small: bool = False,
+    log: Path | None = None,
 ) -> "SparkSession":
     """Return the session of this process, made with these settings if there is none yet.
 
-    `master` is where it runs: `local[*]` in this process, `spark://host:7077` on a cluster. Raises
-    `MissingDependencyError` when PySpark or a Java is missing.
+    `master` is where it runs: `local[*]` in this process, `spark://host:7077` on a cluster. `small` is for work of
+    seconds: Java then starts faster and computes slower. With `log`, what Java prints goes there instead of standard
+    error. Raises `MissingDependencyError` when PySpark or a Java is missing.
     """
+    settings = {**defaults(master, driver_memory, small=small), **(config or {})}
+    gateway = _started(master, settings, small=small, log=log) if small or log is not None else None
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -45,9 +54,25 @@ def session(
         ) from error
     prepare_environment()
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**defaults(master, driver_memory), **(config or {})}.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with gateway.connected() if gateway is not None else spark_home():
+        return builder.getOrCreate()
+
+
+def _started(master: str, settings: Mapping[str, str], *, small: bool, log: Path | None) -> "Gateway | None":
+    """Start Java before PySpark is imported, which takes as long; None where that is not ours to do."""
+    from importlib.util import find_spec
+
+    context = sys.modules.get("pyspark.core.context")
+    if context is not None and context.SparkContext._gateway is not None:  # noqa: SLF001
+        return None
+    if not is_local(master) or find_spec("pyspark") is None:
+        return None
+    from jetlake.spark.launch import start
+
+    prepare_environment()
+    return start(settings, Path(os.environ["JAVA_HOME"]), small=small, log=log)
 
 
 @contextmanager
@@ -74,7 +99,7 @@ def prepare_environment() -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def defaults(master: str, driver_memory: str = DRIVER_MEMORY) -> dict[str, str]:
+def defaults(master: str, driver_memory: str = DRIVER_MEMORY, *, small: bool = False) -> dict[str, str]:
     """Return the settings of a session on this master."""
     settings = {
         # Everything that is stored is in UTC; a zone of the machine would show in dates and windows.
@@ -94,15 +119,16 @@ def defaults(master: str, driver_memory: str = DRIVER_MEMORY) -> dict[str, str]:
             # A checkpoint on a local disk needs no process per file: this halves the time of a small batch.
             "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_MANAGER,
             "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-            # Rows go between Java and Python in large pieces and are garbage at once: a collector for throughput, not
-            # for short pauses, saves a third of Java's work.
-            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
             # Java and Python are on one machine: no network between them.
             "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
             # Nobody connects to this session from elsewhere.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
         }
+        if not small:
+            # Rows go between Java and Python in large pieces and are garbage at once: a collector for throughput, not
+            # for short pauses, saves a third of Java's work.
+            settings["spark.driver.extraJavaOptions"] = "-XX:+UseParallelGC"
     return settings
 
 

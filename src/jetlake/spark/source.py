@@ -36,19 +36,21 @@ class JetlakeSource(DataSource):
 
     def schema(self) -> str:
         # Spark asks for this before it says whether it is going to read or to write, so only these are looked at.
-        asked = {name: value for name, value in self._given().items() if name in ("decode", "valueschema")}
+        asked = {name: value for name, value in self._given().items() if name in ("decode", "valueschema", "decoder")}
         values = parse(asked, "read")
-        return ddl(decode=values["decode"], value_schema=values["valueSchema"])
+        return ddl(decode=values["decode"], value_schema=values["valueSchema"], decoder=values["decoder"])
 
     def reader(self, schema: "StructType") -> "JetlakeReader":
         from jetlake.spark.batch_reader import JetlakeReader
 
-        return JetlakeReader(self._values("read"), narrow(schema))
+        values = self._values("read")
+        return JetlakeReader(values, narrow(schema, values["decoder"]))
 
     def streamReader(self, schema: "StructType") -> "JetlakeStreamReader":  # noqa: N802
         from jetlake.spark.stream_reader import JetlakeStreamReader
 
-        return JetlakeStreamReader(self._values("read"), narrow(schema))
+        values = self._values("read")
+        return JetlakeStreamReader(values, narrow(schema, values["decoder"]))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "JetlakeWriter":
         from jetlake.spark.writers import JetlakeWriter

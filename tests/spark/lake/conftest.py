@@ -1,16 +1,8 @@
-"""What the tests of tables share: frames with rows, and both kinds of table."""
+"""What the tests of tables share: frames with rows."""
 
 import datetime
 
 import pytest
-
-
-@pytest.fixture(params=["parquet", "delta"])
-def kind(request):
-    """Both kinds of table; Delta is left out where its package is not installed."""
-    if request.param == "delta":
-        pytest.importorskip("deltalake", reason="the package deltalake is not installed")
-    return request.param
 
 
 @pytest.fixture(scope="session")

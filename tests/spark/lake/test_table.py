@@ -1,11 +1,13 @@
-"""Tables of a lake, of both kinds: every batch once, columns only added, few files, exact after a crash."""
+"""Tables of a lake: every batch once, columns only added, few files, exact after a crash, readable as of earlier."""
 
+import datetime
+
+import deltalake
 import pytest
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.lake import compaction
 from jetlake.spark.lake.folder import Lake
-from jetlake.spark.lake.snapshot import LogConflictError
 from jetlake.spark.lake.table import LakeTable
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -16,8 +18,8 @@ def sequences(frame):
 
 
 @pytest.fixture
-def table(tmp_path, kind):
-    return LakeTable(tmp_path / "orders", kind)
+def table(tmp_path):
+    return LakeTable(tmp_path / "orders")
 
 
 def test_rows_of_all_batches_are_in_the_table_with_their_partitions(spark, rows_of, table):
@@ -183,9 +185,7 @@ def test_a_column_to_partition_by_must_be_there(rows_of, table):
     assert not table.exists()
 
 
-def test_a_table_is_what_delta_readers_see(rows_of, tmp_path):
-    deltalake = pytest.importorskip("deltalake", reason="the package deltalake is not installed")
-    table = LakeTable(tmp_path / "orders", "delta")
+def test_a_table_is_what_delta_readers_see(rows_of, table):
     table.append(rows_of(0), "q", 0, ["day"])
     table.append(rows_of(10), "q", 1)
 
@@ -195,38 +195,18 @@ def test_a_table_is_what_delta_readers_see(rows_of, tmp_path):
     assert opened.count() == 20
 
 
-def test_a_parquet_table_is_readable_as_a_plain_folder(spark, rows_of, tmp_path):
-    table = LakeTable(tmp_path / "orders", "parquet")
-    table.append(rows_of(0), "q", 0, ["day"])
-
-    assert sequences(spark.read.parquet(str(table.path))) == list(range(10))
-
-
-def test_a_log_is_read_from_its_checkpoint_and_what_followed(spark, rows_of, tmp_path):
-    table = LakeTable(tmp_path / "orders", "parquet")
+def test_a_table_is_read_as_it_was_at_a_version_and_at_a_time(spark, rows_of, table):
     table.append(rows_of(0), "q", 0)
-    snapshot = table.snapshot()
-    for batch in range(1, 70):
-        from jetlake.spark.lake.snapshot import Change
+    version = table.snapshot().version
+    between = datetime.datetime.now(datetime.UTC)
+    table.append(rows_of(10), "q", 1)
 
-        snapshot = table.log.commit(snapshot, Change(query="q", batch=batch))
-
-    entries = sorted(path.name for path in (table.path / "_log").glob("0*.json"))
-    reopened = LakeTable(table.path)
-    assert reopened.last_batch("q") == 69
-    assert sequences(reopened.read(spark)) == list(range(10))
-    assert len(entries) < 32
-    with pytest.raises(LogConflictError):
-        reopened.log.commit(snapshot.__class__(version=3, columns=""), Change(query="q", batch=70))
-
-
-def test_a_damaged_log_is_named(rows_of, tmp_path):
-    table = LakeTable(tmp_path / "orders", "parquet")
-    table.append(rows_of(0), "q", 0)
-    (table.path / "_log" / f"{1:020}.json").write_text("{")
-
-    with pytest.raises(ConfigurationError, match=r"the log of table .* cannot be read"):
-        LakeTable(table.path).snapshot()
+    assert sequences(table.read(spark, as_of=version)) == list(range(10))
+    assert sequences(table.read(spark, as_of=between)) == list(range(10))
+    assert sorted(table.to_arrow(["sequence"], as_of=between)["sequence"].to_pylist()) == list(range(10))
+    assert sequences(table.read(spark)) == list(range(20))
+    with pytest.raises(ConfigurationError, match="has no version 99 any more or not yet: it is at version 2"):
+        table.read(spark, as_of=99)
 
 
 def test_groups_to_merge_are_bounded_in_size(monkeypatch):
@@ -241,8 +221,8 @@ def test_groups_to_merge_are_bounded_in_size(monkeypatch):
     assert [[file.path for file in group] for group in groups] == [["f0", "f1"], ["f2", "f3", "f5"]]
 
 
-def test_a_lake_knows_its_tables_and_the_nearest_name(rows_of, tmp_path, kind):
-    lake = Lake(tmp_path, kind)
+def test_a_lake_knows_its_tables_and_the_nearest_name(rows_of, tmp_path):
+    lake = Lake(tmp_path)
     lake.table("orders").append(rows_of(0), "q", 0)
     (tmp_path / "_pipelines").mkdir()
 

@@ -24,14 +24,20 @@ class FolderStream:
 
     def publish(self, *payloads, subject="orders.eu", seconds=0):
         """Store messages, all at one moment, `seconds` after the last ones."""
+        pairs = [
+            (subject, payload if isinstance(payload, bytes) else json.dumps(payload).encode()) for payload in payloads
+        ]
+        self.publish_all(pairs, seconds=seconds)
+
+    def publish_all(self, pairs, seconds=0):
+        """Store messages on subjects of their own, all at one moment."""
         from pyarrow import Table, parquet
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
         self.clock += datetime.timedelta(seconds=seconds)
         rows = []
-        for payload in payloads:
-            data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        for subject, data in pairs:
             rows.append(
                 {
                     "stream": "ORDERS",

@@ -17,12 +17,15 @@ from jetlake.spark.pipelines.definition import parse
 from jetlake.spark.pipelines.runner import Runner
 
 
-def definition(kinds):
-    """Return a pipeline that writes the same rows to a table of each kind, named by it."""
+def definition():
+    """Return a pipeline that writes the same rows to a table that they are added to, and to one that they replace."""
     return {
         "from": {"orders": {"stream": "ORDERS", "columns": "id BIGINT"}},
         "sql": "SELECT id, sequence, to_date(timestamp) AS day FROM orders",
-        "to": [{"table": kind, "kind": kind, "partition_by": "day"} for kind in kinds],
+        "to": [
+            {"table": "added", "partition_by": "day"},
+            {"table": "upserted", "key": "id", "order_by": "sequence"},
+        ],
     }
 
 
@@ -39,27 +42,30 @@ def die():
 
 def arm(table, place, batch):
     """Have the process die when this batch reaches this place of this table."""
-    write = LakeTable._write
 
-    def dying(self, frame, query, number, partition_by, before_commit, **more):
-        mine = self.name == table and number == batch
-        last_act = die if mine and place == "before_commit" else before_commit
-        result = write(self, frame, query, number, partition_by, last_act, **more)
-        if mine and place == "after_commit":
-            die()
-        return result
+    def dying(write):
+        def until_then(self, frame, query, number, *arguments, before_commit=None, **more):
+            mine = self.name == table and number == batch
+            last_act = die if mine and place == "before_commit" else before_commit
+            result = write(self, frame, query, number, *arguments, before_commit=last_act, **more)
+            if mine and place == "after_commit":
+                die()
+            return result
 
-    LakeTable._write = dying
+        return until_then
+
+    LakeTable.append = dying(LakeTable.append)
+    LakeTable.upsert = dying(LakeTable.upsert)
 
 
 def main():
-    folder, lake, kinds, table, place, batch = sys.argv[1:7]
+    folder, lake, table, place, batch = sys.argv[1:6]
     arm(table, place, int(batch))
     spark = jetlake.spark.session("crash", master="local[2]", driver_memory="1g")
     spark.sparkContext.setLogLevel("ERROR")
     reader = lambda session, _given, _url: read(session, folder)  # noqa: E731
     runner = Runner(spark, Lake(Path(lake)), "", once=True, reader=reader)
-    (state,) = runner.run([parse(definition(kinds.split(",")), "crash")])
+    (state,) = runner.run([parse(definition(), "crash")])
     spark.stop()
     print(state.state, state.error)
     return 0 if state.state == "finished" else 1

@@ -3,7 +3,7 @@
 import pytest
 
 from jetlake.errors import ConfigurationError
-from jetlake.spark.pipelines.catalog import Catalog, load
+from jetlake.spark.pipelines.catalog import SHIPPED, Catalog, load
 from jetlake.spark.pipelines.definition import parse
 from jetlake.spark.pipelines.model import StreamInput, StreamOutput, TableInput, TableOutput, duration_s, trigger_s
 
@@ -22,7 +22,7 @@ from:
 steps:
   - {name: large, sql: SELECT * FROM orders}
 to:
-  - {table: large_orders, partition_by: day, kind: parquet}
+  - {table: large_orders, partition_by: day, key: [id, day], order_by: sequence}
   - {stream: ALERTS, subject: 'alerts.{id}', from: orders}
 trigger: 1 minute
 options: {minPartitions: 2}
@@ -55,7 +55,7 @@ def test_everything_a_definition_may_say_is_understood(tmp_path):
     )
     assert pipeline.inputs["cities"] == TableInput("cities")
     assert pipeline.outputs == (
-        TableOutput("large_orders", "large", ("day",), "parquet"),
+        TableOutput("large_orders", "large", ("day",), key=("id", "day"), order_by=("sequence",)),
         StreamOutput("ALERTS", "alerts.{id}", "orders"),
     )
     assert trigger_s(pipeline.trigger) == 60
@@ -82,7 +82,14 @@ def test_short_forms_are_a_stream_a_step_and_a_table():
         ({"from": {"o": {"pattern": "*"}}, "to": "t"}, "is no regular expression .*; for all streams write"),
         ({"from": {"o": "O"}, "to": {"table": "t", "from": "oo"}}, "there is no input or step oo; did you mean o"),
         ({"from": {"o": "O"}, "to": {"table": "a/b"}}, "is no name for a table"),
-        ({"from": {"o": "O"}, "to": {"table": "t", "kind": "iceberg"}}, "no kind 'iceberg'; use delta or parquet"),
+        ({"from": {"o": "O"}, "to": {"table": ".."}}, "is no name for a table"),
+        ({"from": {"o": "O"}, "to": {"table": "../../etc/x"}}, "is no name for a table"),
+        ({"from": {"o": "O", "t": {"table": "../x"}}, "to": "t2"}, "is no name for a table"),
+        ({"from": {"o": "O"}, "to": "t", "bad": "../bad"}, "is no name for a table|there is no key"),
+        (
+            {"from": {"o": "O"}, "to": {"table": "t", "order_by": "at"}},
+            "order_by says which row of a key is the newest",
+        ),
         ({"from": {"o": "O"}, "to": ["t", "t"]}, "t is written twice"),
         ({"from": {"o": "O"}, "to": "t", "trigger": "often"}, "'often' is no duration"),
         ({"from": {"o": "O"}, "to": "t", "steps": [{"name": "o", "sql": "x"}]}, "two inputs or steps are called o"),
@@ -117,7 +124,8 @@ def test_the_catalog_lists_what_ships_and_what_is_in_the_folder(tmp_path):
 
     entries = {entry.name: entry for entry in catalog.entries()}
 
-    assert sorted(entries) == ["archive", "broken", "large_orders", "logs", "own"]
+    assert sorted(entries) == sorted([*SHIPPED, "broken", "large_orders", "own"])
+    assert {"archive", "dead", "devices", "logs"} <= entries.keys()
     assert "broken.yaml" in entries["broken"].problem
     assert catalog.find("own").table_names() == ["own", "own_bad"]
     assert catalog.find("archive", {"stream": "A"}).inputs["messages"].stream == "A"
@@ -130,7 +138,7 @@ def test_the_catalog_lists_what_ships_and_what_is_in_the_folder(tmp_path):
         ("archive", {"steam": "A"}, "archive has no setting steam; did you mean stream"),
         ("logs", {"history": "many"}, "history is 'many' and should be a number"),
         ("none.yaml", {}, "there is no file none.yaml"),
-        ("large_orders", {"a": "b"}, "--set is for archive and logs"),
+        ("large_orders", {"a": "b"}, "--set is for pipelines that ship: .*archive, "),
     ],
 )
 def test_a_name_that_is_not_found_is_refused_with_the_nearest(tmp_path, name, settings, match):

@@ -74,7 +74,7 @@ def test_lines_are_counted_per_window_source_and_level(spark):
     ]
     lines = logs.parse_lines(message_frame(spark, rows, StreamInput("LOGS"), "test"))
 
-    counted = logs.rates(lines, "1 minute", "10 seconds").orderBy("window_start", "source", "level").collect()
+    counted = logs.rates(lines, "1 minute").orderBy("window_start", "source", "level").collect()
     assert [(row.source, row.level, row.lines) for row in counted] == [
         ("a", "error", 1),
         ("a", "info", 2),
@@ -104,11 +104,21 @@ def unusual(new, everything, history=10, threshold=4.0):
 def test_a_burst_and_a_drop_are_found(spark):
     steady = [100, 102, 98, 101, 99, 100, 103, 97, 100, 100]
     new = rate_frame(spark, [400, 100], first=10)
-    quiet = rate_frame(spark, [2], first=10)
+    quiet = rate_frame(spark, [2, 100], first=10)
     history = rate_frame(spark, steady)
 
     assert unusual(new, history.unionByName(new)) == [("burst", 400, 100.0)]
     assert unusual(quiet, history.unionByName(quiet)) == [("drop", 2, 100.0)]
+
+
+def test_a_window_that_is_not_over_may_be_a_burst_and_is_no_drop_yet(spark):
+    history = rate_frame(spark, [100] * 10)
+    quiet, loud = rate_frame(spark, [2], first=10), rate_frame(spark, [400], first=10)
+    next_one = rate_frame(spark, [1], first=11)
+
+    assert unusual(loud, history.unionByName(loud)) == [("burst", 400, 100.0)]
+    assert unusual(quiet, history.unionByName(quiet)) == []
+    assert unusual(next_one, history.unionByName(quiet).unionByName(next_one)) == [("drop", 2, 100.0)]
 
 
 def test_windows_without_lines_count_as_none(spark):

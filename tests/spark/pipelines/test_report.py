@@ -33,7 +33,6 @@ class Outside(HTMLParser):
 def page():
     table = TableSummary(
         name="log_lines",
-        kind="delta",
         version=3,
         rows=1234,
         files=2,

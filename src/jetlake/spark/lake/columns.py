@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jetlake.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -66,6 +67,31 @@ def fitted(frame: "DataFrame", columns: "StructType") -> "DataFrame":
             for field in columns.fields
         )
     )
+
+
+def plain_type(kind: "pyarrow.DataType") -> "pyarrow.DataType":
+    """Return an Arrow type as Spark's files have it: those of an upsert have another one for the same texts."""
+    import pyarrow
+
+    types = pyarrow.types
+    if types.is_string_view(kind) or types.is_large_string(kind):
+        return pyarrow.string()
+    if types.is_binary_view(kind) or types.is_large_binary(kind):
+        return pyarrow.binary()
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pyarrow.list_(pyarrow.field("element", plain_type(kind.value_type)))
+    if types.is_struct(kind):
+        return pyarrow.struct([pyarrow.field(child.name, plain_type(child.type)) for child in kind])
+    if types.is_map(kind):
+        return pyarrow.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    return kind
+
+
+def plain_schema(schema: "pyarrow.Schema") -> "pyarrow.Schema":
+    """Return the columns of a file with plain types, and without what else it says about them."""
+    import pyarrow
+
+    return pyarrow.schema([pyarrow.field(field.name, plain_type(field.type)) for field in schema])
 
 
 def check_partition(table: str, columns: "StructType", partition_by: list[str]) -> None:

@@ -8,10 +8,14 @@ old ones in one step. The old ones stay until `vacuum`, for readers that have be
 import uuid
 from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jetlake.spark.lake import staging
-from jetlake.spark.lake.parquet_log import sync_file, sync_folder
+from jetlake.spark.lake import columns, staging
 from jetlake.spark.lake.snapshot import Change, DataFile, Snapshot
+from jetlake.spark.lake.syncing import sync_file, sync_folder
+
+if TYPE_CHECKING:
+    import pyarrow
 
 TARGET_BYTES = 128 * 1024 * 1024
 """A file of this size is read fast and still small enough to be divided among cores."""
@@ -52,7 +56,9 @@ def merge(table: Path, files: list[DataFile]) -> Change:
     from pyarrow import parquet
 
     paths = [table / file.path for file in files]
-    found = pyarrow.unify_schemas([parquet.read_schema(path).remove_metadata() for path in paths])
+    found = pyarrow.unify_schemas(
+        [columns.plain_schema(parquet.read_schema(path)) for path in paths], promote_options="permissive"
+    )
     schema = pyarrow.schema([field.with_nullable(True) for field in found])
     target = paths[0].parent / f"compacted-{uuid.uuid4().hex}.parquet"
     temporary = table / staging.FOLDER / target.name
@@ -77,14 +83,14 @@ def merge(table: Path, files: list[DataFile]) -> Change:
     return Change(add=[added], remove=[file.path for file in files], same_rows=True)
 
 
-def completed(piece: object, schema: object) -> object:
+def completed(piece: "pyarrow.Table", schema: "pyarrow.Schema") -> "pyarrow.Table":
     """Return the rows with the columns that were added after they were written."""
     import pyarrow
 
-    assert isinstance(piece, pyarrow.Table)
-    assert isinstance(schema, pyarrow.Schema)
-    columns = [
-        piece.column(field.name) if field.name in piece.column_names else pyarrow.nulls(len(piece), field.type)
+    arranged = [
+        piece.column(field.name).cast(field.type)
+        if field.name in piece.column_names
+        else pyarrow.nulls(len(piece), field.type)
         for field in schema
     ]
-    return pyarrow.table(columns, schema=schema)
+    return pyarrow.table(arranged, schema=schema)

@@ -3,6 +3,7 @@
 ```python
 lake = Lake("lake")
 lake.table("orders").read(spark).show()
+lake.table("orders").read(spark, as_of=12).show()
 ```
 """
 
@@ -10,6 +11,7 @@ import re
 from pathlib import Path
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.lake.delta_log import is_delta
 from jetlake.spark.lake.table import LakeTable
 from jetlake.suggestions import hint
 
@@ -20,14 +22,13 @@ NAME_LENGTH_MAX = 128
 class Lake:
     """See the module. The folder must be one that every machine of a Spark cluster sees under the same path."""
 
-    def __init__(self, folder: str | Path, kind: str = "") -> None:
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()
-        self.kind = kind
 
-    def table(self, name: str, kind: str = "") -> LakeTable:
+    def table(self, name: str) -> LakeTable:
         """Return a table, whether it exists or not."""
         check_name(name)
-        return LakeTable(self.folder / name, kind or self.kind)
+        return LakeTable(self.folder / name)
 
     def existing(self, name: str) -> LakeTable:
         """Return a table that must be there. Raises `ConfigurationError` with the nearest name there is."""
@@ -41,7 +42,7 @@ class Lake:
         if not self.folder.is_dir():
             return []
         found = (path for path in self.folder.iterdir() if NAME.fullmatch(path.name) and path.is_dir())
-        return sorted(path.name for path in found if LakeTable(path).exists())
+        return sorted(path.name for path in found if is_delta(path))
 
 
 def check_name(name: str) -> None:

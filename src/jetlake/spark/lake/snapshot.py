@@ -4,8 +4,6 @@ Invariant: `files` holds exactly the files whose rows are in the table; a file o
 about to be committed, or was replaced, or belongs to a batch that died.
 """
 
-from typing import Protocol
-
 import msgspec
 
 
@@ -31,11 +29,6 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     partition_by: list[str] = []
     files: dict[str, DataFile] = {}
-    batches: dict[str, int] = {}
-    """The last batch of every query that was committed; only a log of our own keeps it here, ask `Log.last_batch`."""
-
-    removed_ms: dict[str, int] = {}
-    """Files that counted once, and when they ceased to, for `vacuum`."""
 
     @property
     def rows(self) -> int:
@@ -62,27 +55,3 @@ class Change(msgspec.Struct, frozen=True):
 
 class LogConflictError(Exception):
     """Is raised when another writer took the version; the caller reads again and decides anew."""
-
-
-class Log(Protocol):
-    """The log of a table, of either kind."""
-
-    kind: str
-
-    def read(self) -> Snapshot | None:
-        """Return the newest snapshot; None when there is no table."""
-        ...
-
-    def create(self, columns: str, partition_by: list[str]) -> Snapshot: ...
-
-    def commit(self, snapshot: Snapshot, change: Change) -> Snapshot:
-        """Make the next version. Raises `LogConflictError`."""
-        ...
-
-    def last_batch(self, snapshot: Snapshot, query: str) -> int | None:
-        """Return the last batch of a query that is in the table."""
-        ...
-
-    def vacuum(self, snapshot: Snapshot, retention_s: float) -> list[str]:
-        """Delete files that no longer count for at least so long, and return their paths."""
-        ...

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from jetlake.spark.lake.parquet_log import sync_file, sync_folder
 from jetlake.spark.lake.snapshot import DataFile, Snapshot
+from jetlake.spark.lake.syncing import sync_file, sync_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,34 +1,44 @@
-"""One table of a lake: rows are appended once per batch, whatever dies in between.
+"""One table of a lake: rows are appended or upserted once per batch, whatever dies in between.
 
 The promise and why it holds: a batch is named by (query, batch). `append` looks the query's last batch up in the log
 and does nothing when this one is there; otherwise it writes files, which no reader sees, and one commit that names
 the files and the batch together. A crash before the commit leaves files that do not count; a crash after it leaves a
 batch that is found when Spark runs it again. Of two writers one fails at the commit and looks again.
+
+`upsert` keeps the same promise for a table with one row per key: the newest row wins, see `upserts`.
 """
 
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jetlake.errors import ConfigurationError
-from jetlake.spark.lake import columns, compaction, staging
-from jetlake.spark.lake.delta_log import DeltaLog, delta_is_there, is_delta
-from jetlake.spark.lake.parquet_log import FOLDER, ParquetLog
-from jetlake.spark.lake.snapshot import Change, Log, LogConflictError, Snapshot
+from jetlake.spark.lake import columns, compaction, staging, upserts
+from jetlake.spark.lake.delta_log import DeltaLog, is_delta
+from jetlake.spark.lake.moments import Moment
+from jetlake.spark.lake.snapshot import Change, LogConflictError, Snapshot
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-KINDS = ("delta", "parquet")
+log = logging.getLogger("jetlake.lake")
 
 CONFLICTS_MAX = 20
 """Writers of one table that get in each other's way more often than this in a row are a mistake."""
 
 RETENTION_S = 7 * 24 * 3600.0
 """How long replaced files are kept for readers that have begun, unless `vacuum` is told otherwise."""
+
+UPSERT_RETENTION_S = 3600.0
+"""The same for a table that is upserted: every batch replaces files of it, some hundred thousand in a week."""
+
+THINNED_S = 3600.0
+"""Of an upserted table one version in so long stays readable for `RETENTION_S`, after all of them were for an hour."""
 
 
 class Appended(NamedTuple):
@@ -41,16 +51,11 @@ class Appended(NamedTuple):
 
 
 class LakeTable:
-    """See the module. `kind` matters only for a table that does not exist yet: `delta`, `parquet` or empty.
+    """See the module."""
 
-    Empty means Delta when the package deltalake is installed, else Parquet.
-    """
-
-    def __init__(self, path: Path, kind: str = "") -> None:
-        if kind and kind not in KINDS:
-            raise ConfigurationError(f"table {path.name}: no kind {kind!r}; use delta or parquet")
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.log: Log = self._log_of(kind)
+        self.log = DeltaLog(path)
         # Queries whose last batch went well: nothing of theirs lies around, so nobody need look for it.
         self._clean: set[str] = set()
 
@@ -58,16 +63,15 @@ class LakeTable:
     def name(self) -> str:
         return self.path.name
 
-    @property
-    def kind(self) -> str:
-        return self.log.kind
-
     def exists(self) -> bool:
-        return is_delta(self.path) or (self.path / FOLDER).is_dir()
+        return is_delta(self.path)
 
-    def snapshot(self) -> Snapshot:
-        """Return what the log says now. Raises `ConfigurationError` when there is no such table."""
-        snapshot = self.log.read()
+    def snapshot(self, as_of: Moment | None = None) -> Snapshot:
+        """Return what the log says now, or said at a version or a time.
+
+        Raises `ConfigurationError` when there is no such table or version.
+        """
+        snapshot = self.log.read() if as_of is None else self.log.read_at(as_of)
         if snapshot is None:
             raise ConfigurationError(f"there is no table {self.name} in {self.path.parent}")
         return snapshot
@@ -98,6 +102,100 @@ class LakeTable:
         """Have the rows of this frame be all rows; readers see the old ones or the new ones."""
         return self._write(frame, query, batch, partition_by or [], None, replace=True)
 
+    def upsert(
+        self,
+        frame: "DataFrame",
+        query: str,
+        batch: int,
+        key: Sequence[str],
+        order_by: Sequence[str] = (),
+        partition_by: list[str] | None = None,
+        before_commit: Callable[[], None] | None = None,
+        *,
+        reduced: bool = False,
+    ) -> Appended:
+        """Have the table hold the newest row of every key, given the rows of one more batch, once.
+
+        `order_by` says what is newest; without it that is the row that came last. The batch is reduced to one row per
+        key where its rows are (unless it is `reduced` already), and what is left comes together in this process.
+        """
+        upserts.check_key(self.name, frame.schema, key, order_by)
+        snapshot = self._opened(frame.schema, partition_by or [])
+        if self._has(snapshot, query, batch):
+            return Appended(0, 0, snapshot.version, already_there=True)
+        after = columns.merged(self.name, parse_columns(snapshot.columns), frame.schema)
+        fitted = columns.fitted(frame, after)
+        found = (fitted if reduced else upserts.newest(fitted, key, order_by)).toArrow()
+        rows = upserts.with_key(found, key)
+        if len(rows) < len(found):
+            log.warning("table %s: %d rows without a key were left out", self.name, len(found) - len(rows))
+        if before_commit is not None:
+            before_commit()
+        if not len(rows):
+            # Repeated, the batch would give nothing again.
+            return Appended(0, 0, snapshot.version)
+        return self._commit_rows(snapshot, rows, query, batch, key, order_by, after)
+
+    def write_rows(
+        self,
+        rows: "pyarrow.Table",
+        query: str,
+        batch: int,
+        key: Sequence[str] = (),
+        order_by: Sequence[str] = (),
+        partition_by: list[str] | None = None,
+        before_commit: Callable[[], None] | None = None,
+    ) -> Appended:
+        """Do the same with rows that are in this process; without a key they are added."""
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+        schema = from_arrow_schema(rows.schema)
+        if key:
+            upserts.check_key(self.name, schema, key, order_by)
+        snapshot = self._opened(schema, partition_by or [])
+        if self._has(snapshot, query, batch):
+            return Appended(0, 0, snapshot.version, already_there=True)
+        after = columns.merged(self.name, parse_columns(snapshot.columns), schema)
+        fitted = compaction.completed(rows, to_arrow_schema(after, timezone="UTC"))
+        if key:
+            fitted = upserts.newest_rows(upserts.with_key(fitted, key), key, order_by)
+        if before_commit is not None:
+            before_commit()
+        return self._commit_rows(snapshot, fitted, query, batch, key, order_by, after)
+
+    def _commit_rows(
+        self,
+        snapshot: Snapshot,
+        rows: "pyarrow.Table",
+        query: str,
+        batch: int,
+        key: Sequence[str],
+        order_by: Sequence[str],
+        after: "StructType",
+    ) -> Appended:
+        """Commit rows of this process, looking again when another writer was faster."""
+        for _ in range(CONFLICTS_MAX):
+            added = columns.merged(self.name, parse_columns(snapshot.columns), after)
+            changed = "" if added == parse_columns(snapshot.columns) else added.json()
+            change = Change(query=query, batch=batch, columns=changed)
+            try:
+                if key:
+                    result = self.log.merge(snapshot, rows, list(key), list(order_by), change)
+                else:
+                    result = self.log.append(snapshot, rows, change)
+            except LogConflictError:
+                snapshot = self.snapshot()
+                if self._has(snapshot, query, batch):
+                    return Appended(0, 0, snapshot.version, already_there=True)
+                continue
+            return Appended(len(rows), len(result.files), result.version)
+        raise self._overtaken()
+
+    def _has(self, snapshot: Snapshot, query: str, batch: int) -> bool:
+        """Whether a batch is in the table."""
+        last = self.log.last_batch(snapshot, query)
+        return last is not None and last >= batch
+
     def _write(
         self,
         frame: "DataFrame",
@@ -109,8 +207,7 @@ class LakeTable:
         replace: bool,
     ) -> Appended:
         snapshot = self._opened(frame.schema, partition_by)
-        last = self.log.last_batch(snapshot, query)
-        if last is not None and last >= batch:
+        if self._has(snapshot, query, batch):
             return Appended(0, 0, snapshot.version, already_there=True)
         label = staging.label_of(query, batch)
         if query not in self._clean:
@@ -123,8 +220,7 @@ class LakeTable:
             before_commit()
 
         def change(newest: Snapshot) -> Change | None:
-            known = self.log.last_batch(newest, query)
-            if known is not None and known >= batch:
+            if self._has(newest, query, batch):
                 return None
             wanted = columns.merged(self.name, parse_columns(newest.columns), after)
             added = "" if wanted == parse_columns(newest.columns) else wanted.json()
@@ -136,9 +232,11 @@ class LakeTable:
         self._clean.add(query)
         return Appended(sum(file.rows for file in files), len(files), result.version)
 
-    def read(self, spark: "SparkSession", snapshot: Snapshot | None = None) -> "DataFrame":
-        """Return the rows as a frame, as they are now: later batches do not change it."""
-        snapshot = snapshot or self.snapshot()
+    def read(
+        self, spark: "SparkSession", snapshot: Snapshot | None = None, *, as_of: Moment | None = None
+    ) -> "DataFrame":
+        """Return the rows as a frame, as they are now or were once: later batches do not change it."""
+        snapshot = snapshot or self.snapshot(as_of)
         schema = parse_columns(snapshot.columns)
         if not snapshot.files:
             return spark.createDataFrame([], schema)
@@ -152,12 +250,16 @@ class LakeTable:
         )
 
     def to_arrow(
-        self, wanted: list[str] | None = None, rows_max: int | None = None, snapshot: Snapshot | None = None
+        self,
+        wanted: list[str] | None = None,
+        rows_max: int | None = None,
+        snapshot: Snapshot | None = None,
+        as_of: Moment | None = None,
     ) -> "pyarrow.Table":
         """Return rows, newest files first, without Spark; files after the one that fills `rows_max` are not opened."""
         import pyarrow
 
-        snapshot = snapshot or self.snapshot()
+        snapshot = snapshot or self.snapshot(as_of)
         fields = {field["name"]: field["type"] for field in _fields(snapshot.columns)}
         names = list(fields) if wanted is None else wanted
         pieces: list[pyarrow.Table] = []
@@ -178,11 +280,11 @@ class LakeTable:
         file = snapshot.files[path]
         with parquet.ParquetFile(self.path / path) as opened:
             in_file = set(opened.schema_arrow.names)
-            piece = opened.read(columns=[name for name in names if name in in_file])
+            piece = without_views(opened.read(columns=[name for name in names if name in in_file]))
         result = {}
         for name in names:
             if name in in_file:
-                result[name] = piece.column(name)
+                result[name] = piece.column(name).cast(columns.plain_type(piece.column(name).type))
             elif name in file.partition:
                 value = partition_value(file.partition[name], fields[name])
                 result[name] = pyarrow.array([value] * file.rows)
@@ -209,21 +311,14 @@ class LakeTable:
             snapshot = result
         return merged
 
-    def vacuum(self, retention_s: float = RETENTION_S) -> list[str]:
+    def vacuum(self, retention_s: float = RETENTION_S, *, thinned: bool = False) -> list[str]:
         """Delete files that have not counted for so long; return their paths.
 
-        Shorter than the longest query that reads, and that query may miss a file.
+        Shorter than the longest query that reads, and that query may miss a file. With `thinned` one version an hour
+        stays readable for `RETENTION_S`.
         """
-        return self.log.vacuum(self.snapshot(), retention_s)
-
-    def _log_of(self, kind: str) -> Log:
-        if is_delta(self.path):
-            return DeltaLog(self.path)
-        if (self.path / FOLDER).is_dir():
-            return ParquetLog(self.path)
-        if kind == "parquet" or (not kind and not delta_is_there()):
-            return ParquetLog(self.path)
-        return DeltaLog(self.path)
+        keep = kept_versions(self.log.versions(), time.time()) if thinned else []
+        return self.log.vacuum(retention_s, keep)
 
     def _opened(self, schema: "StructType", partition_by: list[str]) -> Snapshot:
         snapshot = self.log.read()
@@ -246,10 +341,28 @@ class LakeTable:
                 return self.log.commit(snapshot, wanted)
             except LogConflictError:
                 snapshot = self.snapshot()
-        raise ConfigurationError(
+        raise self._overtaken()
+
+    def _overtaken(self) -> ConfigurationError:
+        return ConfigurationError(
             f"table {self.name}: {CONFLICTS_MAX} commits in a row were overtaken by another writer; let only one "
             "pipeline write it"
         )
+
+
+def kept_versions(versions: Sequence[tuple[int, float]], now_s: float) -> list[int]:
+    """Return the last version of every hour of the last days, of versions with the time at which each was made."""
+    last_of_hour = {int(made_s // THINNED_S): number for number, made_s in versions if made_s >= now_s - RETENTION_S}
+    return sorted(last_of_hour.values())
+
+
+def without_views(rows: "pyarrow.Table") -> "pyarrow.Table":
+    """Return rows with plain texts and bytes: a merge writes files that ask for views, which pyarrow cannot filter."""
+    import pyarrow
+
+    plain = {pyarrow.string_view(): pyarrow.string(), pyarrow.binary_view(): pyarrow.binary()}
+    fields = [field.with_type(plain.get(field.type, field.type)) for field in rows.schema]
+    return rows.cast(pyarrow.schema(fields))
 
 
 def parse_columns(encoded: str) -> "StructType":

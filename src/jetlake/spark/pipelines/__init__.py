@@ -17,21 +17,30 @@ def large_orders(orders):
 - `definition`    a pipeline as YAML
 - `python_file`   a pipeline as a Python function with a decorator
 - `catalog`       finds pipelines by name: those that ship and those in a folder
+- `adapter`       ships: requests of nodes into output documents, a stream and a table
 - `archive`       ships: any stream into a table
+- `fleet`         ships: nodes with their inventory, availability, checks, machines and governors
 - `logs`          ships: log lines, their rates and what is unusual about them
+- `logs_report`   what `show logs` says
+- `devices`       ships: device events as tables; `device_history` the changes, `device_state` what is remembered of a
+                  device, `device_rows` that as Spark's state, `device_report` the page
+- `dead`          ships: dead letters, their causes and trends; `dead_report` the page
 - `messages`      messages as frames: payloads into columns, bad ones set aside with the reason
 - `steps`         SQL steps as a transformation
 - `plans`         what Spark makes of a transformation: does it keep state, can it run on a stream
 - `trial`         a pipeline on a few rows, without a stream
+- `stream_names`  whether the streams that a pipeline names are there
 - `validation`    what is wrong with a pipeline, before it runs
 - `flows`         a pipeline as queries of Spark
 - `batches`       what happens to one micro-batch
+- `tallies`       sums that grow batch by batch
 - `outgoing`      rows as messages for a stream
 - `refresh`       a pipeline from tables only
 - `progress`      how the queries are doing
 - `state`         the files by which a running pipeline is known to others
 - `runner`        runs many pipelines in one session
 - `summary`       the tables of a pipeline in numbers
+- `sections`      what a pipeline that ships has to say about its tables
 - `charts`        plots as SVG
 - `report`        a page about a pipeline that needs nothing else
 - `scaffold`      the files of a new pipeline

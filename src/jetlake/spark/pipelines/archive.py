@@ -1,6 +1,6 @@
 """The pipeline `archive`: any stream, or all that match a pattern, into a table with every column, by day.
 
-What a stream forgets by its limits stays in the table, where Spark, pandas and every reader of Parquet finds it.
+What a stream forgets by its limits stays in the table, where Spark, pandas and every reader of Delta tables finds it.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,6 @@ class Parameters:
     subjects: str = ""
     table: str = "archive"
     start: str = "earliest"
-    kind: str = ""
     trigger: str = "10 seconds"
 
 
@@ -42,7 +41,7 @@ def build(name: str, parameters: Parameters) -> Pipeline:
             )
         },
         transform=lambda frames: {parameters.table: archived(frames["messages"])},
-        outputs=(TableOutput(parameters.table, partition_by=("day",), kind=parameters.kind),),
+        outputs=(TableOutput(parameters.table, partition_by=("day",)),),
         trigger=parameters.trigger,
     )
 

@@ -8,23 +8,28 @@ commits, or a power cut could leave a table that remembers a batch Spark has for
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetlake.spark.lake.folder import Lake
-from jetlake.spark.lake.parquet_log import sync_file, sync_folder
-from jetlake.spark.lake.table import LakeTable
+from jetlake.spark.lake.syncing import sync_file, sync_folder
+from jetlake.spark.lake.table import UPSERT_RETENTION_S, LakeTable
 from jetlake.spark.pipelines import messages
-from jetlake.spark.pipelines.model import Frames, Pipeline, StreamOutput, TableOutput
+from jetlake.spark.pipelines.model import Frames, Ordered, Pipeline, StreamOutput, TableOutput, picked
 from jetlake.spark.pipelines.outgoing import as_messages
+from jetlake.spark.pipelines.tallies import with_totals
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
 
 TIDY_EVERY = 64
 """Batches after which the files of a table are merged where there are many small ones."""
+
+LATE_SUFFIX = "-late"
+"""Of the name under which a table remembers batches of late rows."""
 
 log = logging.getLogger("jetlake.pipelines")
 
@@ -34,7 +39,7 @@ class Target:
     """A table, and what is known about writing it."""
 
     table: LakeTable
-    partition_by: tuple[str, ...]
+    upserted: bool = False
     batches: int = 0
 
 
@@ -45,33 +50,107 @@ class BatchWriter:
     pipeline: Pipeline
     lake: Lake
     checkpoint: Path
+    url: str = ""
+    connection: Mapping[str, str] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+    """Rows that reached each table in this run."""
 
     def query(self) -> str:
         """Return the id that Spark gave the query, which is that of its checkpoint."""
         text = (self.checkpoint / "metadata").read_text(encoding="utf-8")
         return str(json.loads(text)["id"])
 
-    def append(
-        self, frame: "DataFrame", table: str, batch: int, partition_by: tuple[str, ...] = (), kind: str = ""
-    ) -> LakeTable:
+    def append(self, frame: "DataFrame", table: str, batch: int, partition_by: tuple[str, ...] = ()) -> LakeTable:
         """Add the rows of a batch to a table, once, and tidy it now and then."""
-        target = self.targets.get(table)
-        if target is None:
-            target = self.targets[table] = Target(self.lake.table(table, kind), partition_by)
-        target.table.append(
+        target = self._target(table)
+        result = target.table.append(
             frame, self.query(), batch, list(partition_by), before_commit=lambda: self._sync_offsets(batch)
         )
+        self._written(target, result.rows)
+        return target.table
+
+    def write(self, frame: "DataFrame", output: TableOutput, batch: int) -> LakeTable:
+        """Add the rows of a batch to the table of an output, or upsert them if it has a key."""
+        if output.ordered is not None:
+            return self._write_ordered(frame, output, output.ordered, batch)
+        if not output.key:
+            return self.append(frame, output.table, batch, output.partition_by)
+        target = self._target(output.table, upserted=True)
+        result = target.table.upsert(
+            frame,
+            self.query(),
+            batch,
+            output.key,
+            output.order_by,
+            list(output.partition_by),
+            reduced=output.reduced or bool(output.sums),
+            before_commit=lambda: self._sync_offsets(batch),
+        )
+        self._written(target, result.rows)
+        return target.table
+
+    def _write_ordered(self, frame: "DataFrame", output: TableOutput, ordered: Ordered, batch: int) -> LakeTable:
+        """Add the rows that are newer than what is known, and upsert those that are late, each once."""
+        known = self.lake.table(ordered.current)
+        current = known.read(frame.sparkSession) if known.exists() else None
+        table = self.append(ordered.fresh(frame, current), output.table, batch, output.partition_by)
+        late = ordered.late(frame, current)
+        if current is not None and not late.isEmpty():
+            rows = ordered.reconciled(late, table.read(frame.sparkSession))
+            # A second commit of the same batch, so under a name of its own.
+            table.upsert(rows, f"{self.query()}{LATE_SUFFIX}", batch, output.key, reduced=True)
+        return table
+
+    def write_rows(self, rows: "pyarrow.Table", output: TableOutput, batch: int) -> None:
+        """Do the same with rows that are in this process."""
+        if not len(rows):
+            # Repeated, the batch would give nothing again.
+            return
+        target = self._target(output.table, upserted=bool(output.key))
+        result = target.table.write_rows(
+            rows,
+            self.query(),
+            batch,
+            output.key,
+            output.order_by,
+            list(output.partition_by),
+            before_commit=lambda: self._sync_offsets(batch),
+        )
+        self._written(target, result.rows)
+
+    def _target(self, table: str, *, upserted: bool = False) -> Target:
+        if table not in self.targets:
+            self.targets[table] = Target(self.lake.table(table), upserted)
+        return self.targets[table]
+
+    def _written(self, target: Target, rows: int) -> None:
+        self.written[target.table.name] = self.written.get(target.table.name, 0) + rows
         target.batches += 1
         if target.batches % TIDY_EVERY == 0:
-            tidy(target.table)
-        return target.table
+            tidy(target)
 
     def tidy(self) -> None:
         """Tidy every table that was written since the last time."""
         for target in self.targets.values():
             if target.batches % TIDY_EVERY:
-                tidy(target.table)
+                tidy(target)
+
+    def deliver(self, frame: "DataFrame", output: TableOutput | StreamOutput, batch: int) -> None:
+        """Bring the rows of a batch to an output, and what follows it."""
+        if isinstance(output, StreamOutput):
+            self.send(frame, output, self.url, batch)
+            return
+        if output.table == self.pipeline.bad_table and frame.isEmpty():
+            # Mostly there are none, and looking is cheaper than a commit that says so.
+            return
+        if output.sums:
+            table = self._target(output.table, upserted=True).table
+            frame = with_totals(frame, table, output, self.query(), batch)
+        table = self.write(frame, output, batch)
+        for derived in output.derived:
+            follows = derived.function(frame, table.read(frame.sparkSession))
+            self.write(follows, TableOutput(derived.table, partition_by=derived.partition_by, key=derived.key), batch)
 
     def send(self, frame: "DataFrame", output: StreamOutput, url: str, batch: int) -> None:
         """Publish the rows of a batch, once: repeated, the batch has the same name and stores nothing twice."""
@@ -79,6 +158,7 @@ class BatchWriter:
             "url": url,
             "stream": output.stream,
             "writeId": f"{self.query()}-{batch}-{output.name}",
+            **self.connection,
             **output.options,
         }
         as_messages(frame, output).write.format("jetlake").mode("append").options(**options).save()
@@ -98,8 +178,6 @@ class RowBatches(BatchWriter):
     outputs: tuple[TableOutput | StreamOutput, ...] = ()
     tables: "Callable[[DataFrame], Frames]" = lambda _: {}
     """The inputs that are tables, as they are now."""
-
-    url: str = ""
 
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Treat one batch."""
@@ -125,45 +203,43 @@ class RowBatches(BatchWriter):
     def _write(self, batch: "DataFrame", number: int) -> None:
         frames = self.pipeline.transform({self.input_name: messages.good(batch), **self.tables(batch)})
         for output in self.outputs:
-            frame = self.pipeline.frame_of(output, frames)
-            if isinstance(output, TableOutput):
-                table = self.append(frame, output.table, number, output.partition_by, output.kind)
-                self._follow(output, frame, table, number)
-            else:
-                self.send(frame, output, self.url, number)
-
-    def _follow(self, output: TableOutput, frame: "DataFrame", table: LakeTable, number: int) -> None:
-        for derived in output.derived:
-            follows = derived.function(frame, table.read(frame.sparkSession))
-            self.append(follows, derived.table, number, derived.partition_by, output.kind)
+            self.deliver(self.pipeline.rows_of(output, frames), output, number)
 
 
 @dataclass
 class ResultBatches(BatchWriter):
-    """Rows that a query with state gives: one table, and those that follow it."""
+    """Rows that a query with state gives: the outputs that take them, and what follows those."""
 
-    output: TableOutput | None = None
+    outputs: tuple[TableOutput | StreamOutput, ...] = ()
 
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Treat one batch."""
-        output = self.output
-        assert output is not None, "made with its output"
-        if output.derived:
+        takes = [output for output in self.outputs if isinstance(output, TableOutput) and output.take is not None]
+        if len(takes) == len(self.outputs):
+            rows = batch.toArrow()
+            for taking in takes:
+                assert taking.take is not None
+                self.write_rows(taking.take(rows), taking, number)
+            return
+        # Every write is a job of its own, and each would run what keeps the state again.
+        shared = len(self.outputs) > 1 or any(isinstance(each, TableOutput) and each.derived for each in self.outputs)
+        if shared:
             batch.persist()
         try:
-            table = self.append(batch, output.table, number, output.partition_by, output.kind)
-            for derived in output.derived:
-                follows = derived.function(batch, table.read(batch.sparkSession))
-                self.append(follows, derived.table, number, derived.partition_by, output.kind)
+            for output in self.outputs:
+                self.deliver(picked(output, batch), output, number)
         finally:
-            if output.derived:
+            if shared:
                 batch.unpersist()
 
 
-def tidy(table: LakeTable) -> None:
+def tidy(target: Target) -> None:
     """Merge small files and delete those that ceased to count long ago. What goes wrong waits for the next time."""
     try:
-        table.compact()
-        table.vacuum()
+        target.table.compact()
+        if target.upserted:
+            target.table.vacuum(UPSERT_RETENTION_S, thinned=True)
+        else:
+            target.table.vacuum()
     except OSError as error:
-        log.warning("table %s was not tidied: %s", table.name, error)
+        log.warning("table %s was not tidied: %s", target.table.name, error)

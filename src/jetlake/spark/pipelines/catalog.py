@@ -5,16 +5,26 @@ In the folder every `*.yaml` and `*.yml` is one pipeline and every `*.py` one or
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jetlake.errors import ConfigurationError, JetlakeError
-from jetlake.spark.pipelines import archive, definition, logs, python_file
+from jetlake.spark.pipelines import adapter, archive, dead, definition, devices, fleet, logs, python_file
 from jetlake.spark.pipelines.model import Pipeline
+from jetlake.spark.pipelines.sections import Section, Tables
 from jetlake.suggestions import hint, nearest
 
-SHIPPED: dict[str, Any] = {"archive": archive, "logs": logs}
+SHIPPED: dict[str, Any] = {
+    "adapter": adapter,
+    "archive": archive,
+    "dead": dead,
+    "devices": devices,
+    "fleet": fleet,
+    "logs": logs,
+}
+"""By name, modules with `Parameters`, `build(name, parameters)` and, if they have more to say than their tables,
+`report(tables)`, which returns the sections of the page that `show` writes."""
 
 DEFAULT_FOLDER = Path("pipelines")
 
@@ -67,7 +77,9 @@ class Catalog:
 
     def _only(self, found: list[Pipeline], name: str, settings: Mapping[str, str] | None) -> Pipeline:
         if settings:
-            raise ConfigurationError(f"--set is for {' and '.join(SHIPPED)}; change {found[0].origin or name} instead")
+            raise ConfigurationError(
+                f"--set is for pipelines that ship: {', '.join(SHIPPED)}; change {found[0].origin or name} instead"
+            )
         if len(found) > 1:
             raise ConfigurationError(
                 f"{name} has several pipelines: {', '.join(made.name for made in found)}; name one"
@@ -116,6 +128,12 @@ def shipped(kind: str, name: str, settings: Mapping[str, str]) -> Pipeline:
             values[key] = wanted(value)
         except ValueError as error:
             raise ConfigurationError(f"pipeline {name}: {key} is {value!r} and should be a number") from error
-    made: Pipeline = module.build(name, module.Parameters(**values))
+    made: Pipeline = dataclasses.replace(module.build(name, module.Parameters(**values)), shipped=kind)
     made.check()
     return made
+
+
+def report_of(kind: str) -> Callable[[Tables], list[Section]] | None:
+    """Return what a pipeline that ships has to say about its tables; None when it leaves that to the tables."""
+    report: Callable[[Tables], list[Section]] | None = getattr(SHIPPED.get(kind), "report", None)
+    return report

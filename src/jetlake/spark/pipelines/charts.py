@@ -1,47 +1,85 @@
 """Plots as SVG, written by hand: a page with them asks no other machine for anything.
 
-Two kinds are enough here, lines over time and bars. Each is one string; colours come from the page, so that it may be
-light or dark. A library would bring more kinds, and with them scripts or an image renderer in every installation.
+| plot     | shows                                              |
+|----------|----------------------------------------------------|
+| `lines`  | values over time, one line per name                |
+| `areas`  | parts of a whole over time, one upon the other     |
+| `bars`   | one bar per name, side by side                     |
+| `ranked` | one bar per name, the longest first, with its name |
+| `shares` | parts of a whole now, as one bar                   |
+
+Each is one string. Colours of names that mean something (`OK`, `CRITICAL`) are given by the caller as tones; text and
+grid take theirs from the page, so that it may be light or dark. A library would bring more kinds, and with them scripts
+or an image renderer in every installation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-WIDTH, HEIGHT = 720, 240
-LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 28
-COLOURS = ("#2f6fde", "#e0662f", "#2b9a66", "#a44fc4", "#c9a20c", "#d63864", "#168aad", "#7a7f87")
+WIDTH, HEIGHT = 720, 200
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 28
+COLOURS = ("#3b7ddd", "#e5813e", "#2fa37c", "#9a63d2", "#cfa62a", "#d9557b", "#2298b5", "#8a929c")
+TONES = {"good": "#2fa37c", "warning": "#dfa32b", "bad": "#d9485f", "": "#8a929c"}
 TICKS = 4
 BARS_MAX = 60
+RANKED_MAX = 12
+
+RANKED_ROW, RANKED_NAME = 24, 190
+"""Height of a row with its bar, and the width of the names before the bars."""
 
 Points = Sequence[tuple[float, float]]
+Colours = Mapping[str, str]
 
 
-def lines(series: dict[str, Points], label: str) -> str:
+def lines(series: Mapping[str, Points], label: str, colours: Colours | None = None) -> str:
     """Return a plot of values over time (seconds since 1970), one line per name; empty without points."""
     points = [point for values in series.values() for point in values]
     if not points:
         return ""
     first, last = min(x for x, _ in points), max(x for x, _ in points)
     top = nice(max(y for _, y in points))
-    parts = [frame(label), *horizontal(top)]
-    for step in range(TICKS + 1):
-        moment = first + (last - first) * step / TICKS
-        anchor = "start" if step == 0 else "end" if step == TICKS else "middle"
-        x = place(moment, first, last, LEFT, WIDTH - RIGHT)
-        parts.append(text(x, HEIGHT - 8, clock(moment, last - first), anchor))
-    for index, values in enumerate(series.values()):
-        colour = COLOURS[index % len(COLOURS)]
-        path = " ".join(
-            f"{place(x, first, last, LEFT, WIDTH - RIGHT):.1f},{place(y, 0, top, HEIGHT - BOTTOM, TOP):.1f}"
-            for x, y in values
-        )
-        if len(values) == 1:
-            across, up = path.split(",")
-            parts.append(f'<circle cx="{across}" cy="{up}" r="3" fill="{colour}"/>')
-        else:
-            parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
-    return "".join([*parts, "</svg>", legend(list(series))])
+    parts = [frame(label), *horizontal(top), *moments(first, last)]
+    chosen = palette(list(series), colours)
+    for name, values in series.items():
+        placed = [
+            (place(x, first, last, LEFT, WIDTH - RIGHT), place(y, 0, top, HEIGHT - BOTTOM, TOP)) for x, y in values
+        ]
+        if len(placed) == 1:
+            parts.append(f'<circle cx="{placed[0][0]:.1f}" cy="{placed[0][1]:.1f}" r="3" fill="{chosen[name]}"/>')
+            continue
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+        if len(series) == 1:
+            ends = f"{placed[-1][0]:.1f},{HEIGHT - BOTTOM} {placed[0][0]:.1f},{HEIGHT - BOTTOM}"
+            parts.append(f'<polygon points="{path} {ends}" fill="{chosen[name]}" fill-opacity="0.12"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{chosen[name]}" stroke-width="1.8"/>')
+    return "".join([*parts, "</svg>", legend(list(series), chosen)])
+
+
+def areas(series: Mapping[str, Points], label: str, colours: Colours | None = None) -> str:
+    """Return parts of a whole over time, the first one at the bottom; every name has the same moments."""
+    columns = [list(values) for values in series.values() if values]
+    if not columns:
+        return ""
+    moments_there = [x for x, _ in columns[0]]
+    first, last = moments_there[0], moments_there[-1]
+    sums = [sum(values[index][1] for values in columns) for index in range(len(moments_there))]
+    top = nice(max(sums))
+    parts = [frame(label), *horizontal(top), *moments(first, last)]
+    chosen = palette(list(series), colours)
+    below = [0.0] * len(moments_there)
+    across = [place(x, first, last, LEFT, WIDTH - RIGHT) for x in moments_there]
+    if len(across) == 1:
+        across, below = [LEFT, WIDTH - RIGHT], [0.0, 0.0]
+    for name, values in series.items():
+        heights = [y for _, y in values] if len(values) == len(across) else [values[0][1]] * len(across)
+        above = [low + height for low, height in zip(below, heights, strict=True)]
+        upper = [f"{x:.1f},{place(y, 0, top, HEIGHT - BOTTOM, TOP):.1f}" for x, y in zip(across, above, strict=True)]
+        lower = [f"{x:.1f},{place(y, 0, top, HEIGHT - BOTTOM, TOP):.1f}" for x, y in zip(across, below, strict=True)]
+        path = " ".join([*upper, *reversed(lower)])
+        parts.append(f'<polygon points="{path}" fill="{chosen[name]}" fill-opacity="0.85"/>')
+        below = above
+    return "".join([*parts, "</svg>", legend(list(series), chosen)])
 
 
 def bars(values: Sequence[tuple[str, float]], label: str) -> str:
@@ -58,16 +96,59 @@ def bars(values: Sequence[tuple[str, float]], label: str) -> str:
         x = LEFT + slot * index
         parts.append(
             f'<rect x="{x + slot * 0.1:.1f}" y="{y:.1f}" width="{slot * 0.8:.1f}" height="{HEIGHT - BOTTOM - y:.1f}" '
-            f'fill="{COLOURS[0]}"><title>{escape(name)}: {value:,.0f}</title></rect>'
+            f'rx="2" fill="{COLOURS[0]}"><title>{escape(name)}: {value:,.0f}</title></rect>'
         )
         if index % every == 0:
             parts.append(text(x + slot / 2, HEIGHT - 8, name, "middle"))
     return "".join([*parts, "</svg>"])
 
 
-def frame(label: str) -> str:
+def ranked(values: Sequence[tuple[str, float]], label: str, colours: Colours | None = None) -> str:
+    """Return one bar per name with its value, the largest `RANKED_MAX` of them; empty without values."""
+    chosen = sorted(values, key=lambda each: -each[1])[:RANKED_MAX]
+    if not chosen:
+        return ""
+    most = max(value for _, value in chosen) or 1.0
+    height = len(chosen) * RANKED_ROW + 16
+    parts = [frame(label, height)]
+    room = WIDTH - RANKED_NAME - 80
+    for index, (name, value) in enumerate(chosen):
+        y = 8 + index * RANKED_ROW
+        width = max(2.0, room * value / most)
+        colour = (colours or {}).get(name, COLOURS[0])
+        parts.append(text(RANKED_NAME - 8, y + 15, shortened(name), "end"))
+        parts.append(
+            f'<rect x="{RANKED_NAME}" y="{y + 3}" width="{width:.1f}" height="{RANKED_ROW - 8}" rx="3" fill="{colour}">'
+            f"<title>{escape(name)}: {value:,.0f}</title></rect>"
+        )
+        parts.append(text(RANKED_NAME + width + 6, y + 15, number(value), "start"))
+    return "".join([*parts, "</svg>"])
+
+
+def shares(values: Sequence[tuple[str, float]], label: str, colours: Colours | None = None) -> str:
+    """Return the parts of a whole as one bar, and beneath it every name with its value; empty without values."""
+    values = [(name, value) for name, value in values if value > 0]
+    total = sum(value for _, value in values)
+    if not total:
+        return ""
+    chosen = palette([name for name, _ in values], colours)
+    parts = [frame(label, 44)]
+    x = 8.0
+    room = WIDTH - 16 - 2 * (len(values) - 1)
+    for name, value in values:
+        width = room * value / total
+        parts.append(
+            f'<rect x="{x:.1f}" y="10" width="{max(width, 1):.1f}" height="24" rx="3" fill="{chosen[name]}">'
+            f"<title>{escape(name)}: {value:,.0f}</title></rect>"
+        )
+        x += width + 2
+    names = [(name, f"{name} {value:,.0f} ({value / total:.0%})") for name, value in values]
+    return "".join([*parts, "</svg>", key_of([(shown, chosen[name]) for name, shown in names])])
+
+
+def frame(label: str, height: float = HEIGHT) -> str:
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label, quote=True)}" '
+        f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label, quote=True)}" '
         'xmlns="http://www.w3.org/2000/svg">'
     )
 
@@ -83,17 +164,41 @@ def horizontal(top: float) -> list[str]:
     return parts
 
 
+def moments(first: float, last: float) -> list[str]:
+    """Return the times beneath a plot."""
+    parts = []
+    for step in range(TICKS + 1 if last > first else 1):
+        moment = first + (last - first) * step / TICKS
+        anchor = "start" if step == 0 else "end" if step == TICKS else "middle"
+        x = place(moment, first, last, LEFT, WIDTH - RIGHT)
+        parts.append(text(x, HEIGHT - 8, clock(moment, last - first), anchor if last > first else "middle"))
+    return parts
+
+
 def text(x: float, y: float, content: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
 
 
-def legend(names: list[str]) -> str:
+def palette(names: Sequence[str], colours: Colours | None) -> dict[str, str]:
+    """Return a colour for every name: the one it was given, or the next of the page's."""
+    given = colours or {}
+    free = [colour for colour in COLOURS if colour not in given.values()] or list(COLOURS)
+    chosen: dict[str, str] = {}
+    for name in names:
+        chosen[name] = given.get(name) or free[sum(each not in given for each in chosen) % len(free)]
+    return chosen
+
+
+def legend(names: list[str], colours: Colours | None = None) -> str:
     if len(names) < 2:
         return ""
-    items = "".join(
-        f'<span><i style="background:{COLOURS[index % len(COLOURS)]}"></i>{escape(name)}</span>'
-        for index, name in enumerate(names)
-    )
+    chosen = colours or palette(names, None)
+    return key_of([(name, chosen[name]) for name in names])
+
+
+def key_of(entries: Sequence[tuple[str, str]]) -> str:
+    """Return names with their colours."""
+    items = "".join(f'<span><i style="background:{colour}"></i>{escape(name)}</span>' for name, colour in entries)
     return f'<p class="legend">{items}</p>'
 
 
@@ -116,11 +221,17 @@ def number(value: float) -> str:
     """Return a value for the side of a plot."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
-            return f"{value / limit:g}{unit}"
-    return f"{value:g}"
+            return f"{value / limit:.3g}{unit}"
+    return f"{value:.4g}"
+
+
+def shortened(name: str, length_max: int = 28) -> str:
+    return name if len(name) <= length_max else name[: length_max - 1] + "…"
 
 
 def clock(moment: float, span: float) -> str:
     """Return a time of day, or a day when the plot spans several."""
     when = datetime.fromtimestamp(moment, UTC)
-    return f"{when:%Y-%m-%d}" if span > 2 * 86400 else f"{when:%H:%M:%S}"
+    if span > 2 * 86400:
+        return f"{when:%Y-%m-%d}"
+    return f"{when:%H:%M}" if span > 3600 else f"{when:%H:%M:%S}"

@@ -43,7 +43,7 @@ USE_KEYS = ("pipeline", "about", "use", "with")
 STREAM_KEYS = ("stream", "pattern", "subjects", "columns", "expect", "start", "watermark", "options")
 TABLE_KEYS = ("table",)
 STEP_KEYS = ("name", "sql")
-TABLE_OUTPUT_KEYS = ("table", "from", "partition_by", "kind")
+TABLE_OUTPUT_KEYS = ("table", "from", "partition_by", "key", "order_by")
 STREAM_OUTPUT_KEYS = ("stream", "from", "subject", "options")
 
 SIZE_BYTES_MAX = 1024 * 1024
@@ -170,11 +170,16 @@ def parse_output(value: Any, where: str, frames: list[str]) -> Output:
     check_keys(given, TABLE_OUTPUT_KEYS, where)
     if "table" not in given:
         raise ConfigurationError(f"{where}: name a `table` or a `stream`")
+    columns = {
+        name: tuple(text(part, f"{where}, {name}") for part in listed(given.get(name), where))
+        for name in ("partition_by", "key", "order_by")
+    }
     return TableOutput(
         text(given["table"], where),
         of,
-        tuple(text(part, f"{where}, partition_by") for part in listed(given.get("partition_by"), where)),
-        text(given.get("kind", ""), where),
+        partition_by=columns["partition_by"],
+        key=columns["key"],
+        order_by=columns["order_by"],
     )
 
 

@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
@@ -49,15 +49,19 @@ class Setting:
     files: PipelineFiles
     once: bool = False
     reader: "Reader | None" = None
+    connection: Mapping[str, str] = field(default_factory=dict)
+    """How to connect, as options of the format `jetlake`: credentials, TLS. Those of an input or output go before."""
 
     def read(self, given: StreamInput) -> "DataFrame":
         """Return the messages of an input as a stream."""
-        return (self.reader or read_stream)(self.spark, given, self.url)
+        connected = replace(given, options={**self.connection, **given.options})
+        return (self.reader or read_stream)(self.spark, connected, self.url)
 
 
 def read_stream(spark: "SparkSession", given: StreamInput, url: str) -> "DataFrame":
     """Return messages through the format `jetlake`."""
-    return spark.readStream.format("jetlake").options(**given.read_options(url)).load()
+    reader = spark.readStream.format("jetlake").options(**given.read_options(url))
+    return (reader.schema(given.schema) if given.schema else reader).load()
 
 
 def plan(pipeline: Pipeline, setting: Setting) -> list[Flow]:
@@ -85,7 +89,16 @@ def flows_of(pipeline: Pipeline, setting: Setting, ready: "Mapping[str, DataFram
         if outputs or pipeline.streams[name].may_have_bad_rows:
             flows.append(row_flow(pipeline, setting, name, frame, outputs))
     own = apart if len(ready) == 1 else pipeline.outputs
-    return flows + [result_flow(pipeline, setting, output, pipeline.frame_of(output, frames)) for output in own]
+    groups = sharing(own)
+    return flows + [result_flow(pipeline, setting, each, pipeline.frame_of(each[0], frames)) for each in groups]
+
+
+def sharing(outputs: tuple[Output, ...]) -> list[tuple[Output, ...]]:
+    """Return the outputs in groups that take one frame by its name; the state of a frame is kept once."""
+    groups: dict[str, list[Output]] = {}
+    for output in outputs:
+        groups.setdefault(output.of or f"/{output.name}", []).append(output)
+    return [tuple(group) for group in groups.values()]
 
 
 def divided(pipeline: Pipeline, frames: Frames) -> tuple[tuple[Output, ...], tuple[Output, ...]]:
@@ -99,7 +112,7 @@ def divided(pipeline: Pipeline, frames: Frames) -> tuple[tuple[Output, ...], tup
                 f"pipeline {pipeline.name}: output {output.name} takes nothing from a stream; make it a pipeline of "
                 "its own, from tables only"
             )
-        check_streaming(frame, f"pipeline {pipeline.name}, output {output.name}")
+        check_streaming(frame, f"pipeline {pipeline.name}, output {output.name}", mode_of((output,)))
         (apart if keeps_state(frame) else alone).append(output)
     return tuple(alone), tuple(apart)
 
@@ -122,23 +135,35 @@ def row_flow(
         outputs=outputs,
         tables=lambda batch: table_frames(pipeline, setting.lake, batch.sparkSession),
         url=setting.url,
+        connection=setting.connection,
     )
     query = frame.writeStream.foreachBatch(writer)
     return Flow(name, lambda: start(query, name, pipeline, setting), writer)
 
 
-def result_flow(pipeline: Pipeline, setting: Setting, output: Output, frame: "DataFrame") -> Flow:
-    """Return the query of one output that keeps state."""
-    name = f"{pipeline.name}.{output.name}"
-    if isinstance(output, StreamOutput):
-        options = {"url": setting.url, "stream": output.stream, **output.options}
-        sink = as_messages(frame, output).writeStream.format("jetlake").options(**options)
+def result_flow(pipeline: Pipeline, setting: Setting, outputs: tuple[Output, ...], frame: "DataFrame") -> Flow:
+    """Return the query of the outputs that share a frame which keeps state."""
+    first = outputs[0]
+    name = f"{pipeline.name}.{first.name if len(outputs) == 1 else first.of}"
+    if len(outputs) == 1 and isinstance(first, StreamOutput):
+        options = {"url": setting.url, "stream": first.stream, **setting.connection, **first.options}
+        sink = as_messages(frame, first).writeStream.format("jetlake").options(**options)
         return Flow(name, lambda: start(sink, name, pipeline, setting))
     writer = ResultBatches(
-        pipeline=pipeline, lake=setting.lake, checkpoint=setting.files.checkpoint(name), output=output
+        pipeline=pipeline,
+        lake=setting.lake,
+        checkpoint=setting.files.checkpoint(name),
+        outputs=outputs,
+        url=setting.url,
+        connection=setting.connection,
     )
-    query = frame.writeStream.outputMode("append").foreachBatch(writer)
+    query = frame.writeStream.outputMode(mode_of(outputs)).foreachBatch(writer)
     return Flow(name, lambda: start(query, name, pipeline, setting), writer)
+
+
+def mode_of(outputs: tuple[Output, ...]) -> str:
+    """Return how Spark gives results: rows that a key replaces as they fill, others when they are complete."""
+    return "update" if any(isinstance(output, TableOutput) and output.key for output in outputs) else "append"
 
 
 def start(query: "DataStreamWriter", name: str, pipeline: Pipeline, setting: Setting) -> "StreamingQuery":

@@ -3,18 +3,27 @@
 Rates go by the time at which a line was stored, not by the time it claims: one machine with a clock in the future
 would otherwise close every window there is. What a line claims is kept in `logged_at`.
 
-Invariant of the rates: the lines of a window, a source and a level are counted once, when the window is over.
+Rates are counted as lines come: a window that is not over has the lines that are there. A burst is told as soon as it
+is one, a drop when the window is over.
+
+Invariant of the rates: each line is counted once, in the window in which it was stored, whenever it is read.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.pipelines.logs_report import report
 from jetlake.spark.pipelines.messages import BAD, NOT_TEXT
 from jetlake.spark.pipelines.model import Derived, Frames, Pipeline, StreamInput, TableOutput, duration_s
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import Column, DataFrame
+
+__all__ = ["ABOUT", "Parameters", "build", "report"]
 
 ABOUT = "Log lines on logs.>: parsed, counted per source and level, and what is unusual."
 
@@ -43,6 +52,13 @@ EMPTY = "the line is empty"
 HEAD_CHARACTERS = 200
 """Where the level of a line of text is looked for: further on it is part of what the line tells."""
 
+ANOMALIES = (
+    "window_start TIMESTAMP, window_end TIMESTAMP, source STRING, level STRING, kind STRING, lines BIGINT, "
+    "usual_lines DOUBLE, spread DOUBLE, score DOUBLE"
+)
+
+KEY = ("window_start", "source", "level")
+
 TIME_KEYS = ("time", "timestamp", "ts", "@timestamp")
 LEVEL_KEYS = ("level", "severity", "lvl")
 MESSAGE_KEYS = ("message", "msg")
@@ -56,9 +72,6 @@ class Parameters:
     stream: str = "LOGS"
     subjects: str = "logs.>"
     window: str = "1 minute"
-    delay: str = "10 seconds"
-    """How long after its end a window waits for lines that were stored in it."""
-
     history: int = 30
     """Windows that tell what is usual."""
 
@@ -69,14 +82,12 @@ class Parameters:
     """The tables are `<prefix>_lines`, `<prefix>_rates` and `<prefix>_anomalies`."""
 
     start: str = "earliest"
-    kind: str = ""
     trigger: str = "5 seconds"
 
 
 def build(name: str, parameters: Parameters) -> Pipeline:
     """Return the pipeline."""
     window_s = duration_s(parameters.window, f"pipeline {name}, window")
-    duration_s(parameters.delay, f"pipeline {name}, delay")
     if parameters.history < 2 or parameters.threshold <= 0:
         raise ConfigurationError(
             f"pipeline {name}: history is {parameters.history} and threshold {parameters.threshold}; "
@@ -84,8 +95,7 @@ def build(name: str, parameters: Parameters) -> Pipeline:
         )
 
     def transform(frames: Frames) -> Frames:
-        lines = frames["messages"]
-        return {"lines": with_day(lines), "rates": rates(lines, parameters.window, parameters.delay)}
+        return {"lines": with_day(frames["messages"])}
 
     def unusual(new: "DataFrame", all_rates: "DataFrame") -> "DataFrame":
         return anomalies(new, all_rates, window_s=window_s, history=parameters.history, threshold=parameters.threshold)
@@ -103,13 +113,15 @@ def build(name: str, parameters: Parameters) -> Pipeline:
         },
         transform=transform,
         outputs=(
-            TableOutput(f"{parameters.prefix}_lines", of="lines", partition_by=("day",), kind=parameters.kind),
+            TableOutput(f"{parameters.prefix}_lines", of="lines", partition_by=("day",)),
             TableOutput(
                 f"{parameters.prefix}_rates",
-                of="rates",
+                of="lines",
+                pick=lambda lines: rates(lines, parameters.window),
+                key=KEY,
+                sums=("lines", "lines_per_second"),
                 partition_by=("day",),
-                kind=parameters.kind,
-                derived=(Derived(f"{parameters.prefix}_anomalies", unusual),),
+                derived=(Derived(f"{parameters.prefix}_anomalies", unusual, key=KEY),),
             ),
         ),
         trigger=parameters.trigger,
@@ -169,14 +181,12 @@ def with_day(lines: "DataFrame") -> "DataFrame":
     return lines.drop("data").withColumn("day", functions.to_date("timestamp"))
 
 
-def rates(lines: "DataFrame", window: str, delay: str) -> "DataFrame":
+def rates(lines: "DataFrame", window: str) -> "DataFrame":
     """Lines → how many of each source and level there were in each window of time."""
     from pyspark.sql import functions
 
-    counted = (
-        lines.withWatermark("timestamp", delay)
-        .groupBy(functions.window("timestamp", window), "source", "level")
-        .agg(functions.count("*").alias("lines"))
+    counted = lines.groupBy(functions.window("timestamp", window), "source", "level").agg(
+        functions.count("*").alias("lines")
     )
     seconds = functions.unix_micros("window.end") - functions.unix_micros("window.start")
     return counted.select(
@@ -195,44 +205,70 @@ def anomalies(
 ) -> "DataFrame":
     """New rates → those that are far from what their source and level did in the windows before.
 
+    There are few of them, so they are looked at in this process; see `unusual_rates`. The window before the new ones is
+    looked at too: it may be over only now.
+    """
+    from pyspark.sql import functions
+
+    spark = new.sparkSession
+    columns = [*KEY, "window_end", "lines"]
+    fresh = new.select(*columns).toArrow().to_pylist()
+    if not fresh:
+        return spark.createDataFrame(as_arrow([]), ANOMALIES)
+    window = timedelta(seconds=window_s)
+    begin = min(row["window_start"] for row in fresh)
+    cut = functions.lit(begin - 2 * history * window)
+    earlier = all_rates.where(functions.col("window_start") >= cut).select(*columns).toArrow().to_pylist()
+    before = max((row["window_start"] for row in earlier if row["window_start"] < begin), default=begin)
+    # The new rows replace those of the table.
+    rows = {tuple(row[name] for name in KEY): row for row in (*earlier, *fresh)}
+    found = unusual_rates(list(rows.values()), since=before, window=window, history=history, threshold=threshold)
+    return spark.createDataFrame(as_arrow(found), ANOMALIES)
+
+
+def as_arrow(rows: list[tuple[Any, ...]]) -> "pyarrow.Table":
+    """Return rows of `ANOMALIES` as Arrow: as Python's they would take a detour through pickles."""
+    import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    columns = StructType.fromDDL(ANOMALIES)
+    assert isinstance(columns, StructType), "a list of columns makes a structure"
+    schema = to_arrow_schema(columns, timezone="UTC")
+    return pyarrow.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def unusual_rates(
+    rows: Sequence[Mapping[str, Any]], *, since: datetime, window: timedelta, history: int, threshold: float
+) -> list[tuple[Any, ...]]:
+    """Return the rates from a moment on that are far from those before, as rows of `ANOMALIES`.
+
     A window without lines counts as zero. The spread is at least that of lines that come by chance, so that a source
     which logs two lines instead of one is left in peace; a source is judged when it is known for half of `history`.
     """
-    from pyspark.sql import Window, functions
-
-    first_new = new.agg(functions.min("window_start")).first()
-    begin = first_new[0] if first_new is not None else None
-    if begin is None:
-        usual = new.where("false")
-    else:
-        cut = functions.lit(begin) - functions.make_dt_interval(secs=functions.lit(window_s * history))
-        before = all_rates.where(functions.col("window_start") >= cut).where(functions.col("window_start") < begin)
-        usual = before.select(*new.columns).unionByName(new)
-    start = functions.unix_micros("window_start")
-    window_us = int(window_s * 1_000_000)
-    kin = Window.partitionBy("source", "level").orderBy(start)
-    earlier = kin.rangeBetween(-window_us * history, -1)
-    known = (start - functions.min(start).over(kin.rangeBetween(-window_us * history, 0))) / window_us
-    windows = functions.least(known, functions.lit(float(history)))
-    total = functions.coalesce(functions.sum("lines").over(earlier), functions.lit(0))
-    squares = functions.coalesce(
-        functions.sum(functions.col("lines") * functions.col("lines")).over(earlier), functions.lit(0)
-    )
-    measured = usual.select("*", windows.alias("_windows"), total.alias("_total"), squares.alias("_squares"))
-    mean = functions.col("_total") / functions.col("_windows")
-    variance = functions.col("_squares") / functions.col("_windows") - mean * mean
-    spread = functions.sqrt(functions.greatest(variance, mean, functions.lit(1.0)))
-    score = (functions.col("lines") - functions.col("usual_lines")) / functions.col("spread")
-    judged = (
-        measured.where(functions.col("_windows") >= history / 2)
-        .withColumns({"usual_lines": mean, "spread": spread})
-        .withColumn("score", score)
-    )
-    kind = functions.when(functions.col("score") > 0, "burst").otherwise("drop")
-    recent = judged if begin is None else judged.where(functions.col("window_start") >= begin)
-    return recent.where(functions.abs("score") >= threshold).select(
-        "window_start", "window_end", "source", "level", kind.alias("kind"), "lines", "usual_lines", "spread", "score"
-    )
+    by_kin: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: row["window_start"]):
+        by_kin.setdefault((row["source"], row["level"]), []).append(row)
+    newest = max(row["window_start"] for row in rows)
+    found = []
+    for (source, level), kin in by_kin.items():
+        for row in kin:
+            start = row["window_start"]
+            if start < since:
+                continue
+            earlier = [other for other in kin if start - history * window <= other["window_start"] < start]
+            known = (start - earlier[0]["window_start"]) / window if earlier else 0.0
+            if known < history / 2:
+                continue
+            mean = sum(other["lines"] for other in earlier) / known
+            variance = sum(other["lines"] ** 2 for other in earlier) / known - mean * mean
+            spread = max(variance, mean, 1.0) ** 0.5
+            score = (row["lines"] - mean) / spread
+            is_over = start < newest
+            if score >= threshold or (score <= -threshold and is_over):
+                kind = "burst" if score > 0 else "drop"
+                found.append((start, row["window_end"], source, level, kind, row["lines"], mean, spread, score))
+    return found
 
 
 def _first_key(keys: tuple[str, ...]) -> "Column":

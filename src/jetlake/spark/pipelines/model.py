@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.lake.folder import check_name
-from jetlake.spark.lake.table import KINDS
 from jetlake.spark.options import parse
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
 
 Frames = Mapping[str, "DataFrame"]
@@ -54,6 +54,9 @@ class StreamInput:
     options: Mapping[str, str] = field(default_factory=dict)
     """Further options of the format `jetlake`."""
 
+    schema: str = ""
+    """The columns to read, as Spark spells them: some of a message's, and `value` if something decodes payloads."""
+
     prepare: "Callable[[DataFrame], DataFrame] | None" = None
     """Messages → rows; a column `_bad` with a reason sets a row aside."""
 
@@ -90,19 +93,63 @@ class Derived:
     table: str
     function: "Callable[[DataFrame, DataFrame], DataFrame]"
     partition_by: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    """With it a row replaces the one of its key; without it rows are added."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """How rows that mostly come in order are added to a table, each with something of the one before it.
+
+    Each function gets rows of a batch and the table `current`, None before it is there. That table is written by a
+    later output of the same frame, so it is as it was before this batch, also when the batch is repeated.
+    """
+
+    current: str
+    fresh: "Callable[[DataFrame, DataFrame | None], DataFrame]"
+    """The rows of the table that are newer than anything known: they are added."""
+
+    late: "Callable[[DataFrame, DataFrame | None], DataFrame]"
+    """The others; mostly there are none."""
+
+    reconciled: "Callable[[DataFrame, DataFrame], DataFrame]"
+    """From late rows and the whole table to those of its rows that are new or change: they are upserted by the key."""
 
 
 @dataclass(frozen=True)
 class TableOutput:
-    """Rows of a frame into a table of the lake."""
+    """Rows of a frame into a table of the lake: added, or with a `key` one row per key, of which the newest wins.
+
+    Outputs that keep state and take the same frame (`of`) share one query.
+    """
 
     table: str
     of: str = ""
     """The frame; the last step, or the only one, unless given."""
 
     partition_by: tuple[str, ...] = ()
-    kind: str = ""
     derived: tuple[Derived, ...] = ()
+    key: tuple[str, ...] = ()
+    """The columns by which a row is found again. Where rows are grouped, they are then written as they fill."""
+
+    order_by: tuple[str, ...] = ()
+    """What is newest, by these columns one after the other; without them that is what comes last."""
+
+    reduced: bool = False
+    """A batch has every key once already: nobody need look for the newest of its rows."""
+
+    ordered: Ordered | None = None
+    """Rows are added where they are newer than what is known, and upserted by the key where they are late."""
+
+    sums: tuple[str, ...] = ()
+    """Columns that are added to what the table has for the key; `pick` then gives every key of a batch once."""
+
+    pick: "Callable[[DataFrame], DataFrame] | None" = None
+    """From the rows of the frame to those of this table, batch by batch; it may do whatever a batch can."""
+
+    take: "Callable[[pyarrow.Table], pyarrow.Table] | None" = None
+    """The same with Arrow. Where all outputs of a frame that keeps state have it, the rows of a batch come to this
+    process once, instead of a job of Spark per table: right for rows that are few beside the events they come from."""
 
     @property
     def name(self) -> str:
@@ -144,6 +191,9 @@ class Pipeline:
     """What the sample must give, by output; columns that are not named may be anything."""
 
     origin: Path | None = None
+    shipped: str = ""
+    """Which of the pipelines that ship it is; it brings a report of its own."""
+
     steps: tuple[str, ...] = ()
     """Names of the frames that `transform` is known to return; empty when only running it tells."""
 
@@ -165,7 +215,8 @@ class Pipeline:
         for output in self.outputs:
             if isinstance(output, TableOutput):
                 names += [output.table, *(derived.table for derived in output.derived)]
-        return [*names, self.bad_table]
+        # Each query may set rows aside.
+        return [*(name for name in names if name != self.bad_table), self.bad_table]
 
     def frame_of(self, output: Output, frames: Frames) -> "DataFrame":
         """Return the frame of an output among those that the transformation returned."""
@@ -178,6 +229,16 @@ class Pipeline:
             f"pipeline {self.name}: output {output.name} takes {wanted}, which the transformation does not return; "
             f"it returns {', '.join(frames) or 'nothing'}"
         )
+
+    def rows_of(self, output: Output, frames: Frames) -> "DataFrame":
+        """Return the rows of an output among those that the transformation returned for one batch."""
+        return picked(output, self.frame_of(output, frames))
+
+    def first_rows_of(self, output: Output, frames: Frames) -> "DataFrame":
+        """Return the rows of an output as they would be written first, before its table is there."""
+        frame = self.rows_of(output, frames)
+        ordered = output.ordered if isinstance(output, TableOutput) else None
+        return frame if ordered is None else ordered.fresh(frame, None)
 
     def check(self) -> None:
         """Refuse what cannot work. Raises `ConfigurationError`."""
@@ -229,8 +290,21 @@ def check_table(where: str, output: TableOutput) -> None:
             check_name(name)
         except ConfigurationError as error:
             raise ConfigurationError(f"{where}: {error}") from error
-    if output.kind and output.kind not in KINDS:
-        raise ConfigurationError(f"{where}, table {output.table}: no kind {output.kind!r}; use {' or '.join(KINDS)}")
+    if output.order_by and not output.key:
+        raise ConfigurationError(
+            f"{where}, table {output.table}: order_by says which row of a key is the newest; give a `key`, or leave it "
+            "out"
+        )
+    if output.sums and not output.key:
+        raise ConfigurationError(f"{where}, table {output.table}: sums are kept by key; give a `key`")
+    if output.key and any(not derived.key for derived in output.derived):
+        raise ConfigurationError(f"{where}, table {output.table}: what follows a table with a key needs a key too")
+
+
+def picked(output: Output, frame: "DataFrame") -> "DataFrame":
+    """Return the rows of a batch that go to an output."""
+    pick = output.pick if isinstance(output, TableOutput) else None
+    return frame if pick is None else pick(frame)
 
 
 def check_unique(where: str, names: list[str]) -> None:

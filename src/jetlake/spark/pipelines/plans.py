@@ -34,8 +34,6 @@ STATELESS_NODES = {
 }
 """Nodes that treat every row by itself. A node that is not known is taken to keep state, which is always right."""
 
-OUTPUT_MODE = "Append"
-
 
 def keeps_state(frame: "DataFrame") -> bool:
     """Whether a frame of a stream needs more than one batch at a time."""
@@ -57,7 +55,7 @@ def _any_state(node: Any) -> bool:
     return any(_any_state(child) for child in children)
 
 
-def check_streaming(frame: "DataFrame", where: str) -> None:
+def check_streaming(frame: "DataFrame", where: str, mode: str = "append") -> None:
     """Refuse a frame that Spark would refuse to run on a stream. Raises `ConfigurationError`."""
     from pyspark.errors import PySparkException
 
@@ -66,9 +64,9 @@ def check_streaming(frame: "DataFrame", where: str) -> None:
     assert jvm is not None
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, OUTPUT_MODE)()
+    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
     try:
-        checker.checkForStreaming(plan, mode)
+        checker.checkForStreaming(plan, output_mode)
     except PySparkException as error:
         text = sentence(error)
         if "watermark" in text:

@@ -91,9 +91,9 @@ class Refresh:
         rows, number = 0, 0
         for output in self._pipeline.outputs:
             assert isinstance(output, TableOutput), "streams were refused when the flow was planned"
-            table = self._lake.table(output.table, output.kind)
+            table = self._lake.table(output.table)
             number = (table.last_batch(self.id) or 0) + 1
-            frame = self._pipeline.frame_of(output, frames)
+            frame = self._pipeline.rows_of(output, frames)
             rows += table.replace(frame, self.id, number, list(output.partition_by)).rows
         self._folder.mkdir(parents=True, exist_ok=True)
         note.write_text(json.dumps(versions))

@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 RESTARTS_MAX = 5
-RESTARTS_ONCE_MAX = 2
+RESTARTS_ONCE_MAX = 4
 """Of a run that is to end soon: whoever waits for it can run it again."""
 
 RESTART_S_FIRST = 1.0
@@ -98,6 +98,7 @@ class Runner:
         once: bool = False,
         on_change: Callable[[RunState], None] | None = None,
         reader: "Reader | None" = None,
+        connection: Mapping[str, str] | None = None,
     ) -> None:
         self._spark = spark
         self._lake = lake
@@ -105,6 +106,8 @@ class Runner:
         self._once = once
         self._on_change = on_change
         self._reader = reader
+        # How to connect besides the address: credentials, TLS, as options of the format.
+        self._connection = dict(connection or {})
         self._asked = threading.Event()
         self._ended = threading.Event()
         # Numbers come from Spark's thread, heartbeats from another, everything else from the one that runs.
@@ -146,6 +149,7 @@ class Runner:
             heartbeat_ms=now_ms(),
             tables=pipeline.table_names(),
             about=pipeline.about,
+            shipped=pipeline.shipped,
         )
         files.write(state)
         return Job(pipeline, files, state)
@@ -160,7 +164,7 @@ class Runner:
         session.streams.addListener(listener)
         job.forget = lambda: session.streams.removeListener(listener)
         try:
-            setting = Setting(session, self._lake, self._url, job.files, self._once, self._reader)
+            setting = Setting(session, self._lake, self._url, job.files, self._once, self._reader, self._connection)
             for flow in plan(job.pipeline, setting):
                 job.running.append(Running(flow, QueryState(name=flow.name)))
             job.state.queries = [running.state for running in job.running]
@@ -309,6 +313,7 @@ class Runner:
             return
         with self._changes:
             job.changed = False
+            job.state.written = written(job)
             job.files.write(job.state)
         if self._on_change is not None:
             self._on_change(job.state)
@@ -320,6 +325,17 @@ class Runner:
                 for job in jobs:
                     if not job.is_over:
                         job.files.write(job.state)
+
+
+def written(job: Job) -> dict[str, int]:
+    """Return how many rows reached each table of a pipeline, in the order of its outputs; 0 for those with none."""
+    counts: dict[str, int] = {}
+    for running in job.running:
+        if running.flow.writer is not None:
+            # Batches run in threads of Spark, and may add a table meanwhile.
+            for table, rows in list(running.flow.writer.written.items()):
+                counts[table] = counts.get(table, 0) + rows
+    return {table: counts[table] for table in job.pipeline.table_names() if table in counts}
 
 
 def wait_for_numbers(running: Running) -> None:

@@ -62,6 +62,11 @@ class RunState(msgspec.Struct):
     tables: list[str] = []
     about: str = ""
     error: str = ""
+    written: dict[str, int] = {}
+    """Rows that reached each table in this run."""
+
+    shipped: str = ""
+    """Which of the pipelines that ship it is."""
 
 
 class PipelineFiles:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from jetlake.spark.lake.folder import Lake
+from jetlake.spark.lake.moments import Moment
 from jetlake.spark.lake.snapshot import Snapshot
 from jetlake.spark.lake.table import LakeTable
 
@@ -36,7 +37,6 @@ class TableSummary:
     """One table."""
 
     name: str
-    kind: str
     version: int
     rows: int
     files: int
@@ -51,17 +51,16 @@ class TableSummary:
     series_name: str = ""
 
 
-def summarize(lake: Lake, name: str) -> TableSummary | None:
-    """Return the numbers of a table; None when it is not there yet."""
+def summarize(lake: Lake, name: str, as_of: Moment | None = None) -> TableSummary | None:
+    """Return the numbers of a table, now or at a version or a time; None when it is not there yet."""
     table = lake.table(name)
     if not table.exists():
         return None
-    snapshot = table.snapshot()
+    snapshot = table.snapshot(as_of)
     columns = [(column["name"], simple(column["type"])) for column in fields_of(snapshot)]
     series, series_name = series_of(table, snapshot, columns)
     return TableSummary(
         name=name,
-        kind=table.kind,
         version=snapshot.version,
         rows=snapshot.rows,
         files=len(snapshot.files),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.columns import COLUMNS, MESSAGE
+from jetlake.spark.lake.columns import fitted
 from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.model import Frames, Pipeline, StreamInput, TableOutput
 from jetlake.spark.pipelines.steps import explained
@@ -21,6 +22,7 @@ from jetlake.suggestions import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 EPOCH = datetime(2026, 1, 31, 12, tzinfo=UTC)
 """When the first row of a sample was stored, unless it says so; the next ones follow by the second."""
@@ -67,7 +69,7 @@ def try_out(
 def collect(pipeline: Pipeline, frames: Frames, trial: Trial) -> None:
     """Put the rows of every output, and of the tables that follow it, into the trial."""
     for output in pipeline.outputs:
-        frame = pipeline.frame_of(output, frames)
+        frame = pipeline.first_rows_of(output, frames)
         trial.outputs[output.name] = as_rows(frame, f"output {output.name}")
         if isinstance(output, TableOutput):
             for derived in output.derived:
@@ -79,7 +81,18 @@ def message_frame(
 ) -> "DataFrame":
     """Return rows of a sample as messages."""
     made = [message(row, number, given, where) for number, row in enumerate(rows, 1)]
-    return spark.createDataFrame(made, COLUMNS)
+    frame = spark.createDataFrame(made, COLUMNS)
+    # What a decoder would make of the payloads is not there.
+    return fitted(frame, fields_of(given.schema)) if given.schema else frame
+
+
+def fields_of(schema: str) -> "StructType":
+    """Return columns from their text."""
+    from pyspark.sql.types import StructType
+
+    fields = StructType.fromDDL(schema)
+    assert isinstance(fields, StructType), "a list of columns makes a structure"
+    return fields
 
 
 def message(row: Mapping[str, Any], number: int, given: StreamInput, where: str) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetlake.errors import ConfigurationError, JetlakeError
 from jetlake.spark.columns import COLUMNS
-from jetlake.spark.lake import columns
+from jetlake.spark.lake import columns, upserts
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.flows import divided
@@ -19,9 +19,9 @@ from jetlake.spark.pipelines.model import Frames, Pipeline, StreamInput, StreamO
 from jetlake.spark.pipelines.outgoing import as_messages
 from jetlake.spark.pipelines.runner import SETTINGS
 from jetlake.spark.pipelines.steps import explained, quieten
+from jetlake.spark.pipelines.stream_names import check_streams
 from jetlake.spark.pipelines.trial import Trial, collect, message_frame, table_frame
 from jetlake.spark.sessions import new_session
-from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,19 +43,6 @@ class Verdict:
     @property
     def is_good(self) -> bool:
         return not self.problems
-
-
-def check_streams(pipeline: Pipeline, names: Sequence[str]) -> list[str]:
-    """Return what is wrong with the streams a pipeline names, given those there are."""
-    problems = [
-        f"input {name}: there is no stream {given.stream}{hint(given.stream, names)}"
-        for name, given in pipeline.streams.items()
-        if given.stream and given.stream not in names
-    ]
-    missing = [output.stream for output in pipeline.outputs if isinstance(output, StreamOutput)]
-    return problems + [
-        f"output {stream}: there is no such stream{hint(stream, names)}" for stream in missing if stream not in names
-    ]
 
 
 def check_tables(pipeline: Pipeline, lake: Lake) -> list[str]:
@@ -144,7 +131,7 @@ def check_on_a_stream(pipeline: Pipeline, spark: "SparkSession", frames: Frames)
     with tempfile.TemporaryDirectory() as folder:
         streaming: dict[str, DataFrame] = dict(frames)
         for name, given in pipeline.streams.items():
-            raw = spark.readStream.schema(StructType.fromDDL(COLUMNS)).parquet(folder)  # type: ignore[arg-type]
+            raw = spark.readStream.schema(StructType.fromDDL(given.schema or COLUMNS)).parquet(folder)  # type: ignore[arg-type]
             streaming[name] = messages.good(messages.prepared(raw, given, f"input {name}"))
         divided(pipeline, pipeline.transform(streaming))
 
@@ -153,12 +140,13 @@ def check_output(
     pipeline: Pipeline, output: TableOutput | StreamOutput, results: Frames, lake: Lake, verdict: Verdict
 ) -> None:
     """Refuse rows that do not fit where they go."""
-    frame = pipeline.frame_of(output, results)
+    frame = pipeline.first_rows_of(output, results)
     if isinstance(output, StreamOutput):
         verdict.columns[output.name] = as_messages(frame, output).schema.simpleString()
         return
     columns.check_partition(output.table, frame.schema, list(output.partition_by))
-    table = lake.table(output.table, output.kind)
+    upserts.check_key(output.table, frame.schema, output.key, output.order_by)
+    table = lake.table(output.table)
     if table.exists():
         columns.merged(output.table, table.schema(), frame.schema)
     verdict.columns[output.name] = frame.schema.simpleString()

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 
 from jetlake.errors import ClientError, ConfigurationError
-from jetlake.spark.frame import table
+from jetlake.frames import table
 
 
 @pytest.fixture(scope="module")
