@@ -24,6 +24,7 @@ PAUSE_S = 0.05
 
 
 own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
+start_server = fixtures.start_server
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,7 +16,7 @@ def test_account_without_jetstream_says_so(read, jetlake_server):
     facts = read("account", "info", "--server", jetlake_server.url)
 
     assert facts["jetstream"] is None
-    assert "JetStream is not enabled" in facts["jetstream_problem"]
+    assert "JetStream is off on this server" in facts["jetstream_problem"]
 
 
 def test_round_trips_are_measured(done, read):

@@ -95,7 +95,7 @@ def test_bash_asks_and_gets_names(names, url):
         text=True,
         check=True,
         timeout=30,
-        env={"PATH": path, "NATS_URL": url},
+        env={"PATH": path, "NATS_URL": url, "JETLAKE_COMPLETION_S_MAX": "20"},
     )
 
     assert answer.stdout == "COMPLETE\n"

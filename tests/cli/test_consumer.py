@@ -102,7 +102,7 @@ def test_configuration_can_be_written_checked_and_used(done, read, stream, tmp_p
         (("CON", "--defaults"), 1, "the consumer has no name"),
         (("CON", "x", "--pull", "--target", "y"), 1, "exclude each other"),
         (("CON", "a.b"), 1, "is no name"),
-        (("NOWHERE", "x"), 1, "stream not found (10059)"),
+        (("NOWHERE", "x"), 1, "No stream NOWHERE. Existing streams: "),
         (("CON", "x", "--ack", "maybe"), 2, "--ack is 'maybe'"),
         (("CON", "x", "--deliver", "sometime"), 2, "--deliver is 'sometime'"),
     ],
@@ -184,7 +184,7 @@ def test_reset_delivers_again(done, cli, stream):
 
     assert done("consumer", "next", "CON", "reset", "--raw") == "3\n"
     answer = cli("consumer", "reset", "CON", "none", "--force")
-    assert (answer.exit_code, "consumer not found" in answer.stderr) == (1, True)
+    assert (answer.exit_code, "No consumer none on stream CON." in answer.stderr) == (1, True)
 
 
 def test_pinned_client_can_be_freed(done, cli, stream):
@@ -197,7 +197,7 @@ def test_deleted_consumer_is_gone(done, cli, stream):
     done("consumer", "add", "CON", "gone")
 
     assert done("consumer", "rm", "CON", "gone", "--force") == "Consumer gone of CON is deleted\n"
-    assert "consumer not found (10014)" in cli("consumer", "rm", "CON", "gone", "--force").stderr
+    assert "No consumer gone on stream CON." in cli("consumer", "rm", "CON", "gone", "--force").stderr
 
 
 def test_process_describes_a_consumer(process, done, stream):

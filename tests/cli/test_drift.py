@@ -29,7 +29,7 @@ def test_a_hand_made_change_is_two(server, path):  # noqa: F811
     answer = jetlake(server, "drift", path)
 
     assert answer.exit_code == 2
-    assert "~ max_msgs: 7 → -1" in answer.stdout
+    assert "~ max_msgs: 7 → unlimited" in answer.stdout
 
 
 def test_something_missing_is_two(server, path):  # noqa: F811

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-import typer
 
+from jetlake.cli import output
 from jetlake.cli.output import Bytes, Nanoseconds, Percent, ask, confirm, plain, print_facts, print_table, shown
 
 PROGRAM = """
@@ -72,11 +72,11 @@ def test_facts_that_are_none_are_left_out(capsys):
 def test_nothing_is_asked_where_nobody_can_answer(monkeypatch):
     monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115
 
-    with pytest.raises(typer.BadParameter, match="give --force to say yes"):
-        confirm("Really?", force=False)
-    with pytest.raises(typer.BadParameter, match="--subjects is missing"):
+    with pytest.raises(output.UsageError, match=r"Not a terminal: add --force to delete ORDERS \(18 messages\)\."):
+        confirm("Really delete ORDERS (18 messages)?", force=False)
+    with pytest.raises(output.UsageError, match="Not a terminal: give --subjects"):
         ask("Subjects", flag="--subjects")
 
-    confirm("Really?", force=True)
+    confirm("Really delete ORDERS?", force=True)
     assert ask("Subjects", flag="--subjects", default="x") == "x"
     sys.stdin.close()

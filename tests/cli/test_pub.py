@@ -56,7 +56,7 @@ def test_refusals_are_told(cli, done):
     large = cli("pub", "pub.r", "x" * 100, "-J")
 
     assert (nobody.exit_code, large.exit_code) == (1, 1)
-    assert "jetlake pub: no stream takes 'pub.nobody'" in nobody.stderr
+    assert "jetlake pub: no stream is listening on subject 'pub.nobody'" in nobody.stderr
     assert "message size exceeds maximum allowed (10054)" in large.stderr
 
 

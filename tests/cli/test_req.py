@@ -97,6 +97,22 @@ def test_reply_answers_with_a_text_an_echo_or_a_command(cli, url, words, expecte
     assert '[#1] Received on subject "reply.body.london":\nhello\n' in printed
 
 
+def test_a_request_does_not_become_an_option_of_the_command(cli, url):
+    replier = start("reply", "reply.option", "--command", "ls -- {{Request}} {{Request}}", "--count", "1", url=url)
+    try:
+        answer = retry(lambda: cli("req", "reply.option", "--raw", "--", "--version"), "refused")
+    finally:
+        replier.kill()
+        replier.communicate()
+
+    assert answer.output.strip().startswith("refused: a request must not begin with '-'")
+
+
+@pytest.mark.parametrize("command", ["{{Request}} x", " ", "echo 'x"])
+def test_a_request_does_not_choose_the_command(cli, command):
+    assert cli("reply", "x", "--command", command).exit_code == 2
+
+
 def test_reply_without_an_answer_is_wrong_usage(cli):
     assert cli("reply", "x").exit_code == 2
 

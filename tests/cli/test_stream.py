@@ -192,9 +192,9 @@ def test_sealed_stream_takes_nothing_more(done, stream, cli):
 
 
 def test_deleted_stream_is_gone(done, stream, cli):
-    assert done("stream", "rm", "LIST", "--force") == "Stream LIST is deleted\n"
+    assert done("stream", "rm", "LIST", "--force") == "Deleted stream LIST\n"
 
-    assert "stream not found (10059)" in cli("stream", "rm", "LIST", "--force").stderr
+    assert "No stream LIST. Existing streams: " in cli("stream", "rm", "LIST", "--force").stderr
 
 
 def test_report_compares_streams(done, stream, read, cli):

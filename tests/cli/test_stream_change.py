@@ -32,7 +32,7 @@ def test_flags_become_the_configuration(read):
 
 def test_stream_takes_its_own_name_as_subject_unless_told(read, done):
     assert read("stream", "add", "PLAIN", "--defaults")["config"]["subjects"] == ["PLAIN"]
-    assert "Stream PLAIN2 was made" in done("stream", "add", "PLAIN2", "--defaults")
+    assert "Created stream PLAIN2" in done("stream", "add", "PLAIN2", "--defaults")
 
 
 def test_mirrors_and_sources_are_named(read, done):
@@ -72,7 +72,7 @@ def test_wrong_configuration_is_refused_with_a_suggestion(cli, tmp_path):
     ("words", "code", "text"),
     [
         (("a.b", "--subjects", "x"), 1, "is no name of a stream"),
-        (("--defaults",), 1, "the stream has no name"),
+        (("--defaults",), 1, "Give a stream name"),
         (("BAD", "--storage", "tape"), 2, "--storage is 'tape'"),
         (("BAD", "--max-bytes", "much"), 2, "is no size"),
         (("BAD", "--metadata", "nothing"), 2, "write key=value"),
@@ -178,5 +178,5 @@ def test_process_says_what_was_made(process):
     answer = process("stream", "add", "PROCESS", "--subjects", "process.>", "--max-age", "1y")
 
     assert answer.returncode == 0
-    assert "Stream PROCESS was made" in answer.stdout
+    assert "Created stream PROCESS" in answer.stdout
     assert "age: 1y" in answer.stdout

@@ -73,7 +73,7 @@ def test_what_is_not_there_is_told(cli, messages, words, code, text):
 
 
 def test_message_can_be_deleted(done, messages, cli, read):
-    assert done("stream", "rm-msg", "MESSAGES", "2", "--force") == "Message 2 of MESSAGES is deleted\n"
+    assert done("stream", "rm-msg", "MESSAGES", "2", "--force") == "Deleted message 2 of MESSAGES\n"
 
     assert cli("stream", "get", "MESSAGES", "2").exit_code == 1
     assert read("stream", "info", "MESSAGES")["state"]["num_deleted"] == 1

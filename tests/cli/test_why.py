@@ -52,7 +52,7 @@ def test_consumer_that_nobody_asks(server):
     (reason,) = reasons(server, "ORDERS", "C").values()
     assert reason["code"] == "no_request"
     assert "10 wait" in reason["text"]
-    assert reason["command"] == "nats consumer next ORDERS C"
+    assert reason["command"] == "jetlake consumer next ORDERS C"
 
 
 def test_consumer_whose_clients_do_not_acknowledge(server):
@@ -66,7 +66,7 @@ def test_consumer_whose_clients_do_not_acknowledge(server):
     found = reasons(server, "ORDERS", "C")
     assert next(iter(found)) == "max_ack_pending"
     assert found["max_ack_pending"]["text"].startswith("3 messages are with clients and not acknowledged")
-    assert found["max_ack_pending"]["command"] == "nats consumer edit ORDERS C --max-pending 6"
+    assert found["max_ack_pending"]["command"] == "jetlake consumer edit ORDERS C --max-pending 6"
 
 
 def test_filter_that_matches_nothing(server):
@@ -90,7 +90,7 @@ def test_paused_consumer(server):
     found = reasons(server, "ORDERS", "C")
     assert list(found) == ["paused"]
     assert "2100-01-01T00:00:00Z" in found["paused"]["text"]
-    assert found["paused"]["command"] == "nats consumer resume ORDERS C"
+    assert found["paused"]["command"] == "jetlake consumer resume ORDERS C"
 
 
 def test_push_consumer_without_a_subscriber(server):
@@ -99,7 +99,7 @@ def test_push_consumer_without_a_subscriber(server):
 
     prepare(server, work)
 
-    assert reasons(server, "ORDERS", "C")["no_subscriber"]["command"] == "nats sub to.me"
+    assert reasons(server, "ORDERS", "C")["no_subscriber"]["command"] == "jetlake sub to.me"
 
 
 def test_consumer_that_has_delivered_everything(server):
@@ -147,5 +147,5 @@ def test_sentences_are_printed_with_the_command_below(server):
     answer = CliRunner().invoke(create(), ["why", "ORDERS", "C", "--server", server.url])
 
     assert answer.output == (
-        "No client asks for messages: 10 wait, and no pull request does.\n  nats consumer next ORDERS C\n"
+        "No client asks for messages: 10 wait, and no pull request does.\n  jetlake consumer next ORDERS C\n"
     )

@@ -5,7 +5,7 @@ import pytest
 from jetlake.errors import ConfigurationError
 from jetlake.iac.conversion import SECONDS, read_fields
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, by_word
-from jetlake.iac.yaml_text import read_yaml
+from jetlake.located.yaml_text import read_yaml
 
 SECOND_NS = 1_000_000_000
 

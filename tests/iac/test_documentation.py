@@ -5,8 +5,8 @@ import re
 import pytest
 
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE
-from jetlake.iac.located import FILE_BYTES_MAX, NODES_MAX
 from jetlake.iac.reader import FILES_MAX
+from jetlake.located.nodes import FILE_BYTES_MAX, NODES_MAX
 from tests.conftest import REPOSITORY
 from tests.iac.servers import declared
 

@@ -9,7 +9,7 @@ from jetlake.iac.executor import carry_out
 from jetlake.iac.export import export, write
 from jetlake.iac.normal import normal_consumer, normal_stream
 from jetlake.iac.toml_writer import write_toml
-from jetlake.iac.yaml_text import read_yaml
+from jetlake.located.yaml_text import read_yaml
 from tests.iac.servers import actual_of, ask, declared, planned, request
 from tests.iac.test_executor import EVERYTHING
 from tests.iac.test_normal import CONSUMERS, STREAMS

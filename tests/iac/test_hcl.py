@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jetlake.errors import ConfigurationError
 from jetlake.iac.hcl import evaluate, read_blocks
 from jetlake.iac.hcl_tokens import tokens
-from jetlake.iac.located import Node
+from jetlake.located.nodes import Node
 
 NAMES = {("var", "region"): "eu", ("var", "count"): 3}
 

@@ -72,7 +72,7 @@ def test_an_empty_plan_says_so():
 def test_values_are_shown_as_they_would_be_written():
     assert shown("max_bytes", 1024**3) == "1GiB"
     assert shown("backoff", [SECOND_NS, 90 * SECOND_NS]) == "[1s, 1m30s]"
-    assert shown("max_msgs", -1) == "-1"
+    assert shown("max_msgs", -1) == "unlimited"
     assert shown("description", "") == "''"
     assert shown("description", "a\n\x1b[31m") == r"'a\n\x1b[31m'"
     assert shown("mirror", {"name": "A"}) == "{name: A}"

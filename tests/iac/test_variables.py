@@ -3,8 +3,8 @@
 import pytest
 
 from jetlake.errors import ConfigurationError
-from jetlake.iac.located import Place, locate
 from jetlake.iac.variables import Variables
+from jetlake.located.nodes import Place, locate
 
 PLACE = Place("f", 3)
 

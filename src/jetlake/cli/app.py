@@ -1,12 +1,12 @@
 """The entry of the command `jetlake`.
 
-`jetlake server` and the other commands that read their words themselves are handed over before anything else is
-imported: they must start fast, and their flags are not ours. Everything else is typer's.
+`jetlake server` takes its port first of all. It and the other commands that read their words themselves are handed
+over before anything else is imported: they must start fast, and their flags are not ours. Everything else is typer's.
 """
 
 import sys
 
-from jetlake.cli.commands import COMMAND_OF_WORD
+from jetlake import hidden_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,16 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Run the command line of this process and return the exit code."""
+    is_view = len(sys.argv) > 2 and sys.argv[1] == "server" and not sys.argv[2].startswith("-")
+    if sys.argv[1:2] == ["server"] and not is_view:
+        from jetlake.server import early_port
+
+        early_port.listen(sys.argv[2:])
+    hidden_arguments.hide()
+    from jetlake.cli.commands import COMMAND_OF_WORD
+
     command = COMMAND_OF_WORD.get(sys.argv[1]) if len(sys.argv) > 1 else None
-    if command is not None and command.raw:
+    if command is not None and command.raw and not is_view:
         from importlib import import_module
 
         code: int = getattr(import_module(command.module), command.attribute)(sys.argv[2:])

@@ -1,5 +1,6 @@
 """`jetlake apply`: makes a server as it is declared."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,7 @@ from jetlake.cli.iac_files import (
     print_warnings,
     read_files,
 )
-from jetlake.cli.output import JsonOption, print_json
+from jetlake.cli.output import JsonOption, confirm, is_terminal, print_json
 from jetlake.cli.run import REFUSED, refusals, run
 
 if TYPE_CHECKING:
@@ -36,17 +37,20 @@ def apply(
     ] = False,
     prune: PruneOption = False,
     take_over: TakeOverOption = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a server as files declare it, or carry out a plan that `jetlake plan --out` has kept.
+    """Apply the changes needed to match your files, or a plan that `jetlake plan --out` has kept.
 
-    Doing it twice does nothing the second time. What destroys something is refused without --allow-destroy. The first
-    refusal of the server ends it; what was done and what was not is shown. Ends with 0 when the server is as declared,
-    else with 1.
+    On a terminal the changes are shown first, and you are asked. Doing it twice does nothing the second time. What
+    destroys something is refused without --allow-destroy. The first refusal of the server ends it; what was done and
+    what was not is shown. Ends with 0 when the server is as declared, else with 1.
     """
     with refusals():
         make = _maker(paths, var, prune=prune, take_over=take_over)
-    plan, outcome = run(lambda api: _apply(api, make, allow_destroy=allow_destroy, is_silent=as_json))
+    plan, outcome = run(
+        lambda api: _apply(api, make, allow_destroy=allow_destroy, is_silent=as_json, is_asked=not (yes or as_json))
+    )
     if as_json:
         print_json(_facts(outcome))
     elif outcome.failed is not None:
@@ -86,13 +90,16 @@ async def _checked(api: "Api", plan: "Plan") -> "Plan":
 
 
 async def _apply(
-    api: "Api", make: "Callable[[Api], Awaitable[Plan]]", *, allow_destroy: bool, is_silent: bool
+    api: "Api", make: "Callable[[Api], Awaitable[Plan]]", *, allow_destroy: bool, is_silent: bool, is_asked: bool
 ) -> "tuple[Plan, Outcome]":
     from jetlake.iac.executor import carry_out, check_allowed
-    from jetlake.iac.render import Line, render_step
+    from jetlake.iac.render import Line, render, render_step
 
     plan = await make(api)
     check_allowed(plan, allow_destroy=allow_destroy)
+    if is_asked and not plan.is_empty and sys.stdin.isatty() and is_terminal():
+        print_lines(render(plan))
+        confirm(f"Apply these changes to {api.access.shown}?", force=False, flag="--yes")
     count = 0
 
     def report(step: "Step") -> None:
@@ -111,7 +118,7 @@ def _print_failure(outcome: "Outcome") -> None:
     typer.echo(f"jetlake apply: {outcome.failed.action} {outcome.failed.title} failed: {outcome.reason}", err=True)
     typer.echo(f"done: {_titles(outcome.done)}", err=True)
     typer.echo(f"not done: {_titles([outcome.failed, *outcome.left])}", err=True)
-    typer.echo("mend what is wrong and apply again: only what is still to do will be done", err=True)
+    typer.echo("fix the errors above and run `jetlake apply` again: only what is still to do will be done", err=True)
 
 
 def _titles(steps: "list[Step]") -> str:

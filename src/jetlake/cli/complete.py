@@ -7,6 +7,7 @@ Invariant: it prints candidates or nothing, within a moment, and never an error:
 """
 
 import asyncio
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from jetlake.client.api import Api
 
 SERVER_S_MAX = 1.0
-"""Somebody is waiting for the key they have pressed."""
+"""Somebody is waiting for the key they have pressed. `JETLAKE_COMPLETION_S_MAX` is another limit, for slow networks."""
+
+with suppress(KeyError, ValueError):
+    SERVER_S_MAX = float(os.environ["JETLAKE_COMPLETION_S_MAX"])
 
 NAMES_MAX = 1000
 """More are of no help."""

@@ -313,7 +313,7 @@ def unpin(
     group: Annotated[str, typer.Argument(help="The group of clients.")],
     force: ForceOption = False,
 ) -> None:
-    """Take a group's messages from the client that gets them all; another one may follow."""
+    """Release the pinned client so that another takes over."""
 
     async def work(api: "Api") -> None:
         confirm(f"Really unpin the client of group {group}?", force=force)

@@ -7,6 +7,7 @@ import typer
 
 from jetlake.cli.choose import ConsumerArgument, NamedStream, StreamArgument, choose_consumer, choose_stream
 from jetlake.cli.output import JsonOption
+from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.run import run
 from jetlake.cli.sub import Manner, show
 from jetlake.client.api import token
@@ -32,24 +33,28 @@ def take(
     ack: AckOption = True,
     nak: Annotated[bool, typer.Option("--nak", help="Refuse it: it is delivered again.")] = False,
     term: Annotated[bool, typer.Option("--term", help="Give it up: it is not delivered again.")] = False,
+    wait: Annotated[
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Wait this long; --timeout unless given.")
+    ] = 0,
     raw: RawOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take the next messages. Waits as long as --timeout says; ends with 1 when none comes."""
+    """Receive the next messages. Ends with 1 when none comes in time."""
     if nak and term:
         raise typer.BadParameter("--nak and --term exclude each other")
     manner = Manner(raw=raw, as_json=as_json)
 
     async def work(api: "Api") -> None:
         number = 0
-        async with aclosing(pull(api, stream, consumer, batch=count, expires_s=api.access.timeout_s)) as messages:
+        wait_s = wait / SECOND if wait else api.access.timeout_s
+        async with aclosing(pull(api, stream, consumer, batch=count, expires_s=wait_s)) as messages:
             async for message in messages:
                 number += 1
                 show(message, number, manner)
                 await answer(message, ack=ack, nak=nak, term=term)
         await api.settle()
         if not number:
-            raise ClientError(f"{consumer} of {stream} had no message within {api.access.timeout_s:g} s")
+            raise ClientError(f"{consumer} of {stream} had no message within {wait_s:g} s")
 
     run(work)
 
@@ -59,10 +64,10 @@ def listen(
     consumer: ConsumerArgument = "",
     ack: AckOption = True,
     raw: RawOption = False,
-    count: Annotated[int, typer.Option(min=0, help="End after so many; 0 goes on.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after N messages (0: run until interrupted).")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Take messages as they come, until Ctrl-C: asks a consumer that is asked, listens to one that sends."""
+    """Receive messages from a pull or push consumer, until Ctrl-C."""
     manner = Manner(raw=raw, as_json=as_json)
 
     async def work(api: "Api") -> None:

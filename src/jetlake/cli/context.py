@@ -10,7 +10,8 @@ from jetlake.cli.output import Cell, ForceOption, JsonOption, confirm, print_fac
 from jetlake.cli.run import refusals
 from jetlake.cli.settings import edited
 from jetlake.client import contexts
-from jetlake.client.access import CONTEXT_KEYS, without_secrets
+from jetlake.client.access import CONTEXT_KEYS
+from jetlake.client.first_connect import without_secrets
 from jetlake.errors import ConfigurationError, JetlakeError
 
 application = typer.Typer(help="Named connections.", no_args_is_help=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -82,23 +83,42 @@ def redrive(
     stream: StreamArgument,
     letters: Annotated[list[int] | None, typer.Argument(help="Numbers, as `list` shows them.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
-    origin: Annotated[str, typer.Option("--stream", help="With --all: only those of this stream.")] = "",
-    consumer: Annotated[str, typer.Option(help="With --all: only those of this consumer.")] = "",
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-table",
+            help="Those in this table of `pipeline run dead`, such as lake/dead_letters.",
+            metavar="TABLE",
+        ),
+    ] = None,
+    origin: Annotated[str, typer.Option("--stream", help="Only those of this stream.")] = "",
+    consumer: Annotated[str, typer.Option(help="Only those of this consumer.")] = "",
+    cause: Annotated[
+        str, typer.Option(help="With --from-table: only those of this cause, as `pipeline show dead` prints it.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Publish messages again where they came from, and remove their letters.
 
-    A letter that could not be redriven stays; the command then ends with 1.
+    A letter that could not be redriven stays; the command then ends with 1. A letter of a table that was redriven or
+    removed before is passed over.
     """
-    if bool(letters) == everything:
-        raise typer.BadParameter("name the letters to redrive, or give --all")
+    if (bool(letters), everything, table is not None).count(True) != 1:
+        raise typer.BadParameter("name the letters to redrive, or give --all or --from-table")
+    if cause and table is None:
+        raise typer.BadParameter("--cause needs --from-table: causes are in the tables of `jetlake pipeline run dead`")
+    if letters and (origin or consumer):
+        raise typer.BadParameter("--stream and --consumer choose among letters that are not named")
 
     async def work(dead: DeadLetters) -> list[dict[str, Any]]:
-        chosen = (
-            await dead.all(stream=origin, consumer=consumer)
-            if everything
-            else [await dead.get(number) for number in letters or []]
-        )
+        if everything:
+            chosen = await dead.all(stream=origin, consumer=consumer)
+        elif table is not None:
+            there = {letter.sequence: letter for letter in await dead.all(stream=origin, consumer=consumer)}
+            numbers = _letters_in(table, stream, origin, consumer, cause)
+            chosen = [there[number] for number in numbers if number in there]
+        else:
+            chosen = [await dead.get(number) for number in letters or []]
         results: list[dict[str, Any]] = []
         for letter in chosen:
             try:
@@ -119,6 +139,17 @@ def redrive(
         print_table(("letter", "subject", "stored as", "error"), rows)
     if any("error" in result for result in results):
         raise typer.Exit(1)
+
+
+def _letters_in(table: Path, keeper: str, origin: str, consumer: str, cause: str) -> list[int]:
+    """Return the letters of a table that are wanted, oldest first."""
+    from jetlake.spark.lake.table import LakeTable
+
+    rows = LakeTable(table).to_arrow(["keeper", "letter", "stream", "consumer", "cause"]).to_pylist()
+    wanted = {"keeper": keeper, "stream": origin, "consumer": consumer, "cause": cause}
+    return sorted(
+        {row["letter"] for row in rows if all(not value or row[name] == value for name, value in wanted.items())}
+    )
 
 
 def _run(stream: str, work: Callable[[DeadLetters], Awaitable[Any]]) -> Any:

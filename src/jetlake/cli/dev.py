@@ -53,16 +53,16 @@ def start(port: int, monitor_port: int, store: Path | None) -> "Server":
     from jetlake.server.server import Server
 
     def made(number: int) -> "Server":
-        return Server(
-            port=number, jetstream=True, monitor_port=monitor_port, store_directory="" if store is None else store
-        )
+        return Server(port=number, monitor_port=monitor_port, store_directory="" if store is None else store)
 
     if port:
         return made(max(0, port)).start()
     try:
         return made(PORT).start()
     except StartError:
-        return made(0).start()
+        server = made(0).start()
+        print_note(f"Port {PORT} is taken, using {server.port}", style="yellow")
+        return server
 
 
 async def fill(url: str) -> None:

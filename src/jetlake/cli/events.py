@@ -1,4 +1,4 @@
-"""`jetlake events`: what servers tell of themselves, as it happens, in words."""
+"""`jetlake events`: what servers and nodes tell of themselves, as it happens, in words."""
 
 import re
 import time
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from jetlake.choria.events import decode, describe
 from jetlake.cli.output import JsonOption, as_dict, is_terminal, print_note
 from jetlake.cli.quantities import shown_duration
 from jetlake.cli.run import run
@@ -24,6 +25,11 @@ SERVER = (
     "$SYS.SERVER.*.SHUTDOWN",
 )
 
+LIFECYCLE = "choria.lifecycle.event.>"
+MACHINES = "choria.machine.>"
+CHECKS = "choria.machine.watcher.nagios.state"
+"""Events of Choria's nodes: they start and stop, their machines change, their checks find something."""
+
 HEAD = {"type", "id", "timestamp", "server", "client", "subject", "response", "request", "domain", "account"}
 """What every event has, or what is too long for a line."""
 
@@ -34,12 +40,15 @@ def events(
     server: Annotated[
         bool, typer.Option("--srv-advisory", help="Connections and servers; of the system account.")
     ] = False,
+    lifecycle: Annotated[bool, typer.Option("--lifecycle", help="Choria's nodes and brokers start and stop.")] = False,
+    machines: Annotated[bool, typer.Option("--machines", help="Choria's machines change.")] = False,
+    checks: Annotated[bool, typer.Option("--checks", help="Choria's checks find something.")] = False,
     everything: Annotated[bool, typer.Option("--all", "-a", help="All of them.")] = False,
     subjects: Annotated[list[str] | None, typer.Option(help="Events on these subjects.")] = None,
     pattern: Annotated[
         str, typer.Option("--filter", help="A regular expression that must be found in the event.")
     ] = "",
-    count: Annotated[int, typer.Option(min=0, help="End after so many; 0 goes on.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after N events (0: run until interrupted).")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Show events as they happen, until Ctrl-C: advisories and metrics of JetStream unless flags choose.
@@ -50,11 +59,14 @@ def events(
         wanted = re.compile(pattern)
     except re.error as error:
         raise typer.BadParameter(f"{pattern!r} is no regular expression: {error}") from error
-    nothing_chosen = not (metrics or advisories or server or subjects)
+    nothing_chosen = not (metrics or advisories or server or lifecycle or machines or checks or subjects)
     chosen = [
         *([ADVISORIES] if advisories or everything or nothing_chosen else []),
         *([METRICS] if metrics or everything or nothing_chosen else []),
         *(SERVER if server or everything else ()),
+        *([LIFECYCLE] if lifecycle or everything else []),
+        *([MACHINES] if machines or everything else []),
+        *([CHECKS] if checks and not (machines or everything) else []),
         *(subjects or []),
     ]
 
@@ -74,6 +86,14 @@ def events(
 
 def show(text: str, subject: str) -> None:
     """Print one event as a line."""
+    body = decode(text.encode())
+    if body is not None:
+        is_critical = body.get("status") == "CRITICAL"
+        print_note(
+            f"{time.strftime('%H:%M:%S')} {describe(body)}",
+            style="bold red" if is_terminal() and is_critical else "",
+        )
+        return
     try:
         event = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):

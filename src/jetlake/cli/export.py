@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetlake.cli.output import JsonOption
 from jetlake.cli.run import refusals, run
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def export(
     format: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.yaml,  # noqa: A002
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     project: Annotated[str, typer.Option(help="Only what this project has made.")] = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Write what a server has as a declaration, which makes the same on an empty server.
 
@@ -42,7 +44,7 @@ def export(
             raise ConfigurationError(
                 f"the server has no stream {', '.join(missing)}; `jetlake stream ls` shows those it has"
             )
-        text = write(exported(actual, project=project, streams=streams), format.value)
+        text = write(exported(actual, project=project, streams=streams), (Format.json if as_json else format).value)
         if output is None:
             typer.echo(text, nl=False)
             return

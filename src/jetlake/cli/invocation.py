@@ -28,6 +28,7 @@ class Flag(NamedTuple):
 FLAGS = (
     Flag(("--server", "-s"), "url", "URL", "Address of the server, or several with commas; NATS_URL."),
     Flag(("--context",), "", "NAME", "A named connection, see `jetlake context`; NATS_CONTEXT."),
+    Flag(("--no-context",), "", "", "Do not use a context, even if one is selected."),
     Flag(("--user",), "user", "NAME", "User name; NATS_USER."),
     Flag(("--password",), "password", "PASSWORD", "Password; NATS_PASSWORD."),
     Flag(("--token",), "token", "TOKEN", "Token; NATS_TOKEN."),
@@ -35,13 +36,14 @@ FLAGS = (
     Flag(("--nkey",), "nkey", "FILE", "File with the seed of a user's key; NATS_NKEY."),
     Flag(("--tlscert",), "tls_certificate", "FILE", "TLS certificate of this client; NATS_CERT."),
     Flag(("--tlskey",), "tls_key", "FILE", "Its private key; NATS_KEY."),
-    Flag(("--tlsca",), "tls_ca", "FILE", "Authority that the server's certificate is of; NATS_CA."),
-    Flag(("--tlsfirst",), "tls_first", "", "Shake hands before the server speaks; NATS_TLS_FIRST."),
+    Flag(("--tlsca",), "tls_ca", "FILE", "CA file for verifying the server; NATS_CA."),
+    Flag(("--tlsfirst",), "tls_first", "", "Start TLS before the server's INFO line; NATS_TLS_FIRST."),
     Flag(("--timeout",), "timeout_s", "TIME", "How long to wait for an answer, 5s unless given; NATS_TIMEOUT."),
     Flag(("--js-api-prefix",), "api_prefix", "PREFIX", "Prefix of JetStream's API; NATS_JS_API_PREFIX."),
     Flag(("--js-domain",), "domain", "NAME", "Domain of JetStream; NATS_JS_DOMAIN."),
     Flag(("--inbox-prefix",), "inbox_prefix", "PREFIX", "Prefix of inboxes; NATS_INBOX_PREFIX."),
-    Flag(("--connection-name",), "name", "NAME", "What the server shows this connection as."),
+    Flag(("--connection-name",), "name", "NAME", "Name that the server shows for this connection."),
+    Flag(("--trace",), "", "", "Print requests to JetStream's API and their answers to standard error."),
     Flag(("--no-color",), "", "", "Print without colours; NO_COLOR."),
 )
 
@@ -59,13 +61,19 @@ class Invocation(NamedTuple):
     context: str | None = None
     color: bool = True
     command: tuple[str, ...] = ()
+    use_context: bool = True
+    trace: bool = False
+    # Errors are printed as JSON.
+    json_errors: bool = False
+    # The command itself has no --json, so what it says is printed as JSON for it.
+    json_notes: bool = False
 
     def access(self) -> "Access":
         """Return how this line reaches its server. Raises `ConfigurationError`."""
         from jetlake.client.access import resolve
 
         named = {"name": "jetlake " + " ".join(self.command)} | self.options
-        return resolve(named, context=self.context)
+        return resolve(named, context=self.context, use_context=self.use_context)
 
 
 _CURRENT: ContextVar[Invocation | None] = ContextVar("jetlake_invocation", default=None)
@@ -81,10 +89,14 @@ def enter(invocation: Invocation) -> None:
     _CURRENT.set(invocation)
 
 
-def hoist(words: list[str]) -> tuple[Invocation, list[str]]:
-    """Take the flags of all commands out of a line, and return them and the rest. `--` ends the flags."""
+def hoist(words: list[str], *, own: frozenset[str] = frozenset()) -> tuple[Invocation, list[str]]:
+    """Take the flags of all commands out of a line, and return them and the rest. `--` ends the flags.
+
+    `own` are flags that mean something else to the command, and stay where they are.
+    """
     options: dict[str, Any] = {}
-    context, color = None, True
+    context = None
+    switches = {"--no-color": False, "--no-context": False, "--trace": False}
     rest: list[str] = []
     remaining = iter(words)
     for word in remaining:
@@ -92,7 +104,7 @@ def hoist(words: list[str]) -> tuple[Invocation, list[str]]:
             rest += [word, *remaining]
             break
         name, equals, text = word.partition("=")
-        flag = _FLAG_OF_NAME.get(name)
+        flag = None if name in own else _FLAG_OF_NAME.get(name)
         if flag is None:
             rest.append(word)
             continue
@@ -108,5 +120,16 @@ def hoist(words: list[str]) -> tuple[Invocation, list[str]]:
         elif name == "--context":
             context = value
         else:
-            color = not value
-    return Invocation(options, context, color), rest
+            switches[name] = value
+    if context and switches["--no-context"]:
+        raise UsageError("--context and --no-context contradict each other: give one of them")
+    return (
+        Invocation(
+            options,
+            context,
+            color=not switches["--no-color"],
+            use_context=not switches["--no-context"],
+            trace=switches["--trace"],
+        ),
+        rest,
+    )

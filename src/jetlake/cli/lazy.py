@@ -3,6 +3,8 @@
 Invariant: `jetlake --help` imports no module of a command.
 """
 
+import json
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import Parameter, Signature
@@ -13,7 +15,18 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from jetlake.cli.commands import COMMAND_OF_WORD, COMMANDS, Command
-from jetlake.cli.invocation import FLAGS, UsageError, current, enter, hoist
+from jetlake.cli.invocation import FLAGS, Invocation, UsageError, current, enter, hoist
+from jetlake.cli.output import is_narrow
+
+ClickException: Any = typer.BadParameter.__mro__[2]
+"""What every wrong line raises; typer does not export it, and where it comes from differs by version."""
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
+SERVER_VIEW = "server-view"
+SERVER_VIEWS = ("check", "help", "info", "ls", "list")
+"""Words after `jetlake server` that look at a server instead of running one; its flags begin with a dash."""
 
 EPILOG = "Flags of the connection, such as --server and --context, are explained by `jetlake --help`."
 
@@ -23,6 +36,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
+        _hide_types_of_switches(self)
         # Stand-ins, for the list and for suggestions.
         for word, command in COMMAND_OF_WORD.items():
             hidden = command.hidden or word != command.name
@@ -31,15 +45,42 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [command.name for command in COMMANDS if not command.hidden]
 
+    def main(  # type: ignore[override]  # what is not of interest here is passed on by name
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a line. Ctrl-C at a question ends with 130; with --json a wrong line is told as JSON."""
+        if not standalone_mode:
+            return super().main(args, prog_name, standalone_mode=False, **extra)
+        enter(Invocation({}))
+        try:
+            code = super().main(args, prog_name, standalone_mode=False, **extra)
+        except typer.Abort:
+            typer.echo("", err=True)
+            sys.exit(INTERRUPTED)
+        except ClickException as error:
+            if current().json_errors:
+                facts = {"command": " ".join(("jetlake", *current().command)), "message": error.format_message()}
+                typer.echo(json.dumps({"error": facts}), err=True)
+                sys.exit(error.exit_code)
+            _show(error)
+            sys.exit(error.exit_code)
+        sys.exit(code if isinstance(code, int) else 0)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take out the flags of all commands first, unless the command wants its words as they are."""
+        args = _usual_words(args)
         if args and (command := COMMAND_OF_WORD.get(args[0])) is not None and command.raw:
             return super().parse_args(ctx, args)
         try:
             invocation, rest = hoist(args)
         except UsageError as error:
             raise typer.BadParameter(str(error)) from error
-        enter(invocation)
+        enter(invocation._replace(json_errors=_has_json(rest)))
         return super().parse_args(ctx, rest)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -50,8 +91,47 @@ class LazyGroup(TyperGroup):
         if command.raw:
             return command.name, _raw(command, args[1:]), []
         loaded = load(command)
-        enter(current()._replace(command=_path(command.name, loaded, args[1:])))
-        return command.name, loaded, args[1:]
+        words = args[1:]
+        if words[:1] == ["help"] and "help" not in getattr(loaded, "commands", {"help": None}):
+            words = [*words[1:], "--help"]
+        path = _path(command.name, loaded, words)
+        enter(current()._replace(command=("server", *path[1:]) if command.name == SERVER_VIEW else path))
+        if current().json_errors and not _takes_json(loaded, path[1:]):
+            # It has nothing to print but a sentence, which becomes JSON.
+            enter(current()._replace(json_notes=True))
+            words = [word for word in words if word != "--json"]
+        return current().command[0], loaded, words
+
+
+def _usual_words(args: list[str]) -> list[str]:
+    """Return a line as it is understood here: `--version`, `help` and `help WORD` are what people try first."""
+    if args[:1] == ["--version"]:
+        return ["version", *args[1:]]
+    if args[:1] == ["help"]:
+        return [*args[1:], "--help"]
+    if args[:1] == ["server"] and args[1:2] and args[1] in SERVER_VIEWS:
+        return [SERVER_VIEW, *args[1:]]
+    return args
+
+
+def _has_json(words: Sequence[str]) -> bool:
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
+
+
+def _takes_json(loaded: Any, path: Sequence[str]) -> bool:
+    for word in path:
+        loaded = loaded.commands[word]
+    return any("--json" in parameter.opts for parameter in loaded.params)
+
+
+def _show(error: Any) -> None:
+    """Print what is wrong with a line, as typer does."""
+    try:
+        from typer.rich_utils import rich_format_error
+    except ImportError:
+        error.show()
+    else:
+        rich_format_error(error)
 
 
 def find(command: Command) -> Any:
@@ -75,8 +155,28 @@ def load(command: Command) -> Any:
 def _point_to_flags(loaded: Any) -> None:
     """Have the help of a command, and of those below it, say where the flags of all commands are explained."""
     loaded.epilog = loaded.epilog or EPILOG
+    if is_narrow():
+        # Frames would cut flags off.
+        loaded.rich_markup_mode = None
+    _hide_types_of_switches(loaded)
     for below in getattr(loaded, "commands", {}).values():
         _point_to_flags(below)
+
+
+def _hide_types_of_switches(loaded: Any) -> None:
+    """Newer versions of typer print `<bool>` behind every switch."""
+    for parameter in loaded.params:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = parameter.metavar or " "
+    find_help = loaded.get_help_option
+
+    def help_option(context: Any) -> Any:
+        option = find_help(context)
+        if option is not None:
+            option.metavar = " "
+        return option
+
+    loaded.get_help_option = help_option
 
 
 def _raw(command: Command, words: list[str]) -> TyperCommand:

@@ -6,6 +6,7 @@ them, and numbers are bare. NO_COLOR and `--no-color` take the colours away.
 Invariant: nothing is ever asked when standard input is no terminal; the error names the flag that answers instead.
 """
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,11 +23,23 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""What a wrong line raises; typer does not export it, and where it comes from differs by version."""
+
 JsonOption = Annotated[bool, typer.Option("--json", "-j", help="Print JSON.")]
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Do not ask.")]
 
 BAR_AFTER_S = 1.0
 """Work that is done sooner needs no progress bar."""
+
+NARROW_WIDTH = 70
+"""Below this many columns help texts have no frames, which would cut flags off."""
+
+FRAME_WIDTH = 3
+"""What the frame takes of a column: two blanks and a line."""
+
+FOLDED_WIDTH = 16
+"""Narrowest a column of texts may become; its cells are folded."""
 
 PLAIN_WIDTH = 10_000
 """Columns where nobody sees them: a line of a pipe is never broken."""
@@ -103,13 +116,39 @@ def print_table(
     from rich.table import Table
 
     table = Table(box=ROUNDED, title=escape(title) or None, title_justify="left", show_footer=totals is not None)
-    for number, column in enumerate(columns):
+    screen = console()
+    kept = columns_that_fit(columns, rows, screen.width)
+    for number, column in enumerate(columns[:kept]):
         is_number = bool(rows) and all(isinstance(row[number], int | float) or row[number] is None for row in rows)
         footer = "" if totals is None else escape(shown(totals[number]))
-        table.add_column(escape(column), footer=footer, justify="right" if is_number else "left", overflow="fold")
+        # Names and numbers are not broken: half a name is another name.
+        is_whole = is_number or number == 0
+        justify: Any = "right" if is_number else "left"
+        table.add_column(escape(column), footer=footer, justify=justify, overflow="fold", no_wrap=is_whole)
     for row in rows:
-        table.add_row(*(escape(shown(cell)) for cell in row))
-    console().print(table)
+        table.add_row(*(escape(shown(cell)) for cell in row[:kept]))
+    screen.print(table)
+    if kept < len(columns):
+        screen.print(f"not shown: {', '.join(columns[kept:])}; widen the terminal, or use --json", style="dim")
+
+
+def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> int:
+    """Return how many columns, from the left, fit without breaking names and numbers; the first one always does."""
+    used, kept = 1, 0
+    for number, column in enumerate(columns):
+        cells = [row[number] for row in rows]
+        is_whole = number == 0 or all(isinstance(cell, int | float) or cell is None for cell in cells)
+        longest = max((len(shown(cell)) for cell in cells), default=0)
+        used += FRAME_WIDTH + max(len(column), longest if is_whole else min(longest, FOLDED_WIDTH))
+        if used > width and number:
+            break
+        kept += 1
+    return kept
+
+
+def is_narrow() -> bool:
+    """Tell whether a terminal is too narrow for frames."""
+    return is_terminal() and shutil.get_terminal_size().columns < NARROW_WIDTH
 
 
 def print_facts(title: str, sections: Mapping[str, Mapping[str, Cell]]) -> None:
@@ -118,7 +157,9 @@ def print_facts(title: str, sections: Mapping[str, Mapping[str, Cell]]) -> None:
         name: {key: value for key, value in section.items() if value is not None} for name, section in sections.items()
     }
     if not is_terminal():
-        for section in facts.values():
+        for name, section in facts.items():
+            if name and section:
+                typer.echo(f"\n{name}:")
             for key, value in section.items():
                 typer.echo(f"{key}: {shown(value)}")
         return
@@ -151,7 +192,9 @@ def print_json(value: object) -> None:
 
 def print_note(text: str, *, style: str = "") -> None:
     """Print one line for a person, coloured if there are colours."""
-    if is_terminal():
+    if current().json_notes:
+        print_json({"message": text})
+    elif is_terminal():
         console().print(text, style=style, markup=False)
     else:
         typer.echo(text)
@@ -162,19 +205,20 @@ def confirm(question: str, *, force: bool, flag: str = "--force") -> None:
     if force:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter(f"{question} Nobody can answer here: give {flag} to say yes.")
+        action = question.partition("?")[0].removeprefix("Really ")
+        raise UsageError(f"Not a terminal: add {flag} to {action}.")
     if not typer.confirm(question, default=False):
         raise typer.Exit(1)
 
 
-def ask(question: str, *, flag: str, default: str | None = None, hide: bool = False) -> str:
+def ask(question: str, *, flag: str, default: str | None = None, hide: bool = False, advice: str = "") -> str:
     """Ask for what the line did not say; where nobody can answer, the default or an error that names the flag."""
     if sys.stdin.isatty():
         answer: str = typer.prompt(question, default=default, hide_input=hide)
         return answer
     if default is not None:
         return default
-    raise typer.BadParameter(f"{flag} is missing")
+    raise UsageError(advice or f"Not a terminal: give {flag}.")
 
 
 Advance = Callable[[int], None]

@@ -1,7 +1,6 @@
 """`jetlake pipeline`: pipelines from streams to tables."""
 
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -11,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 
-from jetlake.cli.spark_options import server_url
+from jetlake.cli.interrupts import ended_by_interrupt
+from jetlake.cli.pipeline_run import STATUS_COLUMNS, Phases, check_pyspark, run_pipelines, status_rows, table_of
+from jetlake.cli.spark_options import connection_options, key_values
 from jetlake.errors import JetlakeError
 
 if TYPE_CHECKING:
-    from jetlake.spark.lake.folder import Lake
     from jetlake.spark.pipelines.model import Pipeline
+    from jetlake.spark.pipelines.sections import Section
     from jetlake.spark.pipelines.state import PipelineFiles, RunState
     from jetlake.spark.pipelines.summary import TableSummary
     from jetlake.spark.pipelines.validation import Verdict
@@ -38,6 +37,8 @@ SettingOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting of a pipeline that ships, such as stream=ORDERS.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+VALIDATE_PHASES = 2
 
 DEFAULT_LAKE = Path("lake")
 DEFAULT_DEFINITIONS = Path("pipelines")
@@ -94,7 +95,6 @@ def run(
     names: NamesArgument,
     once: Annotated[bool, typer.Option("--once", help="Take what is there, and end.")] = False,
     settings: SettingOption = None,
-    kind: Annotated[str, typer.Option(help="Of new tables: delta or parquet.")] = "",
     lake: LakeOption = DEFAULT_LAKE,
     folder: FolderOption = DEFAULT_DEFINITIONS,
     master: MasterOption = "local[*]",
@@ -111,15 +111,14 @@ def run(
     from jetlake.spark.pipelines.state import PipelineFiles
 
     with _refusals("run"):
+        check_pyspark()
         pipelines = _find(names, folder, settings)
-        place = Lake(lake, kind)
+        place = Lake(lake)
         # A session takes seconds to start; what can be refused without one is refused before.
         for made in pipelines:
             PipelineFiles(place.folder, made.name).check_free()
-        server = server_url()
-        _check_streams(pipelines, server)
-        spark_settings = _pairs("--conf", conf, "spark.executor.memory=4g")
-        states = _run(pipelines, place, server, master, spark_settings, once=once, as_json=as_json)
+        spark_settings = key_values("--conf", conf or (), "spark.executor.memory=4g")
+        states = run_pipelines(pipelines, place, master, spark_settings, once=once, as_json=as_json)
     for state in states:
         if state.state == "failed":
             typer.echo(f"jetlake pipeline run: {state.pipeline} failed: {state.error}", err=True)
@@ -144,7 +143,7 @@ def status(names: SomeNamesArgument = None, lake: LakeOption = DEFAULT_LAKE, as_
     if as_json:
         typer.echo(msgspec.json.encode(states).decode())
     else:
-        _print_table(STATUS_COLUMNS, [row for state in states for row in _status_rows(state)])
+        _print_table(STATUS_COLUMNS, [row for state in states for row in status_rows(state)])
         for state in states:
             if state.error:
                 typer.echo(f"{state.pipeline}: {state.error}", err=True)
@@ -192,11 +191,17 @@ def show(
     html: Annotated[Path | None, typer.Option(help="Where to write the page; beside the state unless given.")] = None,
     lake: LakeOption = DEFAULT_LAKE,
     folder: FolderOption = DEFAULT_DEFINITIONS,
+    as_of: Annotated[
+        str, typer.Option(help="As the tables were: a version, a time, or `10 minutes ago`.", metavar="VERSION|TIME")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Show the tables of a pipeline, and write a page about it that needs nothing else."""
+    """Show what is in the tables of a pipeline, and write a page about it that needs nothing else."""
     from jetlake.spark.lake.folder import Lake
+    from jetlake.spark.lake.moments import parse_moment
     from jetlake.spark.pipelines import report
+    from jetlake.spark.pipelines.catalog import report_of
+    from jetlake.spark.pipelines.sections import Tables
     from jetlake.spark.pipelines.state import PipelineFiles
     from jetlake.spark.pipelines.summary import summarize
 
@@ -204,13 +209,15 @@ def show(
         files = PipelineFiles(lake.absolute(), name)
         state = files.status()
         if state is not None:
-            names, about = state.tables, state.about
+            names, about, shipped = state.tables, state.about, state.shipped
         else:
             made = _find([name], folder, None)[0]
-            names, about = made.table_names(), made.about
-        place = Lake(lake)
-        tables = [table for table in (summarize(place, table) for table in names) if table is not None]
-        page = report.page(name, about, state, files.progress(), tables)
+            names, about, shipped = made.table_names(), made.about, made.shipped
+        place, moment = Lake(lake), parse_moment(as_of) if as_of else None
+        tables = [table for table in (summarize(place, table, moment) for table in names) if table is not None]
+        reported = report_of(shipped)
+        sections = reported(Tables(place, names, moment)) if reported is not None else []
+        page = report.page(name, about, state, files.progress(), tables, sections)
         path = html or files.folder / "report.html"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,9 +226,11 @@ def show(
             typer.echo(f"jetlake pipeline show: {path} cannot be written: {error}", err=True)
             raise typer.Exit(1) from error
     if as_json:
-        typer.echo(msgspec.json.encode(_show_facts(name, state, tables, path), enc_hook=_encode).decode())
+        facts = _show_facts(name, state, tables, path) | {"sections": _section_facts(sections)}
+        typer.echo(msgspec.json.encode(facts, enc_hook=_encode).decode())
         return
-    _print_summary(tables)
+    _print_sections(sections)
+    _print_summary(tables, with_rows=not sections)
     typer.echo(f"page: {path}")
 
 
@@ -235,16 +244,22 @@ def validate(
     as_json: JsonOption = False,
 ) -> None:
     """Check names, types and sample rows without running anything. Ends with 1 when something is wrong."""
+    with _refusals("validate"):
+        check_pyspark()
     import jetlake.spark
     from jetlake.spark.lake.folder import Lake
+    from jetlake.spark.naming import names_at
     from jetlake.spark.pipelines.validation import validate as look
 
     with _refusals("validate"):
         pipelines = _find(names, folder, settings)
-        streams = None if offline else _stream_names(server_url())
-        spark = jetlake.spark.session("jetlake-validate", master="local[1]", driver_memory="1g")
-        spark.sparkContext.setLogLevel("ERROR")
-        verdicts = [look(made, spark, Lake(lake), streams) for made in pipelines]
+        with ended_by_interrupt(), Phases(VALIDATE_PHASES) as phases:
+            streams = None if offline else names_at(connection_options())
+            phases.begin("starting Spark")
+            spark = jetlake.spark.session("jetlake-validate", master="local[1]", driver_memory="1g", small=True)
+            spark.sparkContext.setLogLevel("ERROR")
+            phases.begin("checking")
+            verdicts = [look(made, spark, Lake(lake), streams) for made in pipelines]
     if as_json:
         typer.echo(msgspec.json.encode([_verdict_facts(verdict) for verdict in verdicts], enc_hook=_encode).decode())
     else:
@@ -275,140 +290,12 @@ def new(
     typer.echo(f"next: jetlake pipeline validate {name}")
 
 
-STATUS_COLUMNS = ("pipeline", "state", "pid", "query", "batch", "rows", "rows/s", "lag", "batch ms", "restarts")
-
-
-def _status_rows(state: "RunState") -> list[tuple[str, ...]]:
-    head = (state.pipeline, state.state, str(state.pid))
-    if not state.queries:
-        return [(*head, "", "", "", "", "", "", "")]
-    return [
-        (
-            *head,
-            query.name,
-            str(query.batch) if query.batch >= 0 else "",
-            f"{query.rows:,}",
-            f"{query.rows_per_second:,.0f}",
-            "" if query.lag is None else f"{query.lag:,}",
-            str(query.batch_ms),
-            str(query.restarts),
-        )
-        for query in state.queries
-    ]
-
-
-def _run(
-    pipelines: "Sequence[Pipeline]",
-    lake: "Lake",
-    server: str,
-    master: str,
-    spark_settings: dict[str, str],
-    *,
-    once: bool,
-    as_json: bool,
-) -> "list[RunState]":
-    import jetlake.spark
-    from jetlake.spark.pipelines.runner import Runner
-
-    spark = jetlake.spark.session("jetlake-pipelines", master=master, config=spark_settings)
-    spark.sparkContext.setLogLevel("ERROR")
-    with _display(as_json=as_json) as tell:
-        runner = Runner(spark, lake, server, once=once, on_change=tell)
-        asked = 0
-
-        def on_signal(_number: int, _frame: object) -> None:
-            nonlocal asked
-            asked += 1
-            if asked > 1:
-                raise KeyboardInterrupt
-            runner.request_stop()
-
-        # Spark has put a handler of its own here, which would end the batch at hand.
-        before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            return runner.run(pipelines)
-        except KeyboardInterrupt:
-            typer.echo("jetlake pipeline run: ended at once; what was not committed is read again", err=True)
-            raise typer.Exit(1) from None
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            spark.stop()
-
-
-@contextlib.contextmanager
-def _display(*, as_json: bool) -> Iterator[Any]:
-    """Yield a function that shows the state of a pipeline: as JSON, as a table that stays, or as lines."""
-    console = Console(file=sys.stdout)
-    states: dict[str, RunState] = {}
-    last: dict[str, tuple[str, float]] = {}
-
-    def as_line(state: "RunState") -> None:
-        before, at = last.get(state.pipeline, ("", 0.0))
-        if state.state == before and time.monotonic() - at < LINE_S:
-            return
-        last[state.pipeline] = (state.state, time.monotonic())
-        if as_json:
-            typer.echo(msgspec.json.encode(state).decode())
-            return
-        for row in _status_rows(state):
-            facts = zip(STATUS_COLUMNS[3:], row[3:], strict=True)
-            typer.echo(" ".join([*row[:2], *(f"{key}={value}" for key, value in facts if value)]))
-
-    if as_json or not console.is_terminal:
-        yield as_line
-        return
-    with Live(console=console, refresh_per_second=4) as live:
-
-        def as_table(state: "RunState") -> None:
-            states[state.pipeline] = state
-            live.update(_table(STATUS_COLUMNS, [row for known in states.values() for row in _status_rows(known)]))
-
-        yield as_table
-
-
 def _find(names: Sequence[str], folder: Path, settings: list[str] | None) -> "list[Pipeline]":
     from jetlake.spark.pipelines.catalog import Catalog
 
-    given = _pairs("--set", settings, "stream=ORDERS")
+    given = key_values("--set", settings or (), "stream=ORDERS")
     catalog = Catalog(folder)
     return [catalog.find(name, given) for name in names]
-
-
-def _pairs(option: str, texts: list[str] | None, example: str) -> dict[str, str]:
-    """Return what was given as KEY=VALUE."""
-    pairs = {}
-    for text in texts or []:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{option} {text}: write it like {example}")
-        pairs[key.strip()] = value.strip()
-    return pairs
-
-
-def _stream_names(server: str) -> list[str]:
-    from jetlake.client.raw_connection import RawConnection, Settings
-    from jetlake.client.raw_streams import Streams
-
-    connection = RawConnection(Settings(url=server, name="jetlake pipeline"))
-    try:
-        return Streams(connection).names()
-    finally:
-        connection.close()
-
-
-def _check_streams(pipelines: "Sequence[Pipeline]", server: str) -> None:
-    """Refuse, before a session is started, streams that are not there."""
-    from jetlake.errors import ConfigurationError
-    from jetlake.spark.pipelines.validation import check_streams
-
-    if not any(made.streams for made in pipelines):
-        return
-    names = _stream_names(server)
-    for made in pipelines:
-        problems = check_streams(made, names)
-        if problems:
-            raise ConfigurationError(f"pipeline {made.name}: {'; '.join(problems)}")
 
 
 def _wait_for_end(files: "PipelineFiles", deadline: float) -> dict[str, Any]:
@@ -453,7 +340,6 @@ def _show_facts(name: str, state: "RunState | None", tables: "list[TableSummary]
         "tables": [
             {
                 "name": table.name,
-                "kind": table.kind,
                 "version": table.version,
                 "rows": table.rows,
                 "files": table.files,
@@ -493,16 +379,50 @@ def _print_verdict(verdict: "Verdict") -> None:
             typer.echo(f"  the sample sets aside row {row['sequence']} of {row['input']}: {row['reason']}")
 
 
-def _print_summary(tables: "list[TableSummary]") -> None:
+def _section_facts(sections: "list[Section]") -> list[dict[str, Any]]:
+    from jetlake.spark.pipelines.sections import Facts, Rows
+
+    found = []
+    for section in sections:
+        facts = {fact.label: fact.value for part in section.parts if isinstance(part, Facts) for fact in part.facts}
+        rows = {
+            part.title: [dict(zip(part.columns, row, strict=True)) for row in part.rows]
+            for part in section.parts
+            if isinstance(part, Rows)
+        }
+        found.append({"title": section.title, "facts": facts, "rows": rows})
+    return found
+
+
+def _print_sections(sections: "list[Section]") -> None:
+    """Print facts and rows; plots are on the page."""
+    from jetlake.spark.pipelines.sections import Facts, Rows
+    from jetlake.spark.pipelines.summary import shown
+
+    for section in sections:
+        typer.echo(section.title)
+        for part in section.parts:
+            if isinstance(part, Facts):
+                for fact in part.facts:
+                    note = f" ({fact.note})" if fact.note else ""
+                    typer.echo(f"  {fact.label}: {fact.value}{note}")
+            elif isinstance(part, Rows):
+                typer.echo(f"\n{part.title}{': ' + part.note if part.note else ''}")
+                length_max = part.value_length_max if part.is_whole else 40
+                _print_table(part.columns, [tuple(shown(value, length_max) for value in row) for row in part.rows])
+        typer.echo("")
+
+
+def _print_summary(tables: "list[TableSummary]", *, with_rows: bool) -> None:
     from jetlake.spark.pipelines.summary import shown, size
 
     rows = [
-        (table.name, table.kind, f"{table.rows:,}", f"{table.files:,}", size(table.size_bytes), str(table.version))
+        (table.name, f"{table.rows:,}", f"{table.files:,}", size(table.size_bytes), str(table.version))
         for table in tables
     ]
-    _print_table(("table", "kind", "rows", "files", "size", "version"), rows)
+    _print_table(("table", "rows", "files", "size", "version"), rows)
     for table in tables:
-        if table.newest:
+        if with_rows and table.newest:
             typer.echo(f"\n{table.name}, newest rows:")
             names = tuple(name for name, _ in table.columns)
             _print_table(names, [tuple(shown(row.get(name), 40) for name in names) for row in table.newest])
@@ -512,19 +432,10 @@ def _encode(value: Any) -> Any:
     return value.decode(errors="replace") if isinstance(value, bytes | bytearray) else str(value)
 
 
-def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
-    from rich.text import Text
-
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
-
-
 def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     console = Console(file=sys.stdout)
     if console.is_terminal:
-        console.print(_table(columns, rows))
+        console.print(table_of(columns, rows))
         return
     typer.echo("\t".join(columns))
     for row in rows:

@@ -29,7 +29,7 @@ def plan(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 2 when there is something to do.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what would have to be done for a server to be as files declare it. Changes nothing.
+    """Preview the changes needed to match your files. Changes nothing.
 
     Ends with 0, with 1 when the files or the server refuse, and with --exit-code with 2 when there is something to do.
     """

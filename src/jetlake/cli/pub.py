@@ -2,8 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from uuid import uuid4
 
 import msgspec
 import typer
@@ -24,6 +26,9 @@ class SendOn(StrEnum):
     EOF = "eof"
     NEWLINE = "newline"
 
+
+ATOMIC_MAX = 1000
+"""Messages of an atomic batch that servers accept unless they are configured otherwise."""
 
 SHOWN_MAX = 20
 """Lines of what was sent; more are summed up."""
@@ -60,9 +65,24 @@ def pub(
     body: Annotated[str | None, typer.Argument(help="What; standard input unless given.", show_default=False)] = None,
     reply: Annotated[str, typer.Option(help="The subject to reply to.")] = "",
     header: HeaderOption = None,
-    count: Annotated[int, typer.Option(min=1, help="Send so many.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="Number of messages to send.")] = 1,
     sleep: SleepOption = 0,
     jetstream: Annotated[bool, typer.Option("--jetstream", "-J", help="Wait for the stream to acknowledge.")] = False,
+    atomic: Annotated[
+        bool, typer.Option("--atomic", help="Store all messages or none, as one batch; the stream must allow it.")
+    ] = False,
+    schedule_after: Annotated[
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Publish to --schedule-dest after this time.")
+    ] = 0,
+    schedule_at: Annotated[str, typer.Option(help="Publish to --schedule-dest at this time, RFC 3339.")] = "",
+    schedule_every: Annotated[
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Publish to --schedule-dest at this interval.")
+    ] = 0,
+    schedule_cron: Annotated[str, typer.Option(help="Publish to --schedule-dest by this cron line of 6 fields.")] = "",
+    schedule_dest: Annotated[str, typer.Option(help="Subject that a scheduled message is published to.")] = "",
+    schedule_ttl: Annotated[
+        int, typer.Option(parser=read_duration, metavar="TIME", help="How long a published message lives.")
+    ] = 0,
     templates: TemplatesOption = True,
     send_on: SendOnOption = SendOn.EOF,
     force_stdin: StdinOption = False,
@@ -74,19 +94,28 @@ def pub(
     In bodies, subjects and headers {{Count}} is the number of the message, {{ID}} a unique id, {{Time}}, {{TimeStamp}},
     {{Unix}} and {{UnixNano}} the time, {{Random 10 100}} random letters.
     """
+    schedule = schedule_headers(
+        Schedule(schedule_after, schedule_at, schedule_every, schedule_cron, schedule_dest, schedule_ttl)
+    )
     bodies = read_bodies(body, by_line=send_on is SendOn.NEWLINE, force=force_stdin)
+    total = count * len(bodies)
+    if atomic and total > ATOMIC_MAX:
+        raise typer.BadParameter(f"a batch has at most {ATOMIC_MAX:,} messages, and these are {total:,}")
+    batch = uuid4().hex if atomic else ""
 
     async def work(api: "Api") -> Sent:
         sent = Sent()
-        with progress_bar("publishing", count * len(bodies)) as advance:
-            for number in range(count * len(bodies)):
+        with progress_bar("publishing", total) as advance:
+            for number in range(total):
                 if number and sleep:
                     await asyncio.sleep(sleep / SECOND)
                 payload = payload_of(bodies[number % len(bodies)], number + 1, templates=templates)
                 target = publishable(filled(subject, number + 1) if templates else subject)
-                headers = read_headers(header, number + 1)
+                headers = {**(read_headers(header, number + 1) or {}), **schedule} or None
                 outcome: dict[str, Any] = {"subject": target, "bytes": len(payload)}
-                if jetstream:
+                if atomic:
+                    outcome |= await add_to_batch(api, target, payload, headers, (batch, number + 1, total))
+                elif jetstream or schedule:
                     outcome |= await store(api, target, payload, headers)
                 else:
                     await api.connection.publish(target, payload, reply=reply, headers=headers)
@@ -102,22 +131,81 @@ def pub(
         show(sent)
 
 
+class Schedule(NamedTuple):
+    """When a message is published, as the line says; times in nanoseconds."""
+
+    after: int
+    at: str
+    every: int
+    cron: str
+    destination: str
+    ttl: int
+
+
+def schedule_headers(schedule: Schedule) -> dict[str, str]:
+    """Return the headers that make a stream publish a message later; none without a schedule."""
+    ways = [schedule.after, schedule.at, schedule.every, schedule.cron]
+    if not any(ways):
+        if schedule.destination or schedule.ttl:
+            raise typer.BadParameter(
+                "--schedule-dest and --schedule-ttl need a time: --schedule-after, -at, -every or -cron"
+            )
+        return {}
+    if sum(map(bool, ways)) > 1:
+        raise typer.BadParameter("give one of --schedule-after, --schedule-at, --schedule-every and --schedule-cron")
+    if not schedule.destination:
+        raise typer.BadParameter("a scheduled message needs --schedule-dest, the subject it is published to")
+    when = schedule.cron or f"@every {schedule.every // SECOND}s"
+    if schedule.after or schedule.at:
+        moment = schedule.at or (datetime.now(UTC) + timedelta(microseconds=schedule.after / 1000)).isoformat()
+        when = f"@at {moment.replace('+00:00', 'Z')}"
+    headers = {"Nats-Schedule": when, "Nats-Schedule-Target": schedule.destination}
+    return headers | ({"Nats-Schedule-TTL": f"{schedule.ttl // SECOND}s"} if schedule.ttl else {})
+
+
+async def add_to_batch(
+    api: "Api", subject: str, payload: bytes, headers: dict[str, str] | None, place: tuple[str, int, int]
+) -> dict[str, Any]:
+    """Send one message of an atomic batch; the last one commits it and returns what was stored."""
+    batch, number, total = place
+    fields = {**(headers or {}), "Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+    if number == total:
+        return await store(api, subject, payload, fields | {"Nats-Batch-Commit": "1"})
+    if number > 1:
+        await api.connection.publish(subject, payload, headers=fields)
+        return {}
+    # The first one is answered: with nothing, or with a refusal of the whole batch.
+    answer = await _acknowledged(api, subject, payload, fields)
+    if answer:
+        _read_acknowledgement(answer, subject)
+    return {}
+
+
 async def store(api: "Api", subject: str, payload: bytes, headers: dict[str, str] | None) -> dict[str, Any]:
     """Publish to a stream and return its acknowledgement. Raises `ClientError`."""
+    return _read_acknowledgement(await _acknowledged(api, subject, payload, headers), subject)
+
+
+async def _acknowledged(api: "Api", subject: str, payload: bytes, headers: dict[str, str] | None) -> bytes:
     from nats.errors import NoRespondersError
 
     try:
         message = await api.connection.request(subject, payload, timeout=api.access.timeout_s, headers=headers)
     except NoRespondersError as error:
         raise ClientError(
-            f"no stream takes {subject!r}; `jetlake stream add` makes one, or leave out --jetstream"
+            f"no stream is listening on subject {subject!r}; create one with `jetlake stream add`, "
+            "or leave out --jetstream"
         ) from error
     except TimeoutError as error:
-        raise ClientError(f"nobody acknowledged {subject!r} within {api.access.timeout_s:g} s") from error
+        raise ClientError(f"no stream acknowledged {subject!r} within {api.access.timeout_s:g} s") from error
+    return message.data
+
+
+def _read_acknowledgement(data: bytes, subject: str) -> dict[str, Any]:
     try:
-        answer = msgspec.json.decode(message.data, type=dict[str, Any])
+        answer = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ClientError(f"{subject!r} was answered by somebody who is no stream") from error
+        raise ClientError(f"the reply to {subject!r} did not come from a stream") from error
     refusal = answer.get("error")
     if isinstance(refusal, dict):
         raise ApiError(

@@ -41,12 +41,11 @@ def reply(
     queue: Annotated[str, typer.Option("--queue", "-q", help="The group that shares the requests.")] = QUEUE,
     header: HeaderOption = None,
     sleep: SleepOption = 0,
-    count: Annotated[int, typer.Option(min=0, help="End after so many; 0 goes on.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after N requests (0: run until interrupted).")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the requests.")] = False,
 ) -> None:
     """Answer requests until Ctrl-C."""
-    if not (body or echo or command):
-        raise typer.BadParameter("nothing to answer with: give a body, --echo or --command")
+    check_answer(command, is_given=bool(body or echo))
 
     async def work(api: "Api") -> None:
         subscription = await api.connection.subscribe(subject, queue=queue)
@@ -92,9 +91,27 @@ def with_request(text: str, subject: str, request: str) -> str:
     return re.sub(r"\{\{\s*\.?Request\s*\}\}", lambda _found: request, text)
 
 
+def check_answer(command: str, *, is_given: bool) -> None:
+    """Refuse to answer with nothing, and a command that cannot be run, or whose program the requests would choose."""
+    if not command:
+        if not is_given:
+            raise typer.BadParameter("nothing to answer with: give a body, --echo or --command")
+        return
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise typer.BadParameter(f"--command cannot be taken apart into words: {error}") from error
+    if not words or "{{" in words[0]:
+        raise typer.BadParameter("--command must name its program itself: a request must not choose what is run")
+
+
 async def printed(command: str, number: int, subject: str, request: str) -> bytes:
     """Run a command and return what it prints; what goes wrong is the answer, so that the one who asks sees it."""
-    words = [with_request(filled(word, number), subject, request) for word in shlex.split(command)]
+    words = [filled(word, number) for word in shlex.split(command)]
+    given, words = words, [with_request(word, subject, request) for word in words]
+    if any(word.startswith("-") and not before.startswith("-") for word, before in zip(words, given, strict=True)):
+        # What somebody sends is a value: as an option it could have the command do something else.
+        return b"refused: a request must not begin with '-', where the command would take it for an option"
     environment = os.environ | {"NATS_REQUEST_SUBJECT": subject, "NATS_REQUEST_BODY": request}
     try:
         process = await asyncio.create_subprocess_exec(

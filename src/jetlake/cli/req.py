@@ -36,7 +36,7 @@ def req(
     subject: Annotated[str, typer.Argument(help="Whom to ask.")],
     body: Annotated[str | None, typer.Argument(help="What; standard input unless given.", show_default=False)] = None,
     header: HeaderOption = None,
-    count: Annotated[int, typer.Option(min=1, help="Ask so often.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="Number of requests to send.")] = 1,
     replies: Annotated[int, typer.Option(min=0, help="Wait for so many answers; 0 waits until the time is over.")] = 1,
     reply_timeout: Annotated[
         int, typer.Option(parser=read_duration, metavar="TIME", help="How long the next of several answers may take.")

@@ -8,15 +8,19 @@ A refusal ends the command with exit code 1 and one line on standard error: `jet
 """
 
 import asyncio
+import os
+import select
+import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+import msgspec
 import typer
 
 from jetlake.cli.invocation import current
-from jetlake.errors import JetlakeError
+from jetlake.errors import ApiError, JetlakeError
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -26,6 +30,9 @@ REFUSED = 1
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
+
+LOOK_S = 0.2
+"""How often a command that waits looks whether its reader is still there."""
 
 T = TypeVar("T")
 
@@ -37,7 +44,14 @@ def run(work: "Callable[[Api], Awaitable[T]]", *, reconnect: bool = False) -> T:
         from jetlake.client.api import open_api
 
         async with open_api(current().access(), reconnect=reconnect) as api:
-            return await work(api)
+            if current().trace:
+                api.on_exchange = _print_exchange
+            try:
+                return await until_closed(work(api))
+            except ApiError as error:
+                from jetlake.cli.explain import explained
+
+                raise await explained(api, error) from error
 
     with refusals():
         return asyncio.run(connected())
@@ -52,6 +66,10 @@ def refusals() -> Iterator[None]:
         fail(str(error), error)
     except KeyboardInterrupt as error:
         raise typer.Exit(INTERRUPTED) from error
+    except (BrokenPipeError, PipeClosedError) as error:
+        # Whoever read this has enough, as `head` has. Nothing can be written any more, at the end neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from error
     except Exception as error:
         # Imported by now if it is one of theirs; a command that never connects does not load the library.
         library = sys.modules.get("nats.errors")
@@ -61,6 +79,51 @@ def refusals() -> Iterator[None]:
 
 
 def fail(message: str, cause: BaseException | None = None) -> NoReturn:
-    """Print what went wrong and end the command."""
-    typer.echo(f"{' '.join(('jetlake', *current().command))}: {message}", err=True)
+    """Print what went wrong and end the command; with --json as JSON, also on standard error."""
+    command = " ".join(("jetlake", *current().command))
+    if current().json_errors:
+        facts: dict[str, object] = {"command": command, "message": message}
+        if isinstance(cause, ApiError):
+            facts |= {"code": cause.code, "error_code": cause.error_code}
+        typer.echo(msgspec.json.encode({"error": facts}).decode(), err=True)
+    else:
+        typer.echo(f"{command}: {message}", err=True)
     raise typer.Exit(REFUSED) from cause
+
+
+class PipeClosedError(Exception):
+    """Is raised when whoever reads what is printed has gone."""
+
+
+async def until_closed(work: Awaitable[T]) -> T:
+    """Do work; if standard output is a pipe, only as long as somebody reads it. Raises `PipeClosedError`.
+
+    A command that waits for messages would not notice before it prints the next one.
+    """
+    if not _is_pipe():
+        return await work
+    task = asyncio.ensure_future(work)
+    poll = select.poll()
+    # Errors are always told; nothing else is of interest.
+    poll.register(sys.stdout.fileno(), 0)
+    while True:
+        done, _ = await asyncio.wait({task}, timeout=LOOK_S)
+        if done:
+            return task.result()
+        if poll.poll(0):
+            task.cancel()
+            await asyncio.wait({task})
+            raise PipeClosedError
+
+
+def _is_pipe() -> bool:
+    try:
+        return hasattr(select, "poll") and stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        # Something else than a file is in its place, as in tests.
+        return False
+
+
+def _print_exchange(subject: str, request: bytes, answer: bytes) -> None:
+    typer.echo(f">>> {subject}\n{request.decode(errors='replace')}", err=True)
+    typer.echo(f"<<< {subject}\n{answer.decode(errors='replace')}\n", err=True)

@@ -20,6 +20,7 @@ EXECUTABLES: dict[str, tuple[str, ...]] = {
     "nats-sub": ("jetlake.cli.preview.tools", "nats-sub"),
     "nats-req": ("jetlake.cli.preview.tools", "nats-req"),
     "nats-bench": ("jetlake.cli.preview.tools", "nats-bench"),
+    "choria": ("jetlake.cli.choria",),
     "jsm": ("jetlake.cli.jsm",),
     "next": ("jetlake.cli.jsm", "next"),
 }

@@ -1,7 +1,13 @@
 """How Spark reaches the server of a command: the flags every command takes, as options of the format `jetlake`."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
 from jetlake.cli.invocation import current
-from jetlake.errors import ConfigurationError
+
+API_PREFIX = "$JS.API"
 
 
 def connection_options() -> dict[str, str]:
@@ -20,18 +26,20 @@ def connection_options() -> dict[str, str]:
         "tlsFirst": "true" if access.tls_first else "",
         "inboxPrefix": access.inbox_prefix,
         "domain": access.domain,
-        "apiPrefix": "" if access.domain else access.api_prefix,
+        # The usual one is left out: a domain in a definition would contradict it.
+        "apiPrefix": "" if access.domain or access.api_prefix == API_PREFIX else access.api_prefix,
     }
-    return {name: str(value) for name, value in given.items() if value}
+    # Python processes of Spark may work in another folder.
+    files = {name: value.absolute() if isinstance(value, Path) else value for name, value in given.items()}
+    return {name: str(value) for name, value in files.items() if value}
 
 
-def server_url() -> str:
-    """Return the address of this line, where nothing but an address can be said. Raises `ConfigurationError`."""
-    options = connection_options()
-    others = sorted(options.keys() - {"url", "apiPrefix"})
-    if others:
-        raise ConfigurationError(
-            f"the flags of {', '.join(others)} do not reach pipelines: put them below `options` of the stream in the "
-            "definition, or a user and password into the address"
-        )
-    return options["url"]
+def key_values(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """Return what was given as KEY=VALUE. Raises `typer.BadParameter`."""
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{option} {text}: write it like {example}")
+        pairs[key.strip()] = value.strip()
+    return pairs

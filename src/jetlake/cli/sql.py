@@ -1,131 +1,232 @@
-"""`jetlake sql`: one question about streams, in SQL, answered as a table.
+"""`jetlake sql`: a question about streams and lake tables, answered as a table.
 
-Spark is started for it, which takes some seconds; only the streams that the question names become tables.
+DuckDB answers in this process, over the columns and sequences that the query needs; `--spark` asks Spark instead.
 """
 
 import os
-import re
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from jetlake.cli.spark_options import connection_options
-from jetlake.errors import ConfigurationError, JetlakeError
+from jetlake.cli.interrupts import Tidies, ended_by_interrupt
+from jetlake.cli.output import console, is_terminal
+from jetlake.cli.run import fail
+from jetlake.cli.spark_options import connection_options, key_values
+from jetlake.errors import JetlakeError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from jetlake.spark.lake.moments import Moment
+    from jetlake.sql.answers import Answer
+    from jetlake.sql.sources import Sources
 
 ROWS_SHOWN_MAX = 1_000
-"""Rows that are printed unless more are asked for."""
+"""Rows that a terminal shows unless more are asked for."""
 
-BYTES_SHOWN_MAX = 200
-"""Bytes of one value that are shown in a table."""
-
-OWN_WORDS = re.compile(r"jetlake\.errors\.\w+: (.+?)(?:\n SQLSTATE|\n\n|$)", re.DOTALL)
-
-NAMED = re.compile(r"\bstreams\s*\.\s*`?([A-Za-z0-9_\-]+)`?", re.IGNORECASE)
+CELL_CHARACTERS_MAX = 200
+"""Characters of one value that a terminal shows."""
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="What to ask, such as: SELECT count(*) FROM streams.orders")],
-    rows: Annotated[int, typer.Option(min=1, help="Print at most so many rows.")] = ROWS_SHOWN_MAX,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per row.")] = False,
+    query: Annotated[str, typer.Argument(help="The query, such as SELECT count(*) FROM streams.orders; - reads it.")],
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Print at most N rows ({ROWS_SHOWN_MAX:,} on a terminal, else all).", metavar="N"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", "-j", help="Print one JSON object per row.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write all rows to a file: .parquet, .csv or .json.", metavar="FILE"),
+    ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(help="Fields of JSON payloads, as `id BIGINT, total DOUBLE`; they are in the column `value`."),
+    ] = "",
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="How streams are read, such as subjects=orders.eu.>.", metavar="KEY=VALUE"),
+    ] = None,
+    lake: Annotated[Path, typer.Option(envvar="JETLAKE_LAKE", help="Folder of the lake tables.")] = Path("lake"),
+    as_of: Annotated[
+        str,
+        typer.Option(help="Lake tables as they were: a version or a time.", metavar="VERSION|TIME"),
+    ] = "",
+    spark: Annotated[bool, typer.Option("--spark", help="Ask Spark instead of the built-in engine.")] = False,
+    master: Annotated[str, typer.Option(help="Where Spark runs, with --spark.")] = "local[*]",
 ) -> None:
-    """Ask a question in SQL; every stream is a table of the database `streams`.
+    """Query streams (`streams.orders`) and lake tables (`lake.log_lines`) in SQL.
 
-    Ends with 1 when the server cannot be reached or the question has a mistake.
+    Exits with 1 if the server cannot be reached or the query has a mistake.
     """
+    if as_json and as_csv:
+        raise typer.BadParameter("--json and --csv contradict each other: give one of them")
     try:
-        _run(query, rows, master, as_json=as_json)
+        with ended_by_interrupt() as tidies:
+            given = Request(query, rows, output, columns, options or [], lake, as_of, spark, master, as_json, as_csv)
+            _ask(given, tidies)
     except JetlakeError as error:
-        typer.echo(f"jetlake sql: {error}", err=True)
-        raise typer.Exit(1) from error
+        fail(str(error), error)
+    except BrokenPipeError:
+        # Whoever read this has seen enough; nothing is left to be flushed there.
+        os._exit(0)
 
 
-def _run(query: str, rows: int, master: str, *, as_json: bool) -> None:
-    # Spark takes a second to import; a wrong option is told before.
+class Request(NamedTuple):
+    """What the line asks for."""
+
+    query: str
+    rows: int | None
+    output: Path | None
+    columns: str
+    options: list[str]
+    lake: Path
+    as_of: str
+    spark: bool
+    master: str
+    as_json: bool
+    as_csv: bool
+
+    @property
+    def rows_max(self) -> int | None:
+        """How many rows are printed; a program that reads them gets all unless it says otherwise."""
+        if self.output is not None:
+            return None
+        return self.rows or (ROWS_SHOWN_MAX if is_terminal() and not (self.as_json or self.as_csv) else None)
+
+
+def _ask(request: Request, tidies: Tidies) -> None:
+    from jetlake.sql.files import check_output
+    from jetlake.sql.sources import Sources
+
+    if request.output is not None:
+        check_output(request.output)
+    query = sys.stdin.read() if request.query == "-" else request.query
+    given = key_values("--option", request.options, "subjects=orders.eu.>")
+    sources = Sources({**connection_options(), **given}, request.lake.absolute(), _moment(request.as_of))
+    answered = _with_spark if request.spark else _with_duckdb
+    with answered(query, sources, request, tidies) as answer:
+        if request.output is not None:
+            _write(answer, request.output, tidies)
+        else:
+            _print(answer, request)
+
+
+def _moment(text: str) -> "Moment | None":
+    from jetlake.spark.lake.moments import parse_moment
+
+    return parse_moment(text) if text else None
+
+
+@contextmanager
+def _with_duckdb(query: str, sources: "Sources", request: Request, tidies: Tidies) -> "Iterator[Answer]":
+    from jetlake.sql.duck import DuckEngine
+
+    with DuckEngine(sources, request.columns) as engine:
+        tidies.append(engine.remove_files)
+        yield engine.ask(query)
+
+
+@contextmanager
+def _with_spark(query: str, sources: "Sources", request: Request, _tidies: Tidies) -> "Iterator[Answer]":
     import jetlake.spark
-    from jetlake.spark.attached import streams_of_tables
+    from jetlake.spark.java import cache_folder
+    from jetlake.sql.on_spark import SparkEngine, find_sources
 
-    options = connection_options()
-    server = options.pop("url")
-    named = sorted({name.lower() for name in NAMED.findall(query)})
     # Before Spark starts, so that a wrong address or name is told at once.
-    streams = streams_of_tables(server, named, **options)
-    _quieten()
-    spark = jetlake.spark.session("jetlake sql", master=master, config={"spark.log.level": "ERROR"})
+    found = find_sources(query, sources)
+    session = jetlake.spark.session("jetlake sql", master=request.master, log=cache_folder() / "spark.log")
+    session.sparkContext.setLogLevel("ERROR")
     try:
-        jetlake.spark.attach(spark, server, streams=streams, **options)
-        columns, found = _asked(spark, query, rows + 1)
-        _print(columns, [row.asDict(recursive=True) for row in found[:rows]], as_json=as_json)
-        if len(found) > rows:
-            typer.echo(f"there are more than {rows} rows: give --rows, or LIMIT in the question", err=True)
+        rows_max = None if request.rows_max is None else request.rows_max + 1
+        yield SparkEngine(session, sources, request.columns).ask(query, found, rows_max)
     finally:
-        spark.stop()
+        session.stop()
 
 
-def _quieten() -> None:
-    """Have Spark not tell on every start which settings of its log it took."""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-Dlog4j2.level=error")
+def _write(answer: "Answer", path: Path, tidies: Tidies) -> None:
+    from jetlake.sql.files import unfinished_name, write_answer
+
+    tidies.append(lambda: unfinished_name(path).unlink(missing_ok=True))
+    rows = write_answer(answer, path)
+    typer.echo(f"{rows:,} rows in {path}", err=True)
 
 
-def _asked(spark: "SparkSession", query: str, rows: int) -> "tuple[list[str], list[Row]]":
-    """Return the columns and rows of the answer; a mistake is told in Spark's words, without its stack."""
-    from pyspark.errors import PySparkException
+def _print(answer: "Answer", request: Request) -> None:
+    """Print rows as they come; on a terminal as a table, which waits for all of them."""
+    rows = _Rows(answer, request.rows_max)
+    if request.as_json:
+        from jetlake.sql.values import as_json
 
-    try:
-        frame = spark.sql(query)
-        return frame.columns, frame.limit(rows).collect() if frame.columns else []
-    except PySparkException as error:
-        raise ConfigurationError(first_sentence(str(error))) from error
-
-
-def first_sentence(text: str) -> str:
-    """Return what Spark says of a mistake, in our own words where it has some, without the plan and the stack."""
-    own = OWN_WORDS.search(text)
-    return own[1].strip() if own else text.split("\n\n", maxsplit=1)[0].split(";\n", maxsplit=1)[0].strip()
-
-
-def _print(columns: list[str], rows: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
         for row in rows:
-            typer.echo(msgspec.json.encode({name: _plain(value) for name, value in row.items()}).decode())
+            sys.stdout.write(as_json(row).decode() + "\n")
+    elif request.as_csv:
+        from jetlake.sql.files import csv_writer
+
+        write = csv_writer(answer.columns, sys.stdout)
+        for row in rows:
+            write(row)
+    elif is_terminal():
+        _print_table(answer, list(rows))
+    elif answer.columns:
+        _print_lines(answer.columns, rows)
+    sys.stdout.flush()
+    if rows.has_more:
+        typer.echo(f"there are more than {request.rows_max:,} rows: use --rows, --csv, or LIMIT in the query", err=True)
+
+
+class _Rows:
+    """The rows of an answer, at most so many; `has_more` says afterwards whether that left some out."""
+
+    def __init__(self, answer: "Answer", rows_max: int | None) -> None:
+        self._answer = answer
+        self._rows_max = rows_max
+        self.has_more = False
+
+    def __iter__(self) -> "Iterator[dict[str, Any]]":
+        from jetlake.sql.values import rows_of
+
+        count = 0
+        for batch in self._answer.batches:
+            for row in rows_of(batch):
+                if count == self._rows_max:
+                    self.has_more = True
+                    return
+                count += 1
+                yield row
+
+
+def _print_lines(columns: list[str], rows: _Rows) -> None:
+    """Print fields with tabs between them, as every command does in a pipe."""
+    from jetlake.sql.values import as_text
+
+    sys.stdout.write("\t".join(columns) + "\n")
+    for row in rows:
+        sys.stdout.write("\t".join("NULL" if row[name] is None else as_text(row[name]) for name in columns) + "\n")
+
+
+def _print_table(answer: "Answer", rows: list[dict[str, Any]]) -> None:
+    from rich.box import ROUNDED
+    from rich.markup import escape
+    from rich.table import Table
+
+    if not answer.columns:
         return
-    console = Console(file=sys.stdout)
-    texts = [[_text(row[name]) for name in columns] for row in rows]
-    if console.is_terminal:
-        table = Table(*columns)
-        for row_texts in texts:
-            table.add_row(*row_texts)
-        console.print(table)
-        return
-    typer.echo("\t".join(columns))
-    for row_texts in texts:
-        typer.echo("\t".join(row_texts))
+    table = Table(box=ROUNDED, caption=f"{len(rows):,} row{'' if len(rows) == 1 else 's'}", caption_justify="left")
+    for name, kind in zip(answer.columns, answer.schema.types, strict=True):
+        is_number = str(kind).startswith(("int", "uint", "float", "double", "decimal"))
+        table.add_column(escape(name), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_cell, row.values()))
+    console().print(table)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can say it: bytes as text where they are text."""
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).decode(errors="backslashreplace")
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
+def _cell(value: Any) -> str:
+    from rich.markup import escape
 
+    from jetlake.sql.values import as_text
 
-def _text(value: Any) -> str:
-    plain = _plain(value)
-    if plain is None:
-        return "NULL"
-    text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
-    text = text.replace("\t", " ").replace("\n", " ")
-    return text if len(text) <= BYTES_SHOWN_MAX else f"{text[:BYTES_SHOWN_MAX]}…"
+    return "[dim]NULL[/]" if value is None else escape(as_text(value, CELL_CHARACTERS_MAX))

@@ -28,7 +28,7 @@ from jetlake.client.api import token
 if TYPE_CHECKING:
     from jetlake.client.api import Api
 
-application = typer.Typer(help="What can be done with streams.", no_args_is_help=True)
+application = typer.Typer(help="Create, inspect and manage streams.", no_args_is_help=True)
 
 SUBJECTS_PAGES_MAX = 10_000
 """Pages of subjects: a server whose total never ends must not keep us for ever."""
@@ -39,7 +39,7 @@ SubjectOption = Annotated[str, typer.Option(help="Only those that take this subj
 
 @application.callback()
 def stream() -> None:
-    """What can be done with streams."""
+    """Create, inspect and manage streams."""
 
 
 @application.command("ls")
@@ -82,7 +82,7 @@ def info(
     if as_json:
         print_json(found["state"] if state else found)
         return
-    title = f"Stream {found['config']['name']}, made {found.get('created', '')}"
+    title = f"Stream {found['config']['name']}, created {found.get('created', '')}"
     print_facts(title, (state_facts(found)) if state else config_facts(found["config"]) | state_facts(found))
 
 
@@ -127,17 +127,21 @@ def subjects(
 
 
 @application.command()
-def rm(name: StreamArgument = "", force: ForceOption = False) -> None:
+def rm(name: StreamArgument = "", force: ForceOption = False, as_json: JsonOption = False) -> None:
     """Delete a stream with all its messages and consumers."""
 
     async def work(api: "Api") -> str:
         found = await _info(api, name)
         chosen = str(found["config"]["name"])
-        confirm(f"Really delete the stream {chosen} with {found['state']['messages']:,} messages?", force=force)
+        confirm(f"Really delete {chosen} ({found['state']['messages']:,} messages)?", force=force)
         await api.request(f"STREAM.DELETE.{token(chosen)}")
         return chosen
 
-    print_note(f"Stream {run(work)} is deleted")
+    deleted = run(work)
+    if as_json:
+        print_json({"stream": deleted, "deleted": True})
+    else:
+        print_note(f"Deleted stream {deleted}")
 
 
 @application.command()
@@ -170,8 +174,8 @@ def purge(
 
 
 @application.command()
-def seal(name: StreamArgument = "", force: ForceOption = False) -> None:
-    """Make a stream take no more messages and lose none, for ever."""
+def seal(name: StreamArgument = "", force: ForceOption = False, as_json: JsonOption = False) -> None:
+    """Seal a stream for good: it accepts no more messages and loses none."""
 
     async def work(api: "Api") -> str:
         found = await _info(api, name)
@@ -180,7 +184,11 @@ def seal(name: StreamArgument = "", force: ForceOption = False) -> None:
         await api.request(f"STREAM.UPDATE.{chosen}", found["config"] | {"sealed": True})
         return chosen
 
-    print_note(f"Stream {run(work)} is sealed")
+    sealed = run(work)
+    if as_json:
+        print_json({"stream": sealed, "sealed": True})
+    else:
+        print_note(f"Sealed stream {sealed}")
 
 
 SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {

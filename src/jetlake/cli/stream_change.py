@@ -1,5 +1,6 @@
 """`jetlake stream add`, `edit` and `copy`: what makes and changes streams."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,9 @@ ConfigOption = Annotated[
 ]
 
 
+NAME_ADVICE = "Give a stream name: `jetlake stream add ORDERS --subjects 'orders.>'`."
+
+
 @accepts(STREAM_SETTINGS)
 def add(
     name: StreamArgument = "",
@@ -42,7 +46,7 @@ def add(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Make a stream.
+    """Create a stream.
 
     On a terminal, a name and subjects that are missing are asked for. `jetlake stream add ORDERS --subjects 'orders.>'`
     asks nothing.
@@ -63,7 +67,7 @@ def add(
         print_note("The configuration is valid")
         return
     made = run(lambda api: api.request(f"STREAM.CREATE.{token(wanted['name'])}", wanted))
-    _show_made(made, f"Stream {wanted['name']} was made", as_json=as_json)
+    _show_made(made, f"Created stream {wanted['name']}", as_json=as_json)
 
 
 @accepts(EDIT_SETTINGS)
@@ -96,7 +100,7 @@ def edit(
     if made is not None and as_json:
         print_json(made)
     elif made is not None:
-        print_note(f"Stream {made['config']['name']} was changed", style="green")
+        print_note(f"Changed stream {made['config']['name']}", style="green")
 
 
 @accepts(STREAM_SETTINGS)
@@ -120,17 +124,20 @@ def copy(
         return await api.request(f"STREAM.CREATE.{token(wanted['name'])}", wanted)
 
     made = run(work)
-    _show_made(made, f"Stream {destination} was made with the configuration of {origin}", as_json=as_json)
+    _show_made(made, f"Created stream {destination} with the configuration of {origin}", as_json=as_json)
 
 
 def _complete(wanted: dict[str, Any], *, may_ask: bool) -> None:
     """Ask for what a stream cannot be without."""
     if not wanted.get("name"):
         if not may_ask:
-            raise ClientError("the stream has no name: give one")
-        wanted["name"] = ask("Name of the stream", flag="NAME")
+            raise ClientError(NAME_ADVICE)
+        wanted["name"] = ask("Name of the stream", flag="NAME", advice=NAME_ADVICE)
     if not any(wanted.get(key) for key in ("subjects", "mirror", "sources")) and may_ask:
-        # A stream without subjects takes those that are called like it.
+        # A stream without subjects listens on the one that is called like it.
+        if not sys.stdin.isatty():
+            text = f"No --subjects: stream {wanted['name']} listens on subject {wanted['name']!r}."
+            typer.echo(text, err=True)
         answer = ask("Subjects it takes, with commas between them", flag="--subjects", default=wanted["name"])
         wanted["subjects"] = [part.strip() for part in answer.split(",") if part.strip()]
 

@@ -28,7 +28,7 @@ def graph(
     interval: Annotated[
         int, typer.Option(parser=read_duration, metavar="TIME", help="Between two looks, 1s unless given.")
     ] = SECOND,
-    count: Annotated[int, typer.Option(min=0, help="End after so many looks; 0 goes on.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after N refreshes (0: run until interrupted).")] = 0,
 ) -> None:
     """Draw the rates of messages and bytes that a stream takes, until Ctrl-C; in a pipe one line for each look."""
 

@@ -15,13 +15,16 @@ from jetlake.cli.quantities import read_duration
 from jetlake.cli.run import run
 from jetlake.cli.sub import Manner
 from jetlake.cli.sub import show as show_message
-from jetlake.client.api import token
+from jetlake.client.api import encoded, token
 from jetlake.errors import ClientError
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
 
 PAGE = 10
+
+DIRECT_HEADERS = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending")
+"""What a server adds to the headers of a message that it gives directly."""
 
 TranslateOption = Annotated[str, typer.Option(help="A command that every payload goes through.")]
 
@@ -65,6 +68,9 @@ def get(
     name: StreamArgument = "",
     sequence: Annotated[int, typer.Argument(min=0, help="Its sequence.", show_default=False)] = 0,
     last_for: Annotated[str, typer.Option("--last-for", "-S", help="The last one of this subject.")] = "",
+    direct: Annotated[
+        bool, typer.Option("--direct", help="Use a direct get, which mirrors may answer; the stream must allow it.")
+    ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the payload only.")] = False,
     translate: TranslateOption = "",
     as_json: JsonOption = False,
@@ -76,7 +82,7 @@ def get(
     async def work(api: "Api") -> dict[str, Any]:
         chosen = await choose_stream(api, name)
         body: dict[str, Any] = {"last_by_subj": last_for} if last_for else {"seq": sequence}
-        answer = await api.find(f"STREAM.MSG.GET.{token(chosen)}", body)
+        answer = await _direct(api, chosen, body) if direct else await api.find(f"STREAM.MSG.GET.{token(chosen)}", body)
         if answer is None:
             which = f"message of {last_for!r}" if last_for else f"message {sequence:,}"
             raise ClientError(f"{chosen} has no {which}")
@@ -100,6 +106,32 @@ def get(
     print_payload(payload)
 
 
+async def _direct(api: "Api", stream: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return one message by a direct get, as STREAM.MSG.GET would answer; None if there is none."""
+    from nats.errors import NoRespondersError
+
+    subject = api.access.api_subject(f"DIRECT.GET.{token(stream)}")
+    try:
+        answer = await api.connection.request(subject, encoded(body), timeout=api.access.timeout_s)
+    except NoRespondersError as error:
+        raise ClientError(
+            f"stream {stream} does not allow direct gets; `jetlake stream edit {stream} --allow-direct` changes that"
+        ) from error
+    headers = dict(answer.headers or {})
+    if "Nats-Sequence" not in headers:
+        return None
+    own = {name: value for name, value in headers.items() if name not in DIRECT_HEADERS}
+    block = "".join(f"{name}: {value}\r\n" for name, value in own.items())
+    message = {
+        "subject": headers["Nats-Subject"],
+        "seq": int(headers["Nats-Sequence"]),
+        "time": headers["Nats-Time-Stamp"],
+        "data": base64.b64encode(answer.data).decode(),
+        "hdrs": base64.b64encode(f"NATS/1.0\r\n{block}\r\n".encode()).decode() if own else "",
+    }
+    return {"message": message}
+
+
 def rm_msg(
     name: StreamArgument = "",
     sequence: Annotated[int, typer.Argument(min=0, help="Its sequence.", show_default=False)] = 0,
@@ -107,6 +139,7 @@ def rm_msg(
         bool, typer.Option("--no-erase", help="Leave the bytes on the disk to be overwritten.")
     ] = False,
     force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete one message; its bytes are overwritten on the disk."""
     if not sequence:
@@ -120,7 +153,10 @@ def rm_msg(
         return chosen
 
     chosen = run(work)
-    print_note(f"Message {sequence:,} of {chosen} is deleted")
+    if as_json:
+        print_json({"stream": chosen, "sequence": sequence, "deleted": True})
+    else:
+        print_note(f"Deleted message {sequence:,} of {chosen}")
 
 
 def _wants_more() -> bool:

@@ -58,7 +58,7 @@ def sub(
     headers_only: Annotated[bool, typer.Option("--headers-only", help="Print no payloads.")] = False,
     subjects_only: Annotated[bool, typer.Option("--subjects-only", help="Print subjects only.")] = False,
     timestamp: Annotated[bool, typer.Option("--timestamp", "-t", help="Print when a message came.")] = False,
-    count: Annotated[int, typer.Option(min=0, help="End after so many; 0 goes on.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after N messages (0: run until interrupted).")] = 0,
     wait: Annotated[
         int, typer.Option(parser=read_duration, metavar="TIME", help="End when nothing has come for so long.")
     ] = 0,

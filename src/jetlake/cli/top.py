@@ -45,12 +45,12 @@ def top(
     interval: Annotated[
         int,
         typer.Option(
-            "--interval", "-d", parser=read_duration, metavar="TIME", help="Between two looks, 1s unless given."
+            "--interval", "-d", parser=read_duration, metavar="TIME", help="Time between refreshes.", show_default="1s"
         ),
     ] = SECOND,
     batch: Annotated[bool, typer.Option("--batch", "-b", help="Print tables one below the other.")] = False,
     refreshes: Annotated[
-        int, typer.Option("--max-refresh", "-r", min=0, help="End after so many looks; 0 goes on.")
+        int, typer.Option("--max-refresh", "-r", min=0, help="Stop after N refreshes (0: run until interrupted).")
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:

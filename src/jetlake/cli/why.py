@@ -1,6 +1,7 @@
 """`jetlake why`: why messages move, or do not."""
 
 import asyncio
+import re
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ def why(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Say why messages of a stream or a consumer move or do not, and what would change it.
+    """Explain why messages of a stream or consumer move or do not, and what would change it.
 
     Ends with 0 when the server could tell, 1 when it refuses or cannot be reached.
     """
@@ -26,7 +27,11 @@ def why(
 
     with refusals():
         answer = asyncio.run(streams.why(current().access(), stream, consumer))
-    reasons: list[dict[str, Any]] = answer["reasons"]
+    # A server answers in the words of NATS' own tool.
+    reasons: list[dict[str, Any]] = [
+        reason | ({"command": re.sub(r"^nats ", "jetlake ", reason["command"])} if "command" in reason else {})
+        for reason in answer["reasons"]
+    ]
     if as_json:
         print_json(reasons)
         return

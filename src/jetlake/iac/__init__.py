@@ -1,10 +1,8 @@
-"""Config as code: files declare streams, consumers, buckets and templates; a plan makes a server so.
+"""Config as code: files declare streams, consumers, buckets, governors and templates; a plan makes a server so.
 
 From files to a declaration:
 
-- `located`       values that know their file and line
-- `yaml_text`     YAML as such values
-- `json_text`     JSON as such values
+- `json_text`     JSON as values that know their line; YAML is read by `jetlake.located`
 - `toml_text`     TOML as such values
 - `hcl_tokens`    the words of Terraform's language
 - `hcl`           Terraform's language as blocks and values
@@ -14,7 +12,7 @@ From files to a declaration:
 - `fields`        every field there is
 - `conversion`    from what a file says to what the API takes
 - `declaration`   what is wanted
-- `builders`      streams, consumers, buckets and templates from their fields
+- `builders`      streams, consumers, buckets, governors and templates from their fields
 - `preview`       the words of 2020
 - `native`        the format of our own
 - `kubernetes`    manifests of jetstream.nats.io

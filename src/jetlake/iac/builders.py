@@ -1,4 +1,4 @@
-"""From converted fields to resources: what a stream, a consumer, a bucket or a template is to the API.
+"""From converted fields to resources: what a stream, a consumer, a bucket, a governor or a template is to the API.
 
 Every reader ends here, so that a bucket declared in YAML and one declared for Terraform are the same stream.
 
@@ -8,15 +8,18 @@ Invariant: a resource made here has a configuration that names nothing but field
 from collections.abc import Iterable
 from typing import Any
 
+from jetlake.errors import ConfigurationError
+from jetlake.governor.layout import DEFAULT_COLLECTIVE, GovernorSettings, stream_config
 from jetlake.iac.declaration import Declaration, Resource, check_name
 from jetlake.iac.fields import DEAD_LETTERS_KEY, SECOND_NS
-from jetlake.iac.located import Place, refusal
 from jetlake.iac.subjects import ends_in_one_token
+from jetlake.located.nodes import Place, refusal
 
 STREAM_LABEL = "stream"
 KEY_VALUE_LABEL = "key-value bucket"
 OBJECT_STORE_LABEL = "object store"
 DEAD_LETTERS_LABEL = "dead letters"
+GOVERNOR_LABEL = "governor"
 
 KEY_VALUE_PREFIX = "KV_"
 OBJECT_STORE_PREFIX = "OBJ_"
@@ -81,6 +84,8 @@ def key_value(config: dict[str, Any], place: Place) -> Resource:
     made |= {"max_msgs_per_subject": history, "deny_delete": True, "discard": "new"}
     if config.get("max_value_size"):
         made["max_msg_size"] = config["max_value_size"]
+    if config.get("key_ttl"):
+        made["allow_msg_ttl"] = True
     if config.get("limit_marker_ttl"):
         made |= {"allow_msg_ttl": True, "subject_delete_marker_ttl": config["limit_marker_ttl"]}
     _take_origins(config, made, bucket)
@@ -99,6 +104,27 @@ def object_store(config: dict[str, Any], place: Place) -> Resource:
     # Clients disagree on it, and it makes no difference to them.
     return Resource(
         "stream", made["name"], made, place, label=OBJECT_STORE_LABEL, unmanaged=frozenset(("max_msgs_per_subject",))
+    )
+
+
+def governor(config: dict[str, Any], place: Place) -> Resource:
+    """Return the stream that is this governor."""
+    try:
+        settings = GovernorSettings(
+            name=config.get("name", ""),
+            capacity=config.get("capacity", 0),
+            expires_ns=config.get("expires", 0),
+            replicas=config.get("num_replicas", 1),
+            collective=config.get("collective") or DEFAULT_COLLECTIVE,
+        )
+    except ConfigurationError as error:
+        raise refusal(place, str(error)) from error
+    made = stream_config(settings)
+    if config.get("metadata"):
+        made["metadata"] = config["metadata"]
+    # Its server chooses the window; one that somebody has set is theirs.
+    return Resource(
+        "stream", made["name"], made, place, label=GOVERNOR_LABEL, unmanaged=frozenset(("duplicate_window",))
     )
 
 
@@ -151,6 +177,9 @@ def _bucket(config: dict[str, Any], name: str, subjects: list[str]) -> dict[str,
 def _take_origins(config: dict[str, Any], made: dict[str, Any], bucket: str) -> None:
     """Let a bucket copy others; they may be named as buckets or as streams."""
     mirror = config.get("mirror")
+    if mirror or config.get("sources"):
+        # Servers remember no ids for copies unless they are told to; clients always tell them.
+        made.setdefault("duplicate_window", DUPLICATE_WINDOW_NS)
     if mirror:
         made.pop("subjects")
         made |= {"mirror": {**mirror, "name": _stream_of(mirror.get("name", ""))}, "mirror_direct": True}

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jetlake.iac.fields import UNLIMITED, Field, Kind, by_word, word_of
-from jetlake.iac.located import DIGITS_MAX, Node, describe, refusal
 from jetlake.iac.times import moment
+from jetlake.located.nodes import DIGITS_MAX, Node, describe, refusal
 from jetlake.suggestions import suggestion
 from jetlake.units import duration_ns, size_bytes
 

@@ -8,7 +8,7 @@ Invariant: no two resources of a declaration have the same key.
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from jetlake.iac.located import Place, refusal
+from jetlake.located.nodes import Place, refusal
 
 ResourceKind: TypeAlias = Literal["stream", "consumer", "template"]
 Key: TypeAlias = tuple[str, str, str]

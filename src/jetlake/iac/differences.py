@@ -5,7 +5,8 @@
 | storage, persist_mode, allow_msg_counter                 | needs a new stream                               |
 | retention to or from workqueue, another mirror           | needs a new stream                               |
 | sealed, deny_delete, deny_purge, allow_msg_ttl, schedules | cannot be undone: taking it back needs a new one |
-| max_msgs, max_bytes, max_age, max_msgs_per_subject lower | deletes messages that are beyond it              |
+| max_msgs, max_bytes, max_age, max_msgs_per_subject lower | deletes messages that are beyond it; the first   |
+|                                                          | two do not where `discard` is `new`              |
 | retention limits to interest                             | deletes messages that no consumer waits for      |
 
 Of a consumer the way of delivery and of acknowledgement need a new one, which begins where its policy says.
@@ -161,7 +162,8 @@ def _lost(found: Found, name: str, wanted: dict[str, Any], actual: dict[str, Any
     value, before = wanted[name], actual[name]
     if name == "retention" and value == "interest":
         return f"retention becomes interest: of {found.messages:,} messages those go that no consumer waits for"
-    if not _is_lower(value, before):
+    # A stream that refuses what is new keeps what it has, and takes nothing until it is below its limit.
+    if not _is_lower(value, before) or (name in ("max_msgs", "max_bytes") and wanted["discard"] == "new"):
         return ""
     match name:
         case "max_msgs" if found.messages > value:

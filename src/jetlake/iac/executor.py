@@ -19,8 +19,8 @@ from jetlake.errors import ClientError, ConfigurationError
 from jetlake.iac.actual import Actual, ask_template, read_actual
 from jetlake.iac.declaration import Resource
 from jetlake.iac.differences import Differences, compare, normal
-from jetlake.iac.located import Place
 from jetlake.iac.plan import Plan, Step
+from jetlake.located.nodes import Place
 
 _SEALED = {"sealed": True, "deny_delete": True, "deny_purge": True}
 

@@ -9,13 +9,15 @@ from typing import Any, Literal
 
 import yaml
 
+from jetlake.errors import ConfigurationError
+from jetlake.governor.layout import DEFAULT_COLLECTIVE, settings_of
 from jetlake.iac import builders
 from jetlake.iac.actual import Actual, Found
-from jetlake.iac.fields import CONSUMER, DEAD_LETTERS_KEY, STREAM, Field, Kind
-from jetlake.iac.located import Place
+from jetlake.iac.fields import CONSUMER, DEAD_LETTERS_KEY, GOVERNOR, STREAM, Field, Kind
 from jetlake.iac.normal import DIALECT_KEY, TEMPLATE_KEY, normal_consumer, normal_stream, normal_template, own_metadata
 from jetlake.iac.toml_writer import write_toml
-from jetlake.iac.yaml_text import bare_value
+from jetlake.located.nodes import Place
+from jetlake.located.yaml_text import bare_value
 from jetlake.units import write_duration, write_size
 
 Format = Literal["yaml", "json", "toml"]
@@ -86,9 +88,9 @@ _Dumper.add_representer(str, _text_node)
 def _written_stream(found: Found) -> tuple[str, dict[str, Any]]:
     """Return the section a stream belongs to, and what is written there."""
     own = _needed(found.config, STREAM, normal_stream)
-    bucket = _as_bucket(found, own)
-    if bucket is not None:
-        return bucket
+    special = _as_bucket(found, own) or _as_governor(found, own)
+    if special is not None:
+        return special
     metadata = own.get("metadata", {})
     dead_letters = metadata.pop(DEAD_LETTERS_KEY, "")
     written = _written({"name": found.key[2], **own, "metadata": metadata}, STREAM)
@@ -109,6 +111,10 @@ def _as_bucket(found: Found, own: dict[str, Any]) -> tuple[str, dict[str, Any]] 
         config |= {new: own[key] for key, new in renamed.items() if key in own}
         if own.get("compression") == "s2":
             config["compression"] = True
+        if section == "key_value":
+            config |= _copies_of(own, config["bucket"])
+            if own.get("allow_msg_ttl") and "limit_marker_ttl" not in config:
+                config["key_ttl"] = True
         if own.get("metadata"):
             config["metadata"] = own["metadata"]
         if config.get("history") == 1:
@@ -117,6 +123,37 @@ def _as_bucket(found: Found, own: dict[str, Any]) -> tuple[str, dict[str, Any]] 
         if normal_stream(made.config) == normal_stream(found.config):
             return section, _written(config, (*STREAM, *_BUCKET_FIELDS))
     return None
+
+
+def _copies_of(own: dict[str, Any], bucket: str) -> dict[str, Any]:
+    """Return the buckets that one copies, by the names of buckets, without the transforms that a builder adds."""
+    found: dict[str, Any] = {}
+    if own.get("mirror"):
+        found["mirror"] = {**own["mirror"], "name": own["mirror"]["name"].removeprefix(builders.KEY_VALUE_PREFIX)}
+    for source in own.get("sources") or []:
+        name = source["name"].removeprefix(builders.KEY_VALUE_PREFIX)
+        usual = [{"src": f"$KV.{name}.>", "dest": f"$KV.{bucket}.>"}]
+        kept = {key: value for key, value in source.items() if key != "subject_transforms" or value != usual}
+        found.setdefault("sources", []).append({**kept, "name": name})
+    return found
+
+
+def _as_governor(found: Found, own: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return a stream as the governor it is; None if it is none, or has something a governor does not."""
+    try:
+        settings = settings_of(found.config)
+    except ConfigurationError:
+        return None
+    config: dict[str, Any] = {"name": settings.name, "capacity": settings.capacity, "expires": settings.expires_ns}
+    if settings.replicas > 1:
+        config["num_replicas"] = settings.replicas
+    if settings.collective != DEFAULT_COLLECTIVE:
+        config["collective"] = settings.collective
+    if own.get("metadata"):
+        config["metadata"] = own["metadata"]
+    if normal_stream(builders.governor(dict(config), _NOWHERE).config) != normal_stream(found.config):
+        return None
+    return "governors", _written(config, GOVERNOR)
 
 
 _BUCKET_FIELDS = (

@@ -1,4 +1,4 @@
-"""Every field of streams, consumers, buckets and templates, with its kind, its default and its other names.
+"""Every field of streams, consumers, buckets, governors and templates, with its kind, its default and its other names.
 
 The names are those of the JetStream API. A declaration may spell them as Go and Kubernetes do: `MaxAge`, `maxAge` and
 `max-age` are `max_age`; where those worlds use another word it stands among the other names.
@@ -200,6 +200,7 @@ KEY_VALUE = (
     _MAX_BYTES,
     Field("max_value_size", Kind.SIZE, UNLIMITED),
     _duration("limit_marker_ttl"),
+    _flag("key_ttl"),
     _flag("compression"),
     _REPUBLISH,
     _MIRROR,
@@ -207,6 +208,15 @@ KEY_VALUE = (
 )
 
 OBJECT_STORE = (_text("bucket", "name"), *_SHARED, _duration("ttl", "max_age"), _MAX_BYTES, _flag("compression"))
+
+GOVERNOR = (
+    _text("name"),
+    _integer("capacity", "max_msgs"),
+    _duration("expires", "expire", "max_age"),
+    _integer("num_replicas", "replicas", default=1),
+    _text("collective"),
+    Field("metadata", Kind.MAP, {}),
+)
 
 _OF_TEMPLATES = (
     "name",

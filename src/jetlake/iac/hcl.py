@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jetlake.iac.hcl_tokens import Expression, Token, tokens
-from jetlake.iac.located import DIGITS_MAX, Node, Place, refusal
+from jetlake.located.nodes import DIGITS_MAX, Node, Place, refusal
 
 DEPTH_MAX = 100
 """Blocks, brackets and references inside each other."""

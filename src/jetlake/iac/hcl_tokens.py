@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from jetlake.iac.located import Place, refusal
+from jetlake.located.nodes import Place, refusal
 
 TokenKind: TypeAlias = Literal["name", "number", "text", "sign", "line", "end"]
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from typing import Any
 
-from jetlake.iac.located import Node, Place, refusal
+from jetlake.located.nodes import Node, Place, refusal
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LINE_END = re.compile("\n")

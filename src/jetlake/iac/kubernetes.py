@@ -14,7 +14,7 @@ from jetlake.iac import builders
 from jetlake.iac.conversion import read_fields
 from jetlake.iac.declaration import Declaration, Resource
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field, word_of
-from jetlake.iac.located import Mapping, Node, Place, refusal
+from jetlake.located.nodes import Mapping, Node, Place, refusal
 from jetlake.suggestions import suggestion
 
 GROUP = "jetstream.nats.io"

@@ -22,8 +22,8 @@ from typing import Any
 from jetlake.iac import builders, preview
 from jetlake.iac.conversion import read_fields
 from jetlake.iac.declaration import Declaration, Resource
-from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field, word_of
-from jetlake.iac.located import Mapping, Node, refusal
+from jetlake.iac.fields import CONSUMER, GOVERNOR, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field, word_of
+from jetlake.located.nodes import Mapping, Node, refusal
 from jetlake.suggestions import suggestion
 
 SETTINGS = ("project", "defaults", "variables")
@@ -34,6 +34,7 @@ _SECTIONS = {
     "consumers": "consumer",
     "key_value": "key_value",
     "object_stores": "object_store",
+    "governors": "governor",
     "templates": "template",
     "dead_letters": "dead_letters",
 }
@@ -53,6 +54,7 @@ _KINDS: dict[str, tuple[tuple[Field, ...], str, str]] = {
     "consumer": (CONSUMER, "a consumer", "name"),
     "key_value": (KEY_VALUE, "a key-value bucket", "bucket"),
     "object_store": (OBJECT_STORE, "an object store", "bucket"),
+    "governor": (GOVERNOR, "a governor", "name"),
     "template": (TEMPLATE, "a template", "name"),
     "dead_letters": (STREAM, "a stream of dead letters", "name"),
 }
@@ -63,6 +65,7 @@ _BUILDERS: dict[str, Callable[..., Resource]] = {
     "consumer": builders.consumer,
     "key_value": builders.key_value,
     "object_store": builders.object_store,
+    "governor": builders.governor,
     "template": builders.template,
     "dead_letters": builders.dead_letters,
 }

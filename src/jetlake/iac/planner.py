@@ -17,9 +17,9 @@ from jetlake.iac.actual import Actual, Found
 from jetlake.iac.declaration import OWNER_KEY, Declaration, Key, Resource, title_of
 from jetlake.iac.differences import Differences, compare, created, normal
 from jetlake.iac.fields import DEAD_LETTERS_KEY
-from jetlake.iac.located import refusal
 from jetlake.iac.normal import SERVER_METADATA, normal_stream
 from jetlake.iac.plan import Change, Plan, Step
+from jetlake.located.nodes import refusal
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class _Planner:
             return ("what it has delivered and acknowledged is forgotten",)
         if kind == "template":
             return ("the streams made from it go with it",)
-        losses = [f"{_count(found.messages, 'message')} lost" if found.messages else "its sequence begins anew"]
+        losses = [f"{_count(found.messages, 'message')} lost" if found.messages else "empty; numbering restarts at 1"]
         consumers = self._actual.consumers(name)
         lost = [each.key[2] for each in consumers if each.key not in self._wanted and not each.is_ephemeral]
         kept = [each.key[2] for each in consumers if each.key in self._wanted]

@@ -9,8 +9,8 @@
 """
 
 from jetlake.iac.fields import word_of
-from jetlake.iac.located import Mapping, Node, refusal
 from jetlake.iac.times import moment
+from jetlake.located.nodes import Mapping, Node, refusal
 
 _RENAMED = {
     "deliverysubject": "deliver_subject",

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from jetlake.errors import ConfigurationError
-from jetlake.iac.located import Node, Place, locate, refusal
+from jetlake.located.nodes import Node, Place, locate, refusal
 
 FUNCTION = "resources"
 

@@ -7,6 +7,8 @@
 | `.tf`                 | Terraform                                                     |
 | `.py`                 | Python, only when the file itself is named                    |
 
+`@choria_streams` is a declaration that comes with Jetlake; all of them are in the folder `shipped`.
+
 All files of one command are one declaration: defaults and variables count for all of them, whichever file says them.
 """
 
@@ -19,16 +21,21 @@ from jetlake.iac import kubernetes, native
 from jetlake.iac.declaration import Declaration
 from jetlake.iac.fields import word_of
 from jetlake.iac.json_text import read_json
-from jetlake.iac.located import FILE_BYTES_MAX, Node, Place, refusal
 from jetlake.iac.python_files import read_python
 from jetlake.iac.terraform import read_terraform
 from jetlake.iac.toml_text import read_toml
 from jetlake.iac.variables import Variables
-from jetlake.iac.yaml_text import read_yaml
+from jetlake.located.nodes import FILE_BYTES_MAX, Node, Place, refusal
+from jetlake.located.yaml_text import read_yaml
+from jetlake.suggestions import hint
 
 READERS = {".yaml": read_yaml, ".yml": read_yaml, ".json": read_json, ".toml": read_toml}
 TERRAFORM = ".tf"
 PYTHON = ".py"
+
+SHIPPED = Path(__file__).parent / "shipped"
+SHIPPED_MARK = "@"
+"""Before the name of a declaration that comes with the package."""
 
 FILES_MAX = 10_000
 """Files of one folder; whoever has more has named the wrong folder."""
@@ -104,7 +111,9 @@ def _set_project(declaration: Declaration, node: Node) -> None:
 def _files(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
-        if path.is_dir():
+        if str(path).startswith(SHIPPED_MARK):
+            found.append(_shipped(str(path).removeprefix(SHIPPED_MARK)))
+        elif path.is_dir():
             found += _files_of_folder(path)
         elif path.suffix in (*READERS, TERRAFORM, PYTHON):
             found.append(path)
@@ -115,6 +124,13 @@ def _files(paths: Iterable[Path]) -> list[Path]:
         else:
             raise ConfigurationError(f"{path} is not there: give a file or a folder with declarations")
     return list(dict.fromkeys(found))
+
+
+def _shipped(name: str) -> Path:
+    there = {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+    if name not in there:
+        raise ConfigurationError(f"no declaration @{name} comes with Jetlake{hint(name, there)}")
+    return there[name]
 
 
 def _files_of_folder(folder: Path) -> list[Path]:

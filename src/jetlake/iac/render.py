@@ -86,6 +86,9 @@ def shown(field: str, value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {shown(key, inner)}' for key, inner in value.items())}}}"
     if isinstance(value, int):
+        name = field.rpartition(".")[2]
+        if name.startswith("max_") and (value < 0 or (value == 0 and name == "max_age")):
+            return "unlimited"
         if kind in (Kind.DURATION, Kind.DURATIONS):
             return write_duration(value)
         return str(write_size(value)) if kind is Kind.SIZE else str(value)

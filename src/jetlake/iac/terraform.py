@@ -15,8 +15,8 @@ from jetlake.iac.conversion import SECONDS, read_fields
 from jetlake.iac.declaration import Declaration, Resource
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field
 from jetlake.iac.hcl import Block, evaluate, read_blocks
-from jetlake.iac.located import Mapping as Nodes
-from jetlake.iac.located import Node, Place, refusal
+from jetlake.located.nodes import Mapping as Nodes
+from jetlake.located.nodes import Node, Place, refusal
 from jetlake.suggestions import suggestion
 
 IDENTIFIER_PREFIXES = ("JETSTREAM_STREAM_", "JETSTREAM_KV_", "JETSTREAM_OBJ_")

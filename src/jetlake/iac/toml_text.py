@@ -8,7 +8,7 @@ import re
 import tomllib
 from typing import Any, TypeAlias
 
-from jetlake.iac.located import Node, Place, refusal
+from jetlake.located.nodes import Node, Place, refusal
 
 _HEADING = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")
 _NAME = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")

@@ -8,7 +8,7 @@ a `$` before anything else, as in `$KV.users.>`, means nothing.
 import re
 from collections.abc import Mapping
 
-from jetlake.iac.located import Node, refusal
+from jetlake.located.nodes import Node, refusal
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{")
 

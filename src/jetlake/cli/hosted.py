@@ -1,0 +1,83 @@
+"""Commands that run until they are told to stop: in a terminal, under a supervisor, or as a child of a server.
+
+```python
+with Stop() as stop:
+    stop.wait()
+```
+
+A child of a server reads what it is to do from the first line of its standard input, and stops when that ends.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from threading import Event, Thread
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from jetlake.errors import ConfigurationError
+
+LABELS = {"info": "INF", "warning": "WRN", "error": "ERR", "debug": "DBG"}
+"""A server that hosts a command knows the level of a line by them."""
+
+READ_BYTES = 4096
+
+
+class Stop:
+    """Becomes true on SIGTERM and SIGINT, and for a hosted command at the end of its standard input."""
+
+    def __init__(self, *, hosted: bool = False) -> None:
+        self._event = Event()
+        self._hosted = hosted
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.signal(number, self._note)
+        if self._hosted:
+            Thread(target=self._watch_input, name="jetlake-host-watch", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until it is time to stop, or so long; return whether it is."""
+        return self._event.wait(timeout_s)
+
+    def set(self) -> None:
+        self._event.set()
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self._event.set()
+
+    def _watch_input(self) -> None:
+        # Not through the buffered reader: its lock would be held when the interpreter ends.
+        while os.read(sys.stdin.fileno(), READ_BYTES):
+            pass
+        self._event.set()
+
+
+def read_settings_of_host() -> dict[str, Any]:
+    """Return what the hosting server says. Raises `ConfigurationError`."""
+    try:
+        settings = json.loads(sys.stdin.buffer.readline())
+    except ValueError as error:
+        raise ConfigurationError("--hosted is for servers: they write a line of JSON to standard input") from error
+    if not isinstance(settings, dict):
+        raise ConfigurationError("--hosted is for servers: they write a JSON object to standard input")
+    return settings
+
+
+def report_line(level: str, text: str, *, hosted: bool) -> None:
+    """Write one line to standard error: with the time, or for a server's log without."""
+    label = LABELS.get(level, "INF")
+    moment = "" if hosted else f"{time.strftime('%Y-%m-%d %H:%M:%S')} "
+    for line in text.splitlines() or [""]:
+        sys.stderr.write(f"{moment}[{label}] {line}\n")
+    sys.stderr.flush()

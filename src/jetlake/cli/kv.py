@@ -1,0 +1,246 @@
+"""`jetlake kv`: key-value buckets. What reads and writes keys is in `kv_values`, what watches them in `kv_watch`."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from jetlake.cli import kv_values, kv_watch
+from jetlake.cli.difference import is_wanted
+from jetlake.cli.kv_settings import ADD_SETTINGS, EDIT_SETTINGS, changed, config_of
+from jetlake.cli.kv_text import status_facts, status_json
+from jetlake.cli.kv_values import BucketArgument
+from jetlake.cli.moments import age_of
+from jetlake.cli.output import (
+    Bytes,
+    Cell,
+    ForceOption,
+    JsonOption,
+    confirm,
+    print_facts,
+    print_json,
+    print_note,
+    print_table,
+    progress_bar,
+)
+from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.run import refusals, run
+from jetlake.cli.settings import accepts
+
+if TYPE_CHECKING:
+    from jetlake.client.api import Api
+    from jetlake.kv.bucket import BucketStatus
+    from jetlake.kv.buckets import Buckets
+
+application = typer.Typer(help="Create, read and write key-value buckets.", no_args_is_help=True)
+
+COMPACT_AGE_NS = 1800 * SECOND
+"""How old markers of deleted keys are when they are removed, unless told otherwise."""
+
+T = TypeVar("T")
+
+
+@application.callback()
+def kv() -> None:
+    """Create, read and write key-value buckets."""
+
+
+def with_buckets(work: "Callable[[Buckets], Awaitable[T]]") -> T:
+    """Connect, and return what the work returns."""
+
+    async def connected(api: "Api") -> T:
+        from jetlake.kv.buckets import Buckets
+
+        return await work(Buckets(api))
+
+    return run(connected)
+
+
+@application.command()
+@accepts(ADD_SETTINGS)
+def add(bucket: BucketArgument, as_json: JsonOption = False, *, settings: dict[str, Any]) -> None:
+    """Create a bucket."""
+    with refusals():
+        config = config_of(bucket, settings)
+
+    async def work(buckets: "Buckets") -> "BucketStatus":
+        return await (await buckets.create(config)).status()
+
+    _show(with_buckets(work), f"Created bucket {bucket}", as_json=as_json)
+
+
+@application.command()
+@accepts(EDIT_SETTINGS)
+def edit(
+    bucket: BucketArgument,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    *,
+    settings: dict[str, Any],
+) -> None:
+    """Change a bucket: shows the difference, and asks."""
+
+    async def work(buckets: "Buckets") -> "BucketStatus | None":
+        before = (await buckets.status(bucket)).config
+        after = changed(before, settings)
+        title = f"Bucket {bucket}"
+        if not is_wanted(title, before.stream(), after.stream(), dry_run=dry_run, force=force, as_json=as_json):
+            return None
+        return await buckets.update(after)
+
+    made = with_buckets(work)
+    if made is not None and as_json:
+        print_json(status_json(made))
+    elif made is not None:
+        print_note(f"Changed bucket {bucket}", style="green")
+
+
+@application.command("ls")
+def list_all(
+    bucket: Annotated[str, typer.Argument(help="List the keys of this bucket instead.", metavar="BUCKET")] = "",
+    names: Annotated[bool, typer.Option("--names", "-n", help="Names only.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the buckets, or the keys of one."""
+    if bucket:
+        kv_values.keys(bucket, None, as_json=as_json)
+        return
+    found = with_buckets(lambda buckets: buckets.list())
+    if as_json:
+        print_json([status.bucket for status in found] if names else [status_json(status) for status in found])
+    elif names:
+        for status in found:
+            typer.echo(status.bucket)
+    else:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                status.bucket,
+                status.config.description,
+                status.keys,
+                status.values,
+                Bytes(status.bytes),
+                status.config.history,
+                age_of(status.stream["state"].get("last_ts")),
+            )
+            for status in found
+        ]
+        print_table(("bucket", "description", "keys", "values", "size", "history", "last change"), rows)
+
+
+@application.command()
+def status(bucket: BucketArgument, as_json: JsonOption = False) -> None:
+    """Show the configuration and the state of a bucket."""
+    _show(with_buckets(lambda buckets: buckets.status(bucket)), "", as_json=as_json)
+
+
+@application.command()
+def rm(bucket: BucketArgument, force: ForceOption = False) -> None:
+    """Delete a bucket with everything in it."""
+
+    async def work(buckets: "Buckets") -> None:
+        found = await buckets.status(bucket)
+        confirm(f"Really delete the bucket {bucket} with {found.values:,} values?", force=force)
+        await buckets.delete(bucket)
+
+    with_buckets(work)
+    print_note(f"Deleted bucket {bucket}")
+
+
+@application.command()
+def compact(
+    bucket: BucketArgument,
+    older: Annotated[
+        int, typer.Option("--older", help="Keep younger markers.", metavar="TIME", parser=read_duration)
+    ] = COMPACT_AGE_NS,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove what is left of deleted keys: their history, and markers that are old enough."""
+    confirm(f"Really remove what is left of the deleted keys of bucket {bucket}?", force=force)
+    removed = kv_values.with_bucket(bucket, lambda opened: opened.compact(older_than_s=older / SECOND))
+    if as_json:
+        print_json({"bucket": bucket, "deleted_keys": removed})
+    else:
+        print_note(f"Compacted {removed:,} deleted keys of bucket {bucket}")
+
+
+@application.command()
+def clear(bucket: BucketArgument, force: ForceOption = False) -> None:
+    """Remove all values of a bucket. Watchers do not hear of it."""
+    confirm(f"Really remove all values of bucket {bucket}?", force=force)
+    removed = kv_values.with_bucket(bucket, lambda opened: opened.clear())
+    print_note(f"Removed {removed:,} values of bucket {bucket}")
+
+
+@application.command()
+def backup(
+    bucket: BucketArgument,
+    folder: Annotated[Path, typer.Argument(help="Where to; NATS' own command line can restore it too.")],
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a backup that is there.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a backup of a bucket to a folder."""
+    from jetlake.client import archives
+    from jetlake.errors import ClientError
+
+    async def work(buckets: "Buckets") -> int:
+        if (folder / archives.DESCRIPTION).exists() and not force:
+            raise ClientError(f"{folder} holds a backup already: choose another folder, or give --force")
+        found = await buckets.status(bucket)
+        with progress_bar(f"backup of {bucket}", found.bytes, is_bytes=True) as advance:
+            return await buckets.backup(bucket, folder, tell=advance)
+
+    received = with_buckets(work)
+    if as_json:
+        print_json({"bucket": bucket, "folder": str(folder), "archive_bytes": received})
+    else:
+        print_note(f"Created {received:,} bytes backup of bucket {bucket} in {folder}")
+
+
+@application.command()
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
+    replicas: Annotated[int, typer.Option(min=0, help="Another number of copies in a cluster.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a bucket from a backup, under the name it had."""
+    from jetlake.client import archives
+
+    async def work(buckets: "Buckets") -> "BucketStatus":
+        path = folder / archives.ARCHIVE
+        size = path.stat().st_size if path.exists() else 0
+        with progress_bar(f"restore of {folder}", size, is_bytes=True) as advance:
+            return await buckets.restore(folder, replicas=replicas or None, tell=advance)
+
+    made = with_buckets(work)
+    if as_json:
+        print_json(status_json(made))
+    else:
+        print_note(f"Restored bucket {made.bucket} with {made.values:,} values from {folder}")
+
+
+for _name, _command in (
+    ("put", kv_values.put),
+    ("get", kv_values.get),
+    ("create", kv_values.create),
+    ("update", kv_values.update),
+    ("del", kv_values.delete),
+    ("purge", kv_values.purge),
+    ("history", kv_values.history),
+    ("keys", kv_values.keys),
+    ("revert", kv_values.revert),
+    ("watch", kv_watch.watch),
+):
+    application.command(_name)(_command)
+application.command("info", hidden=True)(status)
+
+
+def _show(found: "BucketStatus", title: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(status_json(found))
+        return
+    if title:
+        print_note(title, style="green")
+    print_facts("" if title else f"Bucket {found.bucket}", status_facts(found))

@@ -1,0 +1,206 @@
+"""`jetlake object`: object stores, files of any size in streams. What puts and gets objects is in `object_files`."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from jetlake.cli import object_files
+from jetlake.cli.object_files import StoreArgument
+from jetlake.cli.output import (
+    Bytes,
+    Cell,
+    ForceOption,
+    JsonOption,
+    Nanoseconds,
+    confirm,
+    print_facts,
+    print_json,
+    print_note,
+    print_table,
+    progress_bar,
+)
+from jetlake.cli.quantities import SECOND
+from jetlake.cli.run import refusals, run
+from jetlake.cli.settings import Kind, Setting, accepts
+
+if TYPE_CHECKING:
+    from jetlake.client.api import Api
+    from jetlake.objects.store import StoreStatus
+    from jetlake.objects.stores import Stores
+
+application = typer.Typer(help="Store and fetch files of any size.", no_args_is_help=True)
+
+UNLIMITED = "unlimited"
+
+SETTINGS = (
+    Setting("--ttl", "ttl_s", Kind.TIME, "Remove objects after this time (0: keep them)."),
+    Setting("--max-bucket-size", "max_bytes", Kind.SIZE, "Largest size of the whole store."),
+    Setting("--description", "description", Kind.TEXT, "What the store is for."),
+    Setting("--replicas", "replicas", Kind.NUMBER, "Copies in a cluster, 1 to 5."),
+    Setting("--compress", "compression", Kind.SWITCH, "Compress the files of the store."),
+    Setting("--cluster", "placement.cluster", Kind.TEXT, "Place the store in this cluster."),
+    Setting("--tags", "placement.tags", Kind.TEXTS, "Place the store on servers with these tags."),
+    Setting("--metadata", "metadata", Kind.PAIRS, "Your own notes about the store."),
+    Setting(
+        "--storage",
+        "storage",
+        Kind.CHOICE,
+        "Keep objects in files or in memory.",
+        (("file", "file"), ("f", "file"), ("memory", "memory"), ("m", "memory")),
+    ),
+)
+
+T = TypeVar("T")
+
+
+@application.callback()
+def object_stores() -> None:
+    """Store and fetch files of any size."""
+
+
+def with_stores(work: "Callable[[Stores], Awaitable[T]]") -> T:
+    """Connect, and return what the work returns."""
+
+    async def connected(api: "Api") -> T:
+        from jetlake.objects.stores import Stores
+
+        return await work(Stores(api))
+
+    return run(connected)
+
+
+@application.command()
+@accepts(SETTINGS)
+def add(store: StoreArgument, as_json: JsonOption = False, *, settings: dict[str, Any]) -> None:
+    """Create an object store."""
+    from jetlake.objects.config import StoreConfig
+
+    placement = {name.partition(".")[2]: value for name, value in settings.items() if name.startswith("placement.")}
+    fields = {name: value for name, value in settings.items() if not name.startswith("placement.")}
+    if "ttl_s" in fields:
+        fields["ttl_s"] /= SECOND
+    with refusals():
+        config = StoreConfig(store=store, placement=placement or None, **fields)
+
+    async def work(stores: "Stores") -> "StoreStatus":
+        return await (await stores.create(config)).status()
+
+    _show(with_stores(work), f"Created object store {store}", as_json=as_json)
+
+
+@application.command("ls")
+def list_all(
+    store: Annotated[str, typer.Argument(help="List the objects of this store.", metavar="STORE")] = "",
+    names: Annotated[bool, typer.Option("--names", "-n", help="Names only.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Deleted objects too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the object stores, or the objects of one."""
+    if store:
+        object_files.objects(store, as_json=as_json, deleted=deleted, names=names)
+        return
+    found = with_stores(lambda stores: stores.list())
+    if as_json:
+        print_json([status.store for status in found] if names else [status_json(status) for status in found])
+    elif names:
+        for status in found:
+            typer.echo(status.store)
+    else:
+        rows: list[tuple[Cell, ...]] = [
+            (status.store, status.config.description, Bytes(status.bytes), status.sealed) for status in found
+        ]
+        print_table(("store", "description", "size", "sealed"), rows)
+
+
+@application.command()
+def status(store: StoreArgument, as_json: JsonOption = False) -> None:
+    """Show the configuration and the state of an object store."""
+    _show(with_stores(lambda stores: stores.status(store)), "", as_json=as_json)
+
+
+@application.command()
+def rm(store: StoreArgument, force: ForceOption = False) -> None:
+    """Delete an object store with everything in it."""
+
+    async def work(stores: "Stores") -> None:
+        found = await stores.status(store)
+        confirm(f"Really delete the object store {store} with {found.bytes:,} bytes?", force=force)
+        await stores.delete(store)
+
+    with_stores(work)
+    print_note(f"Deleted object store {store}")
+
+
+@application.command()
+def seal(store: StoreArgument, force: ForceOption = False) -> None:
+    """Make an object store read-only. This cannot be undone."""
+    confirm(f"Really make the object store {store} read-only for ever?", force=force)
+    object_files.with_store(store, lambda opened: opened.seal())
+    print_note(f"Sealed object store {store}")
+
+
+@application.command()
+def backup(
+    store: StoreArgument,
+    folder: Annotated[Path, typer.Argument(help="Where to; NATS' own command line can restore it too.")],
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a backup that is there.")] = False,
+) -> None:
+    """Write a backup of an object store to a folder."""
+    from jetlake.client import archives
+    from jetlake.errors import ClientError
+
+    async def work(stores: "Stores") -> int:
+        if (folder / archives.DESCRIPTION).exists() and not force:
+            raise ClientError(f"{folder} holds a backup already: choose another folder, or give --force")
+        found = await stores.status(store)
+        with progress_bar(f"backup of {store}", found.bytes, is_bytes=True) as advance:
+            return await stores.backup(store, folder, tell=advance)
+
+    print_note(f"Created {with_stores(work):,} bytes backup of object store {store} in {folder}")
+
+
+@application.command()
+def restore(folder: Annotated[Path, typer.Argument(help="The folder of a backup.")]) -> None:
+    """Create an object store from a backup, under the name it had."""
+    made = with_stores(lambda stores: stores.restore(folder))
+    print_note(f"Restored object store {made.store} with {made.bytes:,} bytes from {folder}")
+
+
+for _name, _command in (
+    ("put", object_files.put),
+    ("get", object_files.get),
+    ("del", object_files.delete),
+    ("info", object_files.info),
+    ("edit", object_files.rename),
+    ("link", object_files.link),
+    ("watch", object_files.watch),
+):
+    application.command(_name)(_command)
+
+
+def status_json(found: "StoreStatus") -> dict[str, Any]:
+    """Return how an object store stands, for `print_json`."""
+    return {"store": found.store, "bytes": found.bytes, "sealed": found.sealed, "config": found.config}
+
+
+def _show(found: "StoreStatus", title: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(status_json(found))
+        return
+    config = found.config
+    facts: dict[str, Cell] = {
+        "store": found.store,
+        "description": config.description or None,
+        "TTL": Nanoseconds(round(config.ttl_s * SECOND)) if config.ttl_s else UNLIMITED,
+        "max bucket size": Bytes(config.max_bytes) if config.max_bytes >= 0 else UNLIMITED,
+        "storage": config.storage,
+        "replicas": config.replicas,
+        "compression": config.compression or None,
+        "metadata": ", ".join(f"{key}={value}" for key, value in config.metadata.items()) or None,
+    }
+    state: dict[str, Cell] = {"size": Bytes(found.bytes), "sealed": found.sealed}
+    if title:
+        print_note(title, style="green")
+    print_facts("" if title else f"Object store {found.store}", {"Configuration": facts, "State": state})

@@ -1,0 +1,239 @@
+"""`jetlake server info`, `ls` and `check`: look at servers that run.
+
+`jetlake server` with flags runs one; these words are understood before its flags are read.
+
+Invariant: `check` prints one line and ends with the exit code that monitoring systems expect: 0 is good, 1 a warning, 2
+critical, 3 unknown.
+"""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from jetlake.cli.output import Bytes, Cell, JsonOption, Nanoseconds, print_facts, print_json, print_note, print_table
+from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.run import run
+from jetlake.errors import ApiError, ClientError, JetlakeError
+
+if TYPE_CHECKING:
+    from jetlake.client.api import Api
+
+application = typer.Typer(help="Inspect and check running servers.", no_args_is_help=True)
+
+GOOD, WARNING, CRITICAL, UNKNOWN = range(4)
+WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+
+COLLECT_S = 1.0
+"""How long `ls` collects answers: how many servers there are is not known."""
+
+MILLISECOND = 1_000_000
+
+
+@application.callback()
+def server() -> None:
+    """Inspect and check running servers. `jetlake server` with flags runs one."""
+
+
+@application.command()
+def info(as_json: JsonOption = False) -> None:
+    """Show what the server you are connected to says about itself."""
+
+    async def work(api: "Api") -> dict[str, Any]:
+        connection = api.connection
+        begin_ns = time.perf_counter_ns()
+        await connection.flush()
+        # nats-py keeps what the server has said, and shows little of it.
+        said: dict[str, Any] = dict(getattr(connection, "_server_info", {}))
+        return {"round_trip_ns": time.perf_counter_ns() - begin_ns, "info": said}
+
+    found = run(work)
+    if as_json:
+        print_json(found)
+        return
+    said = found["info"]
+    facts: dict[str, Cell] = {
+        "name": said.get("server_name"),
+        "id": said.get("server_id"),
+        "version": said.get("version"),
+        "build": said.get("git_commit"),
+        "address": f"{said.get('host')}:{said.get('port')}",
+        "cluster": said.get("cluster"),
+        "domain": said.get("domain"),
+        "JetStream": bool(said.get("jetstream")),
+        "headers": bool(said.get("headers")),
+        "login required": bool(said.get("auth_required")),
+        "TLS required": bool(said.get("tls_required")),
+        "max payload": Bytes(said.get("max_payload", 0)),
+        "client id": said.get("client_id"),
+        "client address": said.get("client_ip"),
+        "round trip": Nanoseconds(found["round_trip_ns"]),
+    }
+    print_facts(f"Server {said.get('server_name', '')}", {"": facts})
+
+
+@application.command("ls")
+def list_all(as_json: JsonOption = False) -> None:
+    """List the servers of a system; needs a user of the system account."""
+
+    async def work(api: "Api") -> list[dict[str, Any]]:
+        import asyncio
+
+        found: list[dict[str, Any]] = []
+
+        async def collect(message: Any) -> None:
+            try:
+                answer = msgspec.json.decode(message.data, type=dict[str, Any])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                return
+            if "statsz" in answer:
+                found.append(answer)
+
+        inbox = api.connection.new_inbox()
+        await api.connection.subscribe(inbox, cb=collect)
+        await api.connection.publish("$SYS.REQ.SERVER.PING", b"", reply=inbox)
+        await api.settle()
+        await asyncio.sleep(COLLECT_S)
+        if not found:
+            raise ClientError("No server answered. Connect as a user of the system account: --user, or --context.")
+        return sorted(found, key=lambda each: str(each["server"].get("name")))
+
+    found = run(work)
+    if as_json:
+        print_json(found)
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            each["server"].get("name"),
+            each["server"].get("cluster") or "",
+            each["server"].get("ver"),
+            each["server"].get("host"),
+            bool(each["server"].get("jetstream")),
+            each["statsz"].get("connections", 0),
+            each["statsz"].get("subscriptions", 0),
+            Bytes(each["statsz"].get("mem", 0)),
+            each["statsz"].get("slow_consumers", 0),
+        )
+        for each in found
+    ]
+    columns = ("server", "cluster", "version", "host", "JetStream", "connections", "subscriptions", "memory", "slow")
+    print_table(columns, rows)
+
+
+application.command("list", hidden=True)(list_all)
+
+checks = typer.Typer(help="Check a server, for monitoring systems.", no_args_is_help=True)
+application.add_typer(checks, name="check")
+
+
+@checks.callback()
+def check() -> None:
+    """Check a server, for monitoring systems: one line, and exit code 0 good, 1 warning, 2 critical, 3 unknown."""
+
+
+@checks.command()
+def connection(
+    warn: Annotated[int, typer.Option(parser=read_duration, metavar="TIME", show_default="500ms")] = 500 * MILLISECOND,
+    critical: Annotated[int, typer.Option(parser=read_duration, metavar="TIME", show_default="1s")] = SECOND,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that a server accepts connections and answers a PING in time."""
+
+    async def work(api: "Api") -> int:
+        begin_ns = time.perf_counter_ns()
+        await api.connection.flush()
+        return time.perf_counter_ns() - begin_ns
+
+    took_ns = _measured("connection", work, as_json=as_json)
+    text = f"round trip {took_ns / MILLISECOND:.2f} ms"
+    _end("connection", _level(took_ns, warn, critical), text, {"round_trip_ns": took_ns}, as_json=as_json)
+
+
+@checks.command()
+def jetstream(
+    storage_warn: Annotated[int, typer.Option(min=0, max=100, help="Percent of the limit.")] = 75,
+    storage_critical: Annotated[int, typer.Option(min=0, max=100, help="Percent of the limit.")] = 90,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that JetStream is on, and how much of its storage and memory is used."""
+    found = _measured("jetstream", lambda api: api.request("INFO"), as_json=as_json)
+    limits = found.get("limits") or {}
+    shares = {
+        what: 100 * int(found[what]) / most
+        for what in ("storage", "memory")
+        if (most := int(limits.get(f"max_{what}", -1))) > 0
+    }
+    level = max((_level(share, storage_warn, storage_critical) for share in shares.values()), default=GOOD)
+    used = ", ".join(f"{what} {share:.1f} %" for what, share in shares.items()) or "no limits"
+    facts = {"streams": found["streams"], "consumers": found["consumers"], "percent": shares}
+    _end("jetstream", level, f"{found['streams']} streams, {used}", facts, as_json=as_json)
+
+
+@checks.command()
+def stream(
+    name: Annotated[str, typer.Argument(help="The stream.", metavar="STREAM")],
+    messages_warn: Annotated[int, typer.Option(min=-1, help="Warn below this many messages.")] = -1,
+    messages_critical: Annotated[int, typer.Option(min=-1, help="Critical below this many messages.")] = -1,
+    lag_warn: Annotated[int, typer.Option(min=0, help="Warn if a mirror or source is this far behind.")] = 0,
+    lag_critical: Annotated[int, typer.Option(min=0, help="Critical if it is this far behind.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Check how many messages a stream holds, and how far its mirror or sources are behind."""
+    found = _measured("stream", lambda api: api.request(f"STREAM.INFO.{name}"), as_json=as_json)
+    held = int(found["state"]["messages"])
+    origins = [found["mirror"]] if found.get("mirror") else found.get("sources") or []
+    lag = max((int(origin.get("lag", 0)) for origin in origins), default=0)
+    level = CRITICAL if held < messages_critical else WARNING if held < messages_warn else GOOD
+    level = max(level, _level(lag, lag_warn or lag + 1, lag_critical or lag + 1))
+    text = f"{name}: {held} messages" + (f", {lag} behind" if origins else "")
+    _end("stream", level, text, {"stream": name, "messages": held, "lag": lag}, as_json=as_json)
+
+
+@checks.command()
+def consumer(
+    stream_name: Annotated[str, typer.Argument(help="The stream.", metavar="STREAM")],
+    name: Annotated[str, typer.Argument(help="The consumer.", metavar="CONSUMER")],
+    pending_warn: Annotated[int, typer.Option(min=0, help="Warn if this many messages wait.")] = 0,
+    pending_critical: Annotated[int, typer.Option(min=0, help="Critical if this many messages wait.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Check how many messages wait for a consumer."""
+    request = f"CONSUMER.INFO.{stream_name}.{name}"
+    found = _measured("consumer", lambda api: api.request(request), as_json=as_json)
+    pending, open_count = int(found["num_pending"]), int(found["num_ack_pending"])
+    level = _level(pending, pending_warn or pending + 1, pending_critical or pending + 1)
+    text = f"{name}: {pending} pending, {open_count} not acknowledged"
+    facts = {"stream": stream_name, "consumer": name, "pending": pending, "ack_pending": open_count}
+    _end("consumer", level, text, facts, as_json=as_json)
+
+
+def _level(value: float, warn: float, critical: float) -> int:
+    return CRITICAL if value >= critical else WARNING if value >= warn else GOOD
+
+
+def _measured(check_name: str, work: Any, *, as_json: bool) -> Any:
+    """Do the work of a check; a server that cannot be reached or refuses is critical, not an error of the command."""
+    import asyncio
+
+    from jetlake.cli.invocation import current
+    from jetlake.client.api import open_api
+
+    async def connected() -> Any:
+        async with open_api(current().access()) as api:
+            return await work(api)
+
+    try:
+        return asyncio.run(connected())
+    except (ApiError, ClientError) as error:
+        _end(check_name, CRITICAL, str(error), {}, as_json=as_json)
+    except JetlakeError as error:
+        _end(check_name, UNKNOWN, str(error), {}, as_json=as_json)
+
+
+def _end(check_name: str, level: int, text: str, facts: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"check": check_name, "status": WORDS[level], "message": text, **facts})
+    else:
+        print_note(f"{WORDS[level]} {check_name}: {text}", style=("green", "yellow", "bold red", "magenta")[level])
+    raise typer.Exit(level)
