@@ -61,13 +61,14 @@ def free_port() -> int:
 class ServerProcess:
     """One server; a context manager that has answered a PING when it is entered and is gone when it is left.
 
-    With a token, that is what clients must present.
+    With a token, that is what clients must present; a user and a password are those of a configuration.
     """
 
-    def __init__(self, name: str, command: list[str], *, token: str = "") -> None:
+    def __init__(self, name: str, command: list[str], *, token: str = "", user: tuple[str, str] | None = None) -> None:
         self.name = name
         self.port = free_port()
         self._token = token
+        self._user = user
         self._command = [*command, "-a", "127.0.0.1", "-p", str(self.port), *(["--auth", token] if token else [])]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -83,7 +84,7 @@ class ServerProcess:
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            connected(self.port, token=self._token).close()
+            connected(self.port, token=self._token, user=self._user).close()
         except BenchmarkError:
             self.__exit__()
             raise
@@ -114,7 +115,9 @@ def cpu_us(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) * 1_000_000 / os.sysconf("SC_CLK_TCK")
 
 
-def connected(port: int, give_up_at: float | None = None, *, token: str = "") -> socket.socket:
+def connected(
+    port: int, give_up_at: float | None = None, *, token: str = "", user: tuple[str, str] | None = None
+) -> socket.socket:
     """Connect as soon as the port answers, and return the connection when it has got its first PONG."""
     give_up_at = time.perf_counter() + START_S_MAX if give_up_at is None else give_up_at
     while True:
@@ -126,6 +129,8 @@ def connected(port: int, give_up_at: float | None = None, *, token: str = "") ->
                 raise BenchmarkError(f"no server answers on port {port}; start it by hand to see why") from None
             time.sleep(0.0005)
     options = CONNECT_OPTIONS | ({"auth_token": token} if token else {})
+    if user is not None:
+        options |= {"user": user[0], "pass": user[1]}
     client.sendall(f"CONNECT {json.dumps(options)}\r\nPING\r\n".encode())
     received = b""
     while b"PONG\r\n" not in received:

@@ -9,7 +9,6 @@ import tempfile
 
 import jetlake
 import jetlake.spark
-import jetlake.spark.frame
 
 
 async def fill(server: jetlake.Server) -> None:
@@ -46,7 +45,7 @@ def main() -> None:
             .start()
         )
         query.awaitTermination()
-        print(jetlake.spark.frame.table("TOTALS", server, columns=["subject", "data"]).to_pandas())
+        print(jetlake.table("TOTALS", server, columns=["subject", "data"]).to_pandas())
         spark.stop()
 
 

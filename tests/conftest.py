@@ -20,6 +20,12 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+# gRPC's own handlers of a fork fail where a test has left a channel open, and with them whatever is started then.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+
+REQUEST_S_MAX = 10.0
+"""How long an answer may take, on a machine that is busy with other tests."""
+
 START_S_MAX = 20.0
 """How long a server process may take to say that it is ready, on a machine that is busy with other tests."""
 
@@ -93,10 +99,21 @@ def flush_in_order() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def patient_requests() -> Iterator[None]:
+    """Have nats-py's `request` wait longer than half a second unless a test says how long: a machine may be busy."""
+    request = nats.aio.client.Client.request
+    defaults = request.__defaults__
+    assert defaults is not None
+    request.__defaults__ = tuple(REQUEST_S_MAX if default == 0.5 else default for default in defaults)
+    yield
+    request.__defaults__ = defaults
+
+
 @pytest.fixture
 def jetlake_server() -> Iterator[jetlake.Server]:
     """A server in this process, on a random port."""
-    with jetlake.Server() as server:
+    with jetlake.Server(jetstream=False) as server:
         yield server
 
 

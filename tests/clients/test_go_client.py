@@ -32,7 +32,7 @@ def go_program() -> Path:
     return program
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_go_client_does_its_ordinary_work(go_program: Path, start_server) -> None:
     lines = run_script([str(go_program)], go_program.parent, start_server)
 

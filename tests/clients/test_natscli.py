@@ -18,7 +18,7 @@ from tests.compatibility import fixtures
 COMMAND_S_MAX = 30.0
 PACKAGE = "github.com/nats-io/natscli/nats"
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 Nats = Callable[..., str]
 

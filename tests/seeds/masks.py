@@ -10,6 +10,8 @@ import re
 MASKS: tuple[tuple[str, str], ...] = (
     # The time of day before a line of `nats`.
     (r"^\d\d:\d\d:\d\d ", "TIME "),
+    # When a value was stored.
+    (r"(created @) \d\d \w{3} \d\d \d\d:\d\d UTC$", r"\1 TIME"),
     # Inboxes are made up.
     (r"_INBOX\.\w+\.\w+", "INBOX"),
     # When a message was delivered, in nanoseconds.
@@ -36,6 +38,8 @@ MASKS: tuple[tuple[str, str], ...] = (
 OURS_ALONE = (
     # `$JS.INFO` is one subject of both dialects, so the answer has the words of both.
     r'^\s*"(msg_sets|max_msg_sets|max_observables)": ',
+    # On one server there is nowhere to put a second replica.
+    r"^WARN: this server is not part of a cluster: ",
     # The document leaves it out once.
     r"^TIME Sending request on \[\$JS\.INFO\]$",
 )

@@ -1,9 +1,9 @@
 """The layers of the architecture: who may know whom.
 
 Python: only `server` and `management` import the whole engine; `client` and `spark` may take its bulk side, `storage`
-what looks at files;
-features import `client` and never each other; `cli` and `dashboard` sit on top and are imported by nobody. Rust:
-`wire` knows nothing of `connection`, `storage` nothing of `stream`.
+what looks at files; features import `client` and never each other, except for those that host others (`HOSTED`); `cli`
+and `dashboard` sit on top and are imported by nobody. Rust: `wire` knows nothing of `connection`, `storage` nothing of
+`stream`.
 """
 
 import ast
@@ -28,23 +28,41 @@ ENGINE_NAMES = {"client": BULK_NAMES, "spark": BULK_NAMES, "storage": FILE_NAMES
 """Who besides the server side may import something of the engine, and what."""
 
 FEATURES = {"adapters", "agents", "devices", "governor", "kv", "objects", "submission"}
+HOSTED = {"agents": {"governor", "kv", "submission"}}
+"""The agent of a node is a host: its machines wait for keys and slots, and it sends what is in a spool."""
+
 SERVER_SIDE = {"management", "monitoring", "server"}
 TOP = {"cli", "dashboard"}
 
 # The forbidden neighbours of each package of `jetlake`; "_engine" is treated by itself.
 FORBIDDEN = {
+    "choria": SERVER_SIDE | FEATURES | TOP | {"client", "config", "iac", "spark"},
     "client": SERVER_SIDE | FEATURES | TOP | {"iac", "spark"},
     "config": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
+    "crashtest": SERVER_SIDE | FEATURES | TOP | {"iac", "spark", "sync", "testing"},
     "errors": SERVER_SIDE | FEATURES | TOP | {"client", "config", "iac", "spark"},
+    "frames": SERVER_SIDE | FEATURES | TOP | {"iac", "sync", "testing"},
     "iac": SERVER_SIDE | TOP | {"spark"},
+    "located": SERVER_SIDE | FEATURES | TOP | {"choria", "client", "config", "iac", "spark"},
     "management": FEATURES | TOP | {"client", "iac", "spark"},
     "monitoring": FEATURES | TOP | {"client", "iac", "spark"},
     "server": FEATURES | TOP | {"client", "iac", "spark"},
-    "spark": SERVER_SIDE | FEATURES | TOP | {"iac"},
+    "simulation": SERVER_SIDE | FEATURES | TOP | {"iac", "spark"},
+    "spark": SERVER_SIDE | FEATURES | TOP | {"iac", "sql"},
+    "sql": SERVER_SIDE | FEATURES | TOP | {"iac"},
     "storage": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
+    "hidden_arguments": SERVER_SIDE
+    | FEATURES
+    | TOP
+    | {"client", "config", "errors", "iac", "spark", "suggestions", "units"},
     "suggestions": SERVER_SIDE | FEATURES | TOP | {"client", "config", "errors", "iac", "spark"},
+    "sync": SERVER_SIDE | (FEATURES - {"kv", "objects"}) | TOP | {"iac", "spark", "testing"},
+    "testing": FEATURES | TOP | {"iac", "management", "monitoring", "spark"},
     "units": SERVER_SIDE | FEATURES | TOP | {"client", "config", "errors", "iac", "spark"},
-    **{feature: (FEATURES - {feature}) | SERVER_SIDE | TOP | {"iac", "spark"} for feature in FEATURES},
+    **{
+        feature: (FEATURES - {feature} - HOSTED.get(feature, set())) | SERVER_SIDE | TOP | {"iac", "spark"}
+        for feature in FEATURES
+    },
 }
 
 RUST_FORBIDDEN = {

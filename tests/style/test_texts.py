@@ -11,6 +11,9 @@ PACKAGE_SOURCES = re.compile(
     "|".join(["--(?:extra-)?index-" + "url", "trusted-" + "host", r"registry\s*=\s*" + '"http', "GO" + "PROXY="])
 )
 
+TIMED_ASSERTION = re.compile(r"\bassert\b.*\b(?:monotonic|perf_counter|time)\(\) - [^<]*<(?! *deadline)")
+"""An upper bound on how long something took. Deadlines of waiting loops are compared without a difference."""
+
 SHORTEST_TELLING_NAME = 8
 """A machine called `ci` or `localhost` would be found in every file; a name like this one is no accident."""
 
@@ -103,3 +106,9 @@ def test_the_patterns_find_what_they_look_for():
     assert not MACHINE_PATHS.search("a/wo" + "rk/b and ~/ho" + "me/b")
     assert NOTES.search("# TO" + "DO: later")
     assert PACKAGE_SOURCES.search("pip install --index-" + "url=x")
+
+
+def test_no_test_asserts_how_fast_the_machine_is(tree):
+    wrong = lines_matching(tree, TIMED_ASSERTION, tree.under("tests", suffix=".py"))
+
+    assert not wrong, "wait for what should happen, or count the effort with `tests.effort`:\n" + "\n".join(wrong)
