@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
@@ -64,10 +65,59 @@ def test_no_port_is_taken_where_none_is_wanted_or_known(words: list[str]):
     assert early_port.take("127.0.0.1", 4222) is None
 
 
-def test_no_port_is_guessed_where_a_file_may_name_it():
-    early_port.listen(["-a", "127.0.0.1", "-c", "server.conf"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "host: 127.0.0.1, port: PORT",
+        'listen: "127.0.0.1:PORT"',
+        'net = "127.0.0.1"\nlisten: PORT',
+        "client_port = PORT\nport: $client_port\nhost: localhost\nhost: 127.0.0.1",
+        'include "address.conf"\njetstream { }',
+    ],
+)
+def test_port_that_a_file_names_is_open_before_the_file_is_checked(written: str, tmp_path: Path):
+    port = free_port()
+    (tmp_path / "address.conf").write_text(f"host: 127.0.0.1\nport: {port}\n")
+    (tmp_path / "server.conf").write_text(written.replace("PORT", str(port)))
+
+    early_port.listen(["-c", str(tmp_path / "server.conf")])
+
+    descriptor = early_port.take("127.0.0.1", port)
+    assert descriptor is not None
+    socket.socket(fileno=descriptor).close()
+
+
+def test_flags_go_over_the_address_of_a_file(tmp_path: Path):
+    port = free_port()
+    (tmp_path / "server.conf").write_text("listen: 127.0.0.2:1")
+
+    early_port.listen(["-a", "127.0.0.1", "-p", str(port), "-c", str(tmp_path / "server.conf")])
+
+    descriptor = early_port.take("127.0.0.1", port)
+    assert descriptor is not None
+    socket.socket(fileno=descriptor).close()
+
+
+@pytest.mark.parametrize("written", [None, "port: ", "port: many", "listen: 127.0.0.1:-1", "port: 70000", "include x"])
+def test_no_port_is_guessed_if_a_file_does_not_name_one(written: str | None, tmp_path: Path):
+    if written is not None:
+        (tmp_path / "server.conf").write_text(written)
+
+    early_port.listen(["-a", "127.0.0.1", "-c", str(tmp_path / "server.conf")])
 
     assert early_port.take("127.0.0.1", 4222) is None
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_clients_can_connect_before_the_engine_is_loaded_if_a_file_names_the_port(entry: str, tmp_path: Path):
+    port = free_port()
+    (tmp_path / "server.conf").write_text(f"listen: 127.0.0.1:{port}")
+    watch = WATCH.replace("PORT", str(port)).replace('"typing", "msgspec", ', "")
+    program = watch + ENTRIES[entry].replace("FLAGS", repr(["-c", str(tmp_path / "server.conf")]))
+
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+
+    assert answer.stdout == "jetlake._engine 0", answer.stdout + answer.stderr
 
 
 def test_a_socket_for_another_address_is_closed():

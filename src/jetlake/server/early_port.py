@@ -1,20 +1,18 @@
 """The client port, taken before anything else is loaded.
 
 Loading what a server needs takes longer than a client waits that lost its server and comes back. So a process listens
-as soon as it has read its command line; clients that come early wait in the queue of the operating system, and the
-engine takes the socket over.
+as soon as it has read its command line, and of a configuration file the address; clients that come early wait in the
+queue of the operating system, and the engine takes the socket over.
 
-Invariant: nothing imported from here takes time. What cannot be told from the command line alone is not guessed: then
-the engine opens the port, a little later.
+Invariant: nothing imported from here takes time unless there is a file to read. An address is never guessed: if it is
+not known yet, the engine opens the port, a little later.
 """
 
 import _socket
 from errno import EADDRINUSE
 
 from jetlake.server import flags
-
-DEFAULT_HOST = "0.0.0.0"  # noqa: S104 - nats-server's
-DEFAULT_PORT = 4222
+from jetlake.server.addresses import DEFAULT_HOST, port_of
 
 BACKLOG = 4096
 """Clients that may wait until the engine is there: as many as later."""
@@ -35,12 +33,17 @@ def listen(arguments: list[str]) -> None:
     given = parsed.values
     if parsed.words or any(given.get(name) for name in ENDS_AT_ONCE):
         return
+    host, port = parsed.text("addr") or DEFAULT_HOST, port_of(parsed.number("port"))
     if given.get("config") and not ("addr" in given and "port" in given):
-        # The file may say where.
-        return
-    host, port = parsed.text("addr") or DEFAULT_HOST, parsed.number("port") or DEFAULT_PORT
-    if port < 0:
-        # Nobody knows it before the server has told.
+        # Only here: a server without a file loads nothing for it.
+        from jetlake.server.configuration.address import address_in
+
+        found = address_in(parsed.text("config"))
+        if found is None:
+            return
+        host, port = host if "addr" in given else found[0], port if "port" in given else found[1]
+    if port <= 0:
+        # A random one is not known before the server has reported it.
         return
     try:
         _early = (host, port, _open(host, port))

@@ -7,6 +7,7 @@ From the characters to the options:
 - `document`     the result: values, each with its place in the file
 - `quantities`   durations, sizes, addresses
 - `section`      typed access to one map; notes every mistake with file, line and column
+- `address`      where clients connect; read by itself before the rest is loaded
 - `top_level`    the keys outside all blocks
 - `accounts`     the blocks `authorization` and `accounts`
 - `users`        lists of users

@@ -11,6 +11,7 @@ choria {
 from typing import Any
 
 from jetlake.choria.streams import StreamRetention
+from jetlake.server.addresses import PORT_MAX
 from jetlake.server.configuration.document import kind_of, plain
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import AccessOptions
@@ -46,7 +47,6 @@ CONNECTION_TEXTS = (
     "tls_key",
 )
 
-PORT_MAX = 65_535
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
 

@@ -5,11 +5,10 @@ No mistake repeats an address: it may hold a password.
 
 import urllib.parse
 
+from jetlake.server.addresses import DEFAULT_PORT
 from jetlake.server.configuration.document import kind_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.remotes import Remote, RemoteTls
-
-DEFAULT_PORT = 4222
 
 SCHEMES = ("nats", "tls")
 

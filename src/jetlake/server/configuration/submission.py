@@ -1,9 +1,8 @@
 """The block `submission`: a spool whose messages a sender of this server delivers."""
 
+from jetlake.server.addresses import PORT_MAX
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.submission import SubmissionOptions
-
-PORT_MAX = 65_535
 
 MESSAGES_MAX_CEILING = 10_000
 """As many files of one priority as a sender looks at."""

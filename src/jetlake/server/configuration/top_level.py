@@ -14,6 +14,7 @@ from jetlake.config import (
 )
 from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.accounts import read_access
+from jetlake.server.configuration.address import read_address
 from jetlake.server.configuration.choria import read_choria
 from jetlake.server.configuration.document import Node
 from jetlake.server.configuration.jetstream import read_jetstream
@@ -22,9 +23,8 @@ from jetlake.server.configuration.remotes import check_accounts
 from jetlake.server.configuration.section import Problems, Section
 from jetlake.server.configuration.submission import read_submission
 from jetlake.server.configuration.tls import read_tls
-from jetlake.server.options.from_flags import monitoring_port_of, port_of
+from jetlake.server.options.from_flags import monitoring_port_of
 from jetlake.server.options.server import (
-    DEFAULT_HOST,
     LameDuckOptions,
     LogOptions,
     MonitoringOptions,
@@ -35,8 +35,6 @@ LAME_DUCK_S_MIN = 30
 
 AFTER_HANDSHAKE_S = 1.0
 """What a client has to say who it is on top of the time for its handshake, where nothing else was said."""
-
-PORT_MAX = 65_535
 
 PING_MAX_CEILING = 2**31 - 1
 """The engine counts in 32 bits."""
@@ -59,7 +57,7 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
     section = Section(document, problems)
     section.refuse(unsupported.TOP_LEVEL)
     _refuse_switches(section)
-    host, port = _read_address(section)
+    host, port = read_address(section)
     allow_plain = bool(section.switch("allow_non_tls"))
     tls = read_tls(section, allow_plain=allow_plain)
     default_timeout_s = DEFAULTS.limits.auth_timeout_ms / 1000 if tls is None else tls.timeout_s + AFTER_HANDSHAKE_S
@@ -116,16 +114,6 @@ def _read_flags(section: Section) -> bool:
     """Return whether acknowledgements have long subjects; no other flag means anything here."""
     flags = section.section("feature_flags")
     return flags is not None and bool(flags.switch("js_ack_fc_v2"))
-
-
-def _read_address(section: Section) -> tuple[str, int]:
-    host, port = section.address("listen") or ("", 0)
-    port = port_of(section.integer("port", lowest=-1, highest=PORT_MAX) or port)
-    node = section.node("listen")
-    if not 0 <= port <= PORT_MAX:
-        section.error(node, f'"listen" has the port {port}: it must be at most {PORT_MAX}, or -1 for a random one')
-        port = 0
-    return section.text("host", "net") or host or DEFAULT_HOST, port
 
 
 def _read_name(section: Section) -> str:

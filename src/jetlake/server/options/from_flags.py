@@ -6,11 +6,10 @@ The command line's own conventions end here: a port of -1 is a random one, a por
 from msgspec.structs import replace
 
 from jetlake.errors import ConfigurationError
+from jetlake.server.addresses import RANDOM_PORT, port_of
 from jetlake.server.flags import ParsedFlags
-from jetlake.server.options.server import DEFAULT_PORT, LogOptions, MonitoringOptions, ServerOptions
+from jetlake.server.options.server import LogOptions, MonitoringOptions, ServerOptions
 from jetlake.server.options.tls import DEFAULT_TIMEOUT_S, TlsOptions
-
-RANDOM_PORT = -1
 
 CLUSTER_FLAGS = (
     "routes",
@@ -56,13 +55,6 @@ def from_flags(flags: ParsedFlags, program: str, base: ServerOptions | None = No
         program=program,
         unserved=(*options.unserved, *(flag for flag in UNSERVED_FLAGS if given.get(flag))),
     )
-
-
-def port_of(number: int) -> int:
-    """Return the port that a number on the command line or in a file means."""
-    if number == RANDOM_PORT:
-        return 0
-    return number or DEFAULT_PORT
 
 
 def monitoring_port_of(number: int) -> int | None:

@@ -8,14 +8,12 @@ import msgspec
 
 from jetlake.config import EngineMessageTrace, EngineOptions, Limits, check_server_name
 from jetlake.errors import ConfigurationError
+from jetlake.server.addresses import DEFAULT_HOST, DEFAULT_PORT
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.options.choria import ChoriaOptions
 from jetlake.server.options.jetstream import JetStreamOptions
 from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
-
-DEFAULT_HOST = "0.0.0.0"  # noqa: S104 - nats-server's default; `jetlake.Server` listens on the loopback address
-DEFAULT_PORT = 4222
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
