@@ -57,7 +57,7 @@ def test_clients_can_connect_before_anything_large_is_loaded(entry: str):
 
 
 @pytest.mark.parametrize(
-    "words", [["-v"], ["--help"], ["-t", "-c", "x"], ["--signal", "stop"], ["version"], ["-p", "-1"]]
+    "words", [["-v"], ["--help"], ["-t", "-c", "x"], ["--signal", "stop"], ["version"], ["-p", "-1"], ["-p", "70000"]]
 )
 def test_no_port_is_taken_where_none_is_wanted_or_known(words: list[str]):
     early_port.listen(["-a", "127.0.0.1", *words])

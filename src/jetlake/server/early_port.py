@@ -12,7 +12,7 @@ import _socket
 from errno import EADDRINUSE
 
 from jetlake.server import flags
-from jetlake.server.addresses import DEFAULT_HOST, port_of
+from jetlake.server.addresses import DEFAULT_HOST, PORT_MAX, port_of
 
 BACKLOG = 4096
 """Clients that may wait until the engine is there: as many as later."""
@@ -42,8 +42,8 @@ def listen(arguments: list[str]) -> None:
         if found is None:
             return
         host, port = host if "addr" in given else found[0], port if "port" in given else found[1]
-    if port <= 0:
-        # A random one is not known before the server has reported it.
+    if not 0 < port <= PORT_MAX:
+        # A random one is not known before the server has reported it, and one that cannot be is refused later.
         return
     try:
         _early = (host, port, _open(host, port))
