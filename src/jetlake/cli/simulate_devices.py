@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,6 +36,7 @@ def devices(
         from jetlake.cli.device_serve import need_extra
 
         need_extra()
+        from jetlake.client.raw_settings import settings_of
         from jetlake.devices.simulator.run import run_simulation
         from jetlake.devices.simulator.simulation import Simulation, SimulationOptions
 
@@ -50,7 +51,7 @@ def devices(
             with progress_bar("events", None) as advance:
                 report = run_simulation(
                     simulation,
-                    _raw_settings(access),
+                    settings_of(access, name="jetlake simulate devices"),
                     stream=stream,
                     speed=speed,
                     is_stopping=stop.is_set,
@@ -88,25 +89,3 @@ async def _prepare(access: "Access", simulation: "Simulation") -> str:
         stream = await ensure_streams(api)
         await check_unused(api, stream, simulation)
     return stream
-
-
-def _raw_settings(access: "Access") -> Any:
-    from jetlake.client.raw_connection import Settings
-    from jetlake.client.raw_credentials import Credentials
-
-    return Settings(
-        url=access.url,
-        name="jetlake simulate devices",
-        credentials=Credentials(
-            user=access.user or "",
-            password=access.password or "",
-            token=access.token or "",
-            nkey_seed=str(access.nkey or ""),
-            credentials_file=str(access.credentials or ""),
-        ),
-        tls_ca=str(access.tls_ca or ""),
-        tls_certificate=str(access.tls_certificate or ""),
-        tls_key=str(access.tls_key or ""),
-        tls_first=access.tls_first,
-        inbox_prefix=access.inbox_prefix or "_INBOX",
-    )

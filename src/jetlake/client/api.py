@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jetlake.client.access import Access, access_of, connect
+from jetlake.client.access import Access, access_of, connect, resolve
 from jetlake.client.connection import DEFAULT_URL, HasUrl
 from jetlake.errors import ApiError, ClientError
 
@@ -208,6 +208,22 @@ def adopt_api(connection: "Client") -> Api:
     url = connection.connected_url
     shown = f"nats://{url.hostname}:{url.port}" if url else DEFAULT_URL
     return Api(connection, Access(url=shown), deque(maxlen=COMPLAINTS_MAX))
+
+
+@asynccontextmanager
+async def open_or_adopt(server: "Access | str | HasUrl | Client | None") -> AsyncIterator[Api]:
+    """Give the API of a server, or over a connection of nats-py, which stays open.
+
+    None is the server that the command line would use: NATS_URL, a context, or 127.0.0.1:4222. A connection made here
+    reconnects by itself and is closed at the end.
+    """
+    from nats.aio.client import Client
+
+    if isinstance(server, Client):
+        yield adopt_api(server)
+        return
+    async with open_api(resolve() if server is None else server, reconnect=True) as api:
+        yield api
 
 
 def encoded(body: object | None) -> bytes:

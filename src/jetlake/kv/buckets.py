@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from jetlake.client import archives
 from jetlake.client.access import DEFAULT_API_PREFIX, Access
-from jetlake.client.api import Api, adopt_api, open_api
+from jetlake.client.api import Api, open_or_adopt
 from jetlake.client.connection import HasUrl
 from jetlake.errors import ApiError, ClientError, NotFoundError
 from jetlake.kv.bucket import Bucket, BucketStatus, status_of
@@ -165,14 +165,5 @@ async def connect(server: "Access | str | HasUrl | Client | None" = None) -> Asy
     Without an argument it is the server that the command line would take: NATS_URL, a context, or 127.0.0.1:4222. The
     connection comes back by itself when it is lost, and is closed at the end unless it was given.
     """
-    from nats.aio.client import Client
-
-    if isinstance(server, Client):
-        yield Buckets(adopt_api(server))
-        return
-    if server is None:
-        from jetlake.client.access import resolve
-
-        server = resolve()
-    async with open_api(server, reconnect=True) as api:
+    async with open_or_adopt(server) as api:
         yield Buckets(api)
