@@ -402,6 +402,8 @@ class Side:
             self.is_purged = True
             sequence = self._purged_up_to(pick)
             self.js.api(f"STREAM.PURGE.{self.stream}", {"seq": sequence} if sequence else {})
+            # What reached nobody comes again at once; on nats-server a purge makes it wait for ack_wait, a reset does not.
+            assert "error" not in self.js.api(f"CONSUMER.RESET.{self.stream}.{name}", {})
         elif then == "acknowledge":
             self._answer_to(messages[pick % heard])
         elif then == "restart":
