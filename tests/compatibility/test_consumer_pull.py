@@ -327,6 +327,17 @@ def test_request_that_does_not_wait_waits_with_others_that_leave_something(js: P
     assert sequences(consumer.answers(second, 1)) == [3]
 
 
+@pytest.mark.parametrize("ack_policy", ["explicit", "all"])
+def test_request_that_does_not_wait_is_answered_if_all_that_is_left_is_given_up(
+    js: Puller, stream: str, ack_policy: str
+) -> None:
+    consumer = create(js, stream, "a", ack_policy=ack_policy, max_deliver=1)
+    (message,) = consumer.take(1)
+    js.send(message.reply, b"-NAK")
+
+    assert consumer.status({"batch": 5, "no_wait": True}) == NO_MESSAGES
+
+
 # The end of a life
 
 

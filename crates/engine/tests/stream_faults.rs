@@ -100,3 +100,59 @@ fn a_failed_write_is_told_and_only_that_stream_stops_taking_messages() {
     assert_eq!(server.payload("S", 5), Some(b"kept".to_vec()));
     assert_eq!(wire.publish_one("t.a", "kept"), 6);
 }
+
+#[test]
+fn a_total_that_cannot_be_read_for_the_moment_is_not_taken_for_zero() {
+    let disk = SimulatedDisk::default();
+    let server = StreamServer::start(&disk);
+    server.create_as(
+        &serde_json::json!({"name": "C", "subjects": ["c.>"], "allow_msg_counter": true}),
+    );
+    let mut wire = server.connect();
+    let count = |wire: &mut Wire| wire.ask("c.a", "NATS/1.0\r\nNats-Incr: 5\r\n\r\n", "");
+    assert_eq!(count(&mut wire)["val"], "5");
+    disk.plan_reads(Some(Plan {
+        at_call: 0,
+        fault: Fault::NoDescriptors,
+        lasting: true,
+    }));
+
+    let counted = count(&mut wire);
+
+    assert_eq!(counted["error"]["err_code"], 10172, "{counted}");
+    disk.plan_reads(None);
+    assert_eq!(count(&mut wire)["val"], "10");
+}
+
+#[test]
+fn a_schedule_whose_message_cannot_be_read_for_the_moment_stays_due() {
+    let disk = SimulatedDisk::default();
+    let server = StreamServer::start(&disk);
+    let config =
+        serde_json::json!({"name": "S", "subjects": ["s.>", "t.>"], "allow_msg_schedules": true});
+    server.create_as(&config);
+    let mut wire = server.connect();
+    let header = "NATS/1.0\r\nNats-Schedule: @every 1s\r\nNats-Schedule-Target: t.a\r\n\r\n";
+    let planned = wire.ask("s.a", header, "tick");
+    assert_eq!(planned["seq"], 1, "{planned}");
+    disk.plan_reads(Some(Plan {
+        at_call: 0,
+        fault: Fault::NoDescriptors,
+        lasting: true,
+    }));
+    // It becomes due meanwhile.
+    let reads = disk.reads();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while disk.reads() == reads {
+        assert!(Instant::now() < deadline, "nobody has tried to read it");
+        thread::sleep(Duration::from_millis(50));
+    }
+
+    disk.plan_reads(None);
+
+    while server.payload("S", 2).is_none() {
+        assert!(Instant::now() < deadline, "the schedule is gone");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.payload("S", 2), Some(b"tick".to_vec()));
+}

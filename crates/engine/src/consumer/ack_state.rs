@@ -340,7 +340,9 @@ impl AckState {
             self.is_changed = true;
             return;
         }
-        if first_delivery != self.floor.consumer + 1 {
+        // Deliveries are counted anew when a message is delivered again, so the number after the floor may be that of a message behind others that wait.
+        let is_first = self.first_below(sequence).is_none();
+        if first_delivery != self.floor.consumer + 1 || !is_first {
             return;
         }
         self.floor = match self.pending.first_behind(sequence) {

@@ -318,6 +318,8 @@ impl Pair {
         prop_assert_eq!(delivered.consumer, twin.next_consumer - 1);
         prop_assert_eq!(delivered.stream, twin.delivered_stream);
         prop_assert_eq!((state.floor.consumer, state.floor.stream), twin.floor);
+        let first = twin.pending.keys().next();
+        prop_assert!(first.is_none_or(|first| *first > twin.floor.1));
         prop_assert_eq!(state.parked_count(), twin.parked_count());
         prop_assert_eq!(
             state.pending_count(),

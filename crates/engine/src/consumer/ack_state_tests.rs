@@ -46,6 +46,26 @@ fn a_first_delivery_that_reached_nobody_is_no_message_that_was_held_back() {
     assert_eq!(state.redelivered_count(), 0);
 }
 
+#[test]
+fn the_floor_stays_below_what_waits_when_a_later_message_is_removed() {
+    let mut state = AckState::new(AckPolicy::All, 1);
+    for sequence in 1..=4 {
+        state.deliver(sequence, 10);
+    }
+    // The first one again is delivery 5; with it the floor is at 5 deliveries, though 2 to 4 were counted as less.
+    state.requeue(1);
+    assert_eq!(state.next_again(None), Some(Again::Deliver { sequence: 1 }));
+    assert_eq!(state.redeliver(1, 20), (5, 2));
+    state.acknowledge_all(1, 5);
+    assert_eq!(state.deliver(5, 30), 6);
+    assert_eq!(state.deliver(6, 30), 7);
+
+    state.drop_missing(|sequence| sequence != 5);
+
+    assert_eq!(state.floor.stream, 1);
+    assert!((2..=4).all(|sequence| state.needs(sequence)));
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// The next message is delivered; so many before it are none of this consumer's.
@@ -258,7 +278,9 @@ impl Twin {
             let under_way = self.pending.len() - self.parked_count();
             let first = self.pending.keys().next().expect("something waits");
             self.floor = (self.next_consumer - 1 - under_way as u64, first - 1);
-        } else if waits.first_delivery == self.floor.0 + 1 {
+        } else if waits.first_delivery == self.floor.0 + 1
+            && self.pending.range(..sequence).next().is_none()
+        {
             let mut above = self.pending.range(sequence..);
             self.floor = match above.next() {
                 Some((next, waits)) => (waits.first_delivery - 1, next - 1),

@@ -169,10 +169,10 @@ impl Waiting {
         });
     }
 
-    /// Ends requests that do not wait for more than was there, once they have got something.
+    /// Ends requests that do not wait for more than was there: once they have got something, or at once if they do not say how long they would wait for it.
     pub fn end_impatient(&mut self, out: &mut Outbound, header: &mut Vec<u8>) {
         self.requests.retain(|request| {
-            let ends = request.no_wait && request.delivered > 0;
+            let ends = request.no_wait && (request.delivered > 0 || request.expires_ns.is_none());
             if ends {
                 header.clear();
                 status::no_messages(header);

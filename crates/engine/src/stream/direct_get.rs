@@ -28,6 +28,8 @@ const EMPTY_REQUEST: &str = "408 Empty Request";
 const MALFORMED: &str = "408 Malformed Request";
 const BAD_REQUEST: &str = "408 Bad Request";
 const NOT_FOUND: &str = "404 Message Not Found";
+/// The message is there, and the disk does not give it.
+const READ_FAILED: &str = "503 Reading Failed";
 const NO_RESULTS: &str = "404 No Results";
 const TOO_MANY: &str = "413 Too Many Results";
 const API_LEVEL_TOO_HIGH: &str = "412 Required Api Level";
@@ -163,13 +165,14 @@ impl<'a> Answers<'a> {
             return self.batch(request);
         }
         let sequence = self.first(request).ok_or(NOT_FOUND)?;
-        let message = self.read(sequence).ok_or(NOT_FOUND)?;
+        let message = self.read(sequence)?.ok_or(NOT_FOUND)?;
         self.message((&message).into(), request.no_headers, None);
         Ok(())
     }
 
-    fn read(&self, sequence: u64) -> Option<Message> {
-        self.source.store.read(sequence).ok().flatten()
+    fn read(&self, sequence: u64) -> Result<Option<Message>, &'static str> {
+        let read = self.source.store.read_undamaged(sequence);
+        read.map_err(|_| READ_FAILED)
     }
 
     /// The first message that a request asks for.
@@ -205,7 +208,7 @@ impl<'a> Answers<'a> {
         let mut left = request.batch;
         let mut bytes_left = batch_bytes(request);
         while let (Some(sequence), 1.., 1..) = (next, left, bytes_left) {
-            if let Some(message) = self.read(sequence) {
+            if let Some(message) = self.read(sequence)? {
                 if !request.no_headers {
                     pending = pending.saturating_sub(1);
                 }
@@ -270,7 +273,7 @@ impl<'a> Answers<'a> {
                 break;
             }
             pending -= 1;
-            let Some(message) = self.read(sequence) else {
+            let Some(message) = self.read(sequence)? else {
                 continue;
             };
             let in_batch = InBatch {

@@ -254,8 +254,11 @@ impl Ingest {
                 return;
             }
         }
-        if may_hold && self.hold_back(store, sent, &headers, reply) {
-            return;
+        if may_hold {
+            let total = self.total_on_disk(store, publication.subject, &headers);
+            if self.hold_back(store, sent, &headers, total, reply) {
+                return;
+            }
         }
         if let Err(refusal) = trusted_headers::check_message_id(headers.message_id) {
             return self.refuse(&refusal, b"", reply);

@@ -1,6 +1,6 @@
-//! What a stream must read of its own messages before it can check some of those that come: message ids within the window, and schedules.
+//! What a stream must read of its own messages before it can check some of those that come: message ids within the window, schedules, and totals of counters.
 //!
-//! Both are looked for when somebody first needs them, on a thread of the storage and without any lock. Meanwhile the messages that need them, and all behind
+//! Ids and schedules are looked for when somebody first needs them, a total whenever it is not in memory, on a thread of the storage and without any lock. Meanwhile the messages that need them, and all behind
 //! them, are held back (`HeldBack`). Invariants: messages are taken in the order in which they came; nothing with an id is stored before the ids are known.
 
 use std::collections::VecDeque;
@@ -13,6 +13,8 @@ use super::publish_headers::PublishHeaders;
 use super::receipts::Receipt;
 use super::schedules::Schedules;
 use super::stream::Stream;
+use crate::storage::segment_file::Buffers;
+use crate::storage::store::reading::Cached;
 use crate::storage::store::Store;
 
 /// Messages that are taken before others get the stream's lock.
@@ -39,6 +41,8 @@ impl HeldPublication {
 pub struct HeldBack {
     messages: VecDeque<HeldPublication>,
     bytes: u64,
+    /// The messages that hold the totals they count on from; not more than wait.
+    totals: Vec<u64>,
 }
 
 impl HeldBack {
@@ -162,17 +166,19 @@ impl Loaded {
 }
 
 impl Ingest {
-    /// Holds a message back if it must wait for what is not read yet, or stands behind one that does; false if it need not. Refuses it if too many wait.
+    /// Holds a message back if it must wait for what is not read yet, or stands behind one that does; false if it need not. Refuses it if too many wait. `total` is the message that it counts on from, if that is to be read first.
     pub(super) fn hold_back(
         &mut self,
         store: &Store,
         sent: &Publication<'_>,
         headers: &PublishHeaders<'_>,
+        total: Option<u64>,
         reply: &[u8],
     ) -> bool {
         if self.held_back.is_empty() {
             let needs_schedules = self.schedules.outdated && self.settings.allow_schedules;
-            if !needs_schedules && (self.ids_loaded || !is_about_ids(headers)) {
+            let needs_ids = !self.ids_loaded && is_about_ids(headers);
+            if !needs_schedules && !needs_ids && total.is_none() {
                 return false;
             }
             if !store.has_disk() || store.marks().last_sequence == 0 {
@@ -186,8 +192,25 @@ impl Ingest {
             self.refuse_too_many(reply, None);
         } else {
             self.held_back.push(sent, reply, self.publisher_id);
+            self.held_back.totals.extend(total);
         }
         true
+    }
+
+    /// The message whose total one counts on from, if the disk may have to be waited for.
+    pub(super) fn total_on_disk(
+        &self,
+        store: &Store,
+        subject: &[u8],
+        headers: &PublishHeaders<'_>,
+    ) -> Option<u64> {
+        let counts = self.settings.allow_counter && headers.increment.is_some();
+        if !counts || !store.has_disk() || self.counters.contains_key(subject) {
+            return None;
+        }
+        let last = store.last_match(subject)?;
+        let cached = store.read_cached(last, &mut Buffers::default(), |_| {});
+        (cached == Cached::Unknown).then_some(last)
     }
 
     fn missing(&self) -> Missing {
@@ -256,7 +279,15 @@ impl Stream {
             let mut ingest = self.ingest.lock();
             ingest.enter_loaded(&self.store, loaded, now_ns);
         }
-        while self.ingest.lock().take_held_back(&self.store) {}
+        loop {
+            let totals = std::mem::take(&mut self.ingest.lock().held_back.totals);
+            totals
+                .into_iter()
+                .for_each(|total| self.store.prefetch(total));
+            if !self.ingest.lock().take_held_back(&self.store) {
+                break;
+            }
+        }
         self.commit_soon();
     }
 

@@ -14,6 +14,8 @@ use crate::storage::message::Message;
 use crate::stream::acknowledgement::put_text;
 
 const TYPE: &[u8] = b"{\"type\":\"io.nats.jetstream.api.v1.stream_msg_get_response\"";
+const READ_FAILED: &[u8] =
+    b",\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"the message cannot be read from the disk\"}}";
 const NOT_FOUND: &[u8] =
     b",\"error\":{\"code\":404,\"err_code\":10037,\"description\":\"no message found\"}}";
 
@@ -90,13 +92,14 @@ impl Query {
 /// Reads the message and answers.
 pub fn answer(source: &Source<'_>, query: &Query, reply: &[u8], sender: &mut Sender) {
     let mut out = TYPE.to_vec();
-    let found = find(source, &query.which).and_then(|sequence| source.store.read(sequence).ok()?);
-    match found {
-        None => {
+    let found = find(source, &query.which);
+    match found.map_or(Ok(None), |sequence| source.store.read_undamaged(sequence)) {
+        Err(_) => out.extend_from_slice(READ_FAILED),
+        Ok(None) => {
             source.usage.note_miss();
             out.extend_from_slice(NOT_FOUND);
         }
-        Some(message) => {
+        Ok(Some(message)) => {
             out.extend_from_slice(b",\"message\":{\"subject\":");
             put_text(&mut out, &String::from_utf8_lossy(message.subject()));
             out.extend_from_slice(b",\"seq\":");
@@ -154,7 +157,7 @@ impl Streams {
         sequence: u64,
     ) -> Result<Option<Message>, EngineError> {
         let stream = self.stream(account, name)?;
-        let read = stream.store().read(sequence);
+        let read = stream.store().read_undamaged(sequence);
         read.map_err(|error| store_error(&error))
     }
 }

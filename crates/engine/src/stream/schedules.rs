@@ -12,7 +12,7 @@ use super::publish_headers::PublishHeaders;
 use super::schedule::Schedule;
 use super::schedule_checks::Due;
 use super::time_to_live::TimeToLive;
-use crate::storage::message::Message;
+use crate::storage::message::{Message, StoreResult};
 use crate::storage::store::Store;
 
 /// Schedules that are carried out within one tick of the clock; the others come with the next.
@@ -87,15 +87,17 @@ impl Schedules {
         self.by_time.first().map(|(due_ns, _)| *due_ns)
     }
 
-    /// Takes the next one that is due.
-    pub fn take_due(&mut self, now_ns: i64) -> Option<(Box<[u8]>, Planned)> {
-        let (due_ns, _) = self.by_time.first()?;
-        if *due_ns > now_ns {
-            return None;
-        }
-        let (_, subject) = self.by_time.pop_first()?;
-        let planned = self.by_subject.remove(&subject)?;
-        Some((subject, planned))
+    pub fn get(&self, subject: &[u8]) -> Option<Planned> {
+        self.by_subject.get(subject).copied()
+    }
+
+    /// Those that are due, the earliest first.
+    pub fn due(&self, now_ns: i64) -> impl Iterator<Item = (&[u8], Planned)> {
+        let due = self
+            .by_time
+            .iter()
+            .take_while(move |(due_ns, _)| *due_ns <= now_ns);
+        due.filter_map(|(_, subject)| Some((&**subject, self.get(subject)?)))
     }
 }
 
@@ -112,17 +114,19 @@ pub struct Fired {
 }
 
 impl Fired {
-    /// Made from the message of the schedule, or from the one it names as its source. None if that is no schedule.
+    /// Made from the message of the schedule, or from the one it names as its source; none if it does not hold a schedule. Reads the disk.
     pub fn new(
         store: &Store,
         scheduler: &[u8],
         planned: Planned,
         message: &Message,
         now_ns: i64,
-    ) -> Option<Self> {
+    ) -> StoreResult<Option<Self>> {
         let headers = PublishHeaders::read(message.headers());
         let read = Schedule::read(headers.schedule, headers.schedule_time_zone);
-        let schedule = read.ok().flatten()?;
+        let Some(schedule) = read.ok().flatten() else {
+            return Ok(None);
+        };
         let next_ns = schedule
             .is_repeating()
             .then(|| schedule.next_after_missed(planned.due_ns, now_ns))
@@ -138,13 +142,14 @@ impl Fired {
             rollup: headers.schedule_rollup.unwrap_or_default(),
         };
         let source = headers.schedule_source.filter(|source| !source.is_empty());
-        let other = source
-            .and_then(|source| store.last_match(source))
-            .and_then(|last| store.read(last).ok().flatten());
+        let other = match source.and_then(|source| store.last_match(source)) {
+            Some(last) => store.read_undamaged(last)?,
+            None => None,
+        };
         let contents = other.as_ref().unwrap_or(message);
         let mut block = Vec::new();
         due.put_headers(contents.headers(), &mut block);
-        Some(Self {
+        Ok(Some(Self {
             target: headers.schedule_target.unwrap_or_default().to_vec(),
             headers: block,
             payload: contents.payload().to_vec(),
@@ -154,7 +159,7 @@ impl Fired {
                 .and_then(|time_to_live| time_to_live.expiry_ns(now_ns)),
             replaces: !due.rollup.is_empty(),
             next_ns,
-        })
+        }))
     }
 }
 
@@ -182,11 +187,16 @@ mod tests {
         schedules.set(b"a", planned(3, 10));
 
         assert_eq!(schedules.next_ns(), Some(10));
-        assert_eq!(schedules.take_due(9), None);
+        assert_eq!(schedules.due(9).count(), 0);
+        let due: Vec<_> = schedules.due(20).collect();
         assert_eq!(
-            schedules.take_due(20),
-            Some((Box::from(b"a".as_slice()), planned(3, 10)))
+            due,
+            [
+                (b"a".as_slice(), planned(3, 10)),
+                (b"b".as_slice(), planned(2, 20))
+            ]
         );
+        assert_eq!(schedules.remove(b"a"), Some(planned(3, 10)));
         assert!(!schedules.has(b"a") && schedules.has(b"b"));
         assert_eq!(schedules.remove(b"b"), Some(planned(2, 20)));
         assert!(schedules.is_empty() && schedules.next_ns().is_none());

@@ -4,7 +4,8 @@ use super::admitted::Admitted;
 use super::ingest::Ingest;
 use super::publish_checks::Rollup;
 use super::schedules::{Fired, Planned, FIRED_AT_ONCE_MAX};
-use crate::storage::message::{Message, StoreError};
+use super::stream::Stream;
+use crate::storage::message::{StoreError, StoreResult};
 use crate::storage::store::Store;
 
 impl Ingest {
@@ -32,48 +33,36 @@ impl Ingest {
         store.roll_up(subject, &staged, sequence)
     }
 
-    /// Publishes what is due; returns whether anything was.
-    pub fn publish_due(&mut self, store: &Store, now_ns: i64) -> bool {
+    /// The schedules that are due, not more than are carried out at once, and only what is durable.
+    fn due_schedules(&self, store: &Store, now_ns: i64) -> Vec<(Box<[u8]>, Planned)> {
         if self.schedules.outdated {
-            return false;
+            return Vec::new();
         }
-        self.pending.sort();
         let last_sequence = store.counts().last_sequence;
-        let mut waiting = Vec::new();
-        let mut fired = 0;
-        while let Some((subject, planned)) = self.schedules.take_due(now_ns) {
-            if planned.sequence > last_sequence {
-                // Not durable yet.
-                waiting.push((subject, planned));
-                continue;
-            }
-            // What cannot be read, or was removed, is no schedule any more.
-            if let Ok(Some(message)) = store.read(planned.sequence) {
-                self.fire(store, &subject, planned, &message, now_ns);
-            }
-            fired += 1;
-            if fired == FIRED_AT_ONCE_MAX {
-                break;
-            }
-        }
-        for (subject, planned) in waiting {
-            self.schedules.set(&subject, planned);
-        }
-        fired > 0
+        let due = self.schedules.due(now_ns);
+        let durable = due.filter(|(_, planned)| planned.sequence <= last_sequence);
+        let some = durable.take(FIRED_AT_ONCE_MAX);
+        some.map(|(subject, planned)| (subject.into(), planned))
+            .collect()
     }
 
-    /// Publishes the message of a schedule, and plans when it is due again; one that is not ends with it.
+    /// Publishes the message of a schedule, and plans when it is due again; one that is not ends with it. False if the schedule is another one by now.
     fn fire(
         &mut self,
         store: &Store,
         scheduler: &[u8],
         planned: Planned,
-        message: &Message,
+        fired: Option<&Fired>,
         now_ns: i64,
-    ) {
-        let Some(fired) = Fired::new(store, scheduler, planned, message, now_ns) else {
-            return;
+    ) -> bool {
+        if self.schedules.outdated || self.schedules.get(scheduler) != Some(planned) {
+            return false;
+        }
+        self.schedules.remove(scheduler);
+        let Some(fired) = fired else {
+            return true;
         };
+        self.pending.sort();
         let admitted = Admitted {
             headers: fired.headers.as_slice().into(),
             payload: fired.payload.as_slice().into(),
@@ -85,6 +74,32 @@ impl Ingest {
         self.store(store, admitted, b"");
         if let Some(due_ns) = fired.next_ns {
             self.schedules.set(scheduler, Planned { due_ns, ..planned });
+        }
+        true
+    }
+}
+
+impl Stream {
+    /// Publishes what is due; returns whether anything was. The disk is read while no lock is held.
+    pub(super) fn publish_due(&self, now_ns: i64) -> bool {
+        let due = self.ingest.lock().due_schedules(&self.store, now_ns);
+        let mut any = false;
+        for (subject, planned) in due {
+            let Ok(fired) = self.fired(&subject, planned, now_ns) else {
+                // The disk could not be read: it stays due.
+                continue;
+            };
+            let mut ingest = self.ingest.lock();
+            any |= ingest.fire(&self.store, &subject, planned, fired.as_ref(), now_ns);
+        }
+        any
+    }
+
+    /// What a schedule publishes; none if its message was removed.
+    fn fired(&self, subject: &[u8], planned: Planned, now_ns: i64) -> StoreResult<Option<Fired>> {
+        match self.store.read_undamaged(planned.sequence)? {
+            Some(message) => Fired::new(&self.store, subject, planned, &message, now_ns),
+            None => Ok(None),
         }
     }
 }

@@ -79,14 +79,8 @@ impl View for StagedView<'_> {
 
     fn oldest_bytes_of(&self, subject: &[u8]) -> u64 {
         let first = self.store.next_match(subject, 0);
-        let message = first.and_then(|first| self.store.read(first).ok().flatten());
-        message.map_or(0, |message| {
-            self.ingest.settings.counting.bytes(
-                message.subject().len(),
-                message.headers().len(),
-                message.payload().len(),
-            )
-        })
+        let bytes = first.and_then(|first| self.store.counted_bytes(first));
+        bytes.unwrap_or(0)
     }
 
     fn find_message_id(&self, id: &[u8]) -> Option<u64> {
@@ -116,10 +110,15 @@ impl View for StagedView<'_> {
         if let Some(counter) = self.ingest.counters.get(subject) {
             return Ok(counter.clone());
         }
-        let last = self.store.last_match(subject);
-        match last.and_then(|last| self.store.read(last).ok().flatten()) {
-            Some(message) => Counter::read(message.headers(), message.payload()),
-            None => Ok(Counter::default()),
+        while let Some(last) = self.store.last_match(subject) {
+            match self.store.read(last) {
+                Ok(Some(message)) => return Counter::read(message.headers(), message.payload()),
+                // It was removed since it was looked up.
+                Ok(None) if self.store.last_match(subject) != Some(last) => {}
+                // A total that cannot be read is not zero: whoever counts on from there would be told a wrong one.
+                Ok(None) | Err(_) => return Err(CounterError::Broken),
+            }
         }
+        Ok(Counter::default())
     }
 }

@@ -481,8 +481,7 @@ impl Stream {
         }
         if self.has_schedules.load(Ordering::Relaxed) {
             self.load_stored_once();
-            let published = self.ingest.lock().publish_due(&self.store, now_ns);
-            if published {
+            if self.publish_due(now_ns) {
                 self.keeper.ask();
             }
         }

@@ -56,6 +56,30 @@ impl Store {
         }
     }
 
+    /// What the message of a sequence counts for in the size of the stream; `None` if there is none. Reads nothing.
+    pub fn counted_bytes(&self, sequence: u64) -> Option<u64> {
+        let index = self.index.read();
+        let (at, rank) = index.locate(sequence)?;
+        Some(index.segments[at].counted_bytes(rank))
+    }
+
+    /// Has the bytes of a message in the cache of the operating system, so that reading it soon does not wait for the disk. Whether they are right is seen then.
+    pub fn prefetch(&self, sequence: u64) {
+        if let Some((file, extent)) = self.place_of(sequence) {
+            let _ = file
+                .file
+                .read_exact_at(&mut vec![0; extent.length], extent.position);
+        }
+    }
+
+    /// The message of a sequence; `None` if there is none, or if it turns out to be damaged, which is reported.
+    pub fn read_undamaged(&self, sequence: u64) -> StoreResult<Option<Message>> {
+        match self.read(sequence) {
+            Err(StoreError::Damaged { .. }) => Ok(None),
+            read => read,
+        }
+    }
+
     /// The message of a sequence; `None` if there is none.
     pub fn read(&self, sequence: u64) -> StoreResult<Option<Message>> {
         let Some((file, extent)) = self.place_of(sequence) else {
