@@ -8,19 +8,25 @@ messages and asks about its stream meanwhile, one request after the other. The f
 - batches: atomic batches of 256 KB messages that are never committed, by a user who may only publish;
 - uploads: rows that are never committed;
 - scans: scans of a large stream whose rows nobody takes;
+- snapshots: snapshots of a large stream whose chunks nobody acknowledges;
 - restores: restores that send a little every second and never end;
-- creates: STREAM.CREATE with 40,000 subjects.
+- consumers: restores of an archive with 10,000 consumers, one after the other;
+- creates: STREAM.CREATE with 80,000 subjects;
+- refusals: requests that are refused, each told by an advisory, beside 2,000 other connections.
 
 Shown are p50, p99 and the longest time of the second account's requests, in quiet and under the flood, and by how much
 the server's resident memory grew at most. Run `python -m benchmarks.floods`; figures count on a release build.
+`--server nats-server` floods that one instead, for comparison; uploads and scans are requests that it does not know.
 `--json` prints them for a comparison of two builds; floods can be named, `python -m benchmarks.floods batches scans`.
 """
 
 import argparse
 import json
 import multiprocessing
+import os
 import re
 import select
+import signal
 import socket
 import sys
 import tempfile
@@ -34,23 +40,30 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.consumer_archive import archive_of_consumers
 from benchmarks.report import PLAIN_COLUMNS
-from benchmarks.servers import JETLAKE, BenchmarkError, ServerProcess, commands, raise_open_file_limit
+from benchmarks.servers import JETLAKE, REFERENCE, BenchmarkError, ServerProcess, commands, raise_open_file_limit
 from jetlake.client.load import build_profile
 
 SOCKETS = 2_000
 LOGINS = 64
 CHUNK = bytes(256 * 1024)
 SCANNED_MESSAGES = 400
-SUBJECTS = 40_000
+SUBJECTS = 80_000
+CONSUMERS = 10_000
+LISTENERS = 2_000
 
-ANSWER_S_MAX = 60.0
+ONLY_JETLAKE = frozenset({"uploads", "scans"})
+"""Floods of requests that nats-server does not have."""
+
+ANSWER_S_MAX = 30.0
 """A second account that waits for longer is shut out, and the flood has won."""
 
 WRONG_PASSWORD_HASH = "$2a$11$3kIDaCxw.Glsl1.u5nKa6eUnNDLV5HV9tIuUp7EHhMt6Nm9myW1aS"
 
 CONFIG = """
 jetstream {{ store_dir: "{folder}" }}
+max_payload: 8MB
 accounts {{
   ONE {{ jetstream: enabled, users: [
     {{ user: owner, password: p }},
@@ -101,7 +114,10 @@ class Client:
 
     def drain(self) -> None:
         """Throw away what has come."""
-        while select.select([self.socket], [], [], 0)[0]:
+        # `select` knows no sockets beyond the first thousand.
+        ready = select.poll()
+        ready.register(self.socket, select.POLLIN)
+        while ready.poll(0):
             self._received = b""
             self._receive()
         self._received = b""
@@ -194,6 +210,48 @@ def flood_restores(port: int) -> Iterator[None]:
         yield
 
 
+def flood_snapshots(port: int) -> Iterator[None]:
+    client = Client(port, "owner")
+    for _ in range(SCANNED_MESSAGES):
+        client.ask("s.kept", CHUNK)
+    listener = Client(port, "owner")
+    listener.socket.sendall(b"SUB chunks.> 2\r\nPING\r\n")
+    for number in count():
+        request = {"deliver_subject": f"chunks.{number}", "window_size": 32 * 1024 * 1024}
+        client.ask("$JS.API.STREAM.SNAPSHOT.S", json.dumps(request).encode())
+        listener.drain()
+        yield
+
+
+def flood_consumers(port: int) -> Iterator[None]:
+    client = Client(port, "owner")
+    data = archive_of_consumers(CONSUMERS)
+    for number in count():
+        config = {"name": f"R{number}", "subjects": [f"r.{number}"]}
+        request = json.dumps({"config": config, "state": {}}).encode()
+        answer = json.loads(client.ask(f"$JS.API.STREAM.RESTORE.R{number}", request))
+        for start in range(0, len(data), len(CHUNK)):
+            client.ask(answer["deliver_subject"], data[start : start + len(CHUNK)])
+        if b'"error"' in client.ask(answer["deliver_subject"], b""):
+            raise BenchmarkError("the archive was refused")
+        client.ask(f"$JS.API.STREAM.DELETE.R{number}", b"")
+        yield
+
+
+def flood_refusals(port: int) -> Iterator[None]:
+    listeners = [Client(port, "owner") for _ in range(LISTENERS)]
+    listeners[0].socket.sendall(b"SUB $JS.EVENT.> 2\r\nPING\r\n")
+    client = Client(port, "owner")
+    while True:
+        for number in range(100):
+            client.publish(f"$JS.API.STREAM.INFO.NONE{number}", b"", reply="_INBOX.own")
+            client.publish(f"$JS.API.STREAM.CREATE.NONE{number}", b"{}", reply="_INBOX.own")
+        client.ask("$JS.API.STREAM.INFO.NONE", b"")
+        client.drain()
+        listeners[0].drain()
+        yield
+
+
 def flood_creates(port: int) -> Iterator[None]:
     client = Client(port, "owner")
     for number in count():
@@ -209,8 +267,11 @@ FLOODS: dict[str, Callable[[int], Iterator[None]]] = {
     "batches": flood_batches,
     "uploads": flood_uploads,
     "scans": flood_scans,
+    "snapshots": flood_snapshots,
     "restores": flood_restores,
+    "consumers": flood_consumers,
     "creates": flood_creates,
+    "refusals": flood_refusals,
 }
 
 
@@ -259,21 +320,26 @@ class Observer:
         over_at = time.perf_counter() + seconds
         while time.perf_counter() < over_at:
             begun_at = time.perf_counter()
-            for subject, payload in (("t", b"x" * 100), ("$JS.API.STREAM.INFO.T", b"")):
-                if b'"error"' in self._client.ask(subject, payload):
-                    raise BenchmarkError("the second account was refused")
+            try:
+                for subject, payload in (("t", b"x" * 100), ("$JS.API.STREAM.INFO.T", b"")):
+                    if b'"error"' in self._client.ask(subject, payload):
+                        raise BenchmarkError("the second account was refused")
+            except TimeoutError:
+                # Nobody answers any more, and whatever comes later is too late.
+                times.append(ANSWER_S_MAX * 1_000)
+                break
             times.append((time.perf_counter() - begun_at) * 500)
             self.memory_bytes_most = max(self.memory_bytes_most, self._server.memory_bytes())
         times.sort()
         return Times(len(times), times[len(times) // 2], times[len(times) * 99 // 100], times[-1])
 
 
-def measure(name: str, seconds: float) -> Outcome:
-    """Make one flood on a new server."""
+def measure(name: str, seconds: float, kind: str) -> Outcome:
+    """Make one flood on a new server of a kind."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "server.conf")
         config.write_text(CONFIG.format(folder=f"{folder}/store", hash=WRONG_PASSWORD_HASH))
-        with ServerProcess(JETLAKE, [*commands()[JETLAKE], "-c", str(config)], user=("two", "p")) as server:
+        with ServerProcess(kind, [*commands()[kind], "-c", str(config)], user=("two", "p")) as server:
             owner = Client(server.port, "owner")
             make_stream(owner, "S", "s.>")
             observer = Observer(server, server.port)
@@ -289,12 +355,15 @@ def measure(name: str, seconds: float) -> Outcome:
             finally:
                 flood.terminate()
                 flood.join()
+                # One that has passwords to compare takes minutes to stop, and nothing of it is needed.
+                os.kill(server.pid, signal.SIGKILL)
             return Outcome(name, quiet, flooded, (observer.memory_bytes_most - before_bytes) / 1e6)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("floods", nargs="*", help=f"of {', '.join(FLOODS)}; all unless given")
+    parser.add_argument("--server", choices=(JETLAKE, REFERENCE), default=JETLAKE, help="which one to flood")
     parser.add_argument("--seconds", type=float, default=15.0, help="how long each flood lasts")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
@@ -303,19 +372,22 @@ def main() -> int:
         parser.error(f"unknown flood {', '.join(sorted(unknown))}; there are {', '.join(FLOODS)}")
     raise_open_file_limit()
     outcomes = []
+    build = f"{JETLAKE}, {build_profile} build" if options.server == JETLAKE else options.server
     for name in options.floods or FLOODS:
+        if options.server == REFERENCE and name in ONLY_JETLAKE:
+            continue
         print(f"{name} ...", file=sys.stderr, flush=True)
-        outcomes.append(measure(name, options.seconds))
+        outcomes.append(measure(name, options.seconds, options.server))
     if options.json:
-        print(json.dumps({"build": build_profile, "floods": [asdict(outcome) for outcome in outcomes]}, indent=2))
+        print(json.dumps({"build": build, "floods": [asdict(outcome) for outcome in outcomes]}, indent=2))
     else:
-        show(outcomes)
+        show(build, outcomes)
     return 0
 
 
-def show(outcomes: list[Outcome]) -> None:
+def show(build: str, outcomes: list[Outcome]) -> None:
     console = Console(width=None if sys.stdout.isatty() else PLAIN_COLUMNS)
-    console.print(f"{build_profile} build; times of the second account's requests in milliseconds")
+    console.print(f"{build}; times of the second account's requests in milliseconds")
     table = Table(box=SIMPLE)
     table.add_column("flood")
     for heading in ("quiet p50", "p99", "longest", "flooded p50", "p99", "longest", "memory"):

@@ -60,17 +60,17 @@ def test_paths_know_home_and_variables(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"timeout_s": "soon"}, "is no time"),
+        ({"timeout_s": "soon"}, "is not a time"),
         ({"timeout_s": "0s"}, "give more than 0"),
         ({"url": " , "}, "no server is named"),
-        ({"url": "http://host"}, "is no address of a server"),
-        ({"url": "nats://host:port"}, "is no address of a server"),
-        ({"url": "nats://host:99999"}, "is no address of a server"),
-        ({"url": "nats://"}, "is no address of a server"),
-        ({"url": "nats://[::1"}, "is no address of a server"),
-        ({"url": "nats://a\nb"}, "is no address of a server"),
+        ({"url": "http://host"}, "is not a server address"),
+        ({"url": "nats://host:port"}, "is not a server address"),
+        ({"url": "nats://host:99999"}, "is not a server address"),
+        ({"url": "nats://"}, "is not a server address"),
+        ({"url": "nats://[::1"}, "is not a server address"),
+        ({"url": "nats://a\nb"}, "is not a server address"),
         ({"tls_certificate": "/a.pem"}, "belong together"),
-        ({"credentials": "op://vault/item"}, "is no file"),
+        ({"credentials": "op://vault/item"}, "is not a file"),
     ],
 )
 def test_what_cannot_work_is_refused(options, text):

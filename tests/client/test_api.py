@@ -74,7 +74,7 @@ async def test_answer_that_is_no_json_is_told(url: str):
             await message.respond(b"hello")
 
         await api.connection.subscribe("words", cb=respond)
-        with pytest.raises(ClientError, match="no JSON object"):
+        with pytest.raises(ClientError, match="not a JSON object"):
             await api.ask("words", b"")
 
 
@@ -89,5 +89,5 @@ async def test_what_a_user_may_not_do_is_told():
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "a\n"])
 def test_name_that_is_no_token_is_refused(name: str):
-    with pytest.raises(ClientError, match="is no name"):
+    with pytest.raises(ClientError, match="is not a name"):
         token(name)

@@ -234,11 +234,11 @@ def test_no_server_is_a_client_error(jetlake_server):
         ({"payload_bytes": -1}, "payload_bytes is -1"),
         ({"subscribers": 0}, "has no subscribers"),
         ({"workload": "store", "in_flight": 0}, "in_flight is 0"),
-        ({"workload": "store", "messages": 10, "atomic_batch": 3}, "no whole batches of 3"),
+        ({"workload": "store", "messages": 10, "atomic_batch": 3}, "cannot be divided into batches of 3"),
         ({"workload": "directget"}, "has no stream"),
         ({"workload": "push"}, "has no stream"),
         ({"workload": "fetch", "stream": "S"}, "has no consumer"),
-        ({"workload": "fetch", "messages": 10, "batch": 3}, "no whole batches of 3"),
+        ({"workload": "fetch", "messages": 10, "batch": 3}, "cannot be divided into batches of 3"),
     ],
 )
 def test_plan_that_cannot_work_is_refused(fields, message):

@@ -182,7 +182,7 @@ def test_something_that_is_no_nats_server_is_told_apart(answer):
     thread = threading.Thread(target=serve)
     thread.start()
     try:
-        with pytest.raises(ClientError, match=r"no NATS server|no JSON|no end of a line"):
+        with pytest.raises(ClientError, match=r"not a NATS server|not JSON|no end of a line"):
             greet(url=f"nats://127.0.0.1:{listener.getsockname()[1]}")
     finally:
         thread.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import socket
 import ssl
@@ -403,6 +404,39 @@ def test_handshake_may_come_first(start_once, configure, authority: Authority) -
         client.expect_silence()
         client.connect()
         expect_echo(client)
+
+
+@pytest.mark.parametrize("first", ["true", '"auto"', '"300ms"'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'CONNECT {"verbose":false}\r\nPING\r\n',
+        b"C",
+        b"\x16",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"INFO {}\r\n",
+        b"\x00\xff" * 20,
+    ],
+)
+def test_one_who_speaks_first_and_in_the_clear_hears_nothing(start_once, configure, first: str, data: bytes) -> None:
+    server = start_once(config=configure(f"timeout: 0.5, handshake_first: {first}"))
+
+    with socket.create_connection((server.host, server.port), timeout=10) as plain:
+        plain.sendall(data)
+        heard = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := plain.recv(4096):
+                heard += piece
+
+    # At most an alert that this is no TLS.
+    assert heard == b"" or (heard.startswith(ALERT) and len(heard) < 10)
+
+
+def test_one_who_says_nothing_is_told_who_is_there_after_the_time_for_that(start_once, configure) -> None:
+    for first, hears in (("true", False), ('"auto"', True), ('"300ms"', True), ("false", True)):
+        server = start_once(config=configure(f"timeout: 0.5, handshake_first: {first}"))
+        with socket.create_connection((server.host, server.port), timeout=10) as plain:
+            assert plain.recv(5) == (b"INFO " if hears else b"")
 
 
 def test_plain_clients_may_be_allowed(start_once, configure, authority: Authority) -> None:

@@ -45,6 +45,80 @@ def test_client_gets_the_certificate_of_the_name_it_asks_for(start_server, autho
     assert ("DNS", hosts[0]) in shown["subjectAltName"]
 
 
+NAMES = ["one.example", "two.example", "three.example", "ONE.EXAMPLE", "sub.one.example", "127.0.0.1", "a." * 120 + "b"]
+
+
+@pytest.mark.parametrize("host", [*NAMES, None], ids=lambda host: str(host)[:20])
+def test_name_that_a_client_asks_for_gives_it_no_rights(start_server, authority: Authority, host: str | None) -> None:
+    certificates = [authority.server(name, host=name) for name in ("one.example", "two.example")]
+    users = '{user: "ann@example.com", permissions: {publish: open}}, {user: "one.example"}, {user: "two.example"}'
+    server = start_server(
+        config=f"""
+          tls {{ certs: [ {", ".join(f"{{{pair(each)}}}" for each in certificates)} ]
+                 ca_file: "{authority.file}", verify_and_map: true }}
+          authorization {{ users: [ {users} ] }}
+        """
+    )
+    for certificate in (authority.client("ann", subject={"CN": "ann"}, email="ann@example.com"), None):
+        context = authority.context(certificate)
+        context.check_hostname = False
+        with server.client() as client:
+            client.encrypt(context, host=host)
+            operations = b'CONNECT {"verbose":false}\r\nPUB open 0\r\n\r\nPUB shut 0\r\n\r\nPING\r\n'
+            if certificate is not None:
+                client.send(operations)
+                client.expect_error('Permissions Violation for Publish to "shut"')
+                client.expect(b"PONG\r\n")
+                continue
+            # Whoever has no certificate is nobody, whatever name it asked for.
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                client.send(operations)
+                assert client.read_to_end() == b""
+
+
+def hello(name: bytes) -> bytes:
+    """The first message of a handshake that asks for this name, even if no library would."""
+    placeholder = "x" * len(name)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    handshake = context.wrap_bio(incoming, outgoing, server_hostname=placeholder)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        handshake.do_handshake()
+    data = outgoing.read()
+    assert data.count(placeholder.encode()) == 1
+    return data.replace(placeholder.encode(), name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"a\0.example",
+        b"a\r\nPING\r\n",
+        b"../../etc/passwd",
+        b"\xff\xfe\xfd",
+        b"a b",
+        b"*.example",
+        b"." * 20,
+        b"-" * 60,
+    ],
+)
+def test_name_that_is_none_harms_nobody(start_server, authority: Authority, name: bytes) -> None:
+    server = start_server(config=f"tls {{ {pair(authority.server())}, timeout: 0.5 }}")
+    with server.client() as other:
+        other.encrypt(authority.context())
+        other.connect()
+
+        with server.client() as client:
+            client.send(hello(name))
+            # A server may overlook the name, or refuse it; either is said in a record of TLS, and in nothing else.
+            answer = client.read_to_end()
+            assert answer[:2] in (b"\x16\x03", b"\x15\x03", b"")
+        other.expect_pong()
+    with server.client() as client:
+        client.encrypt(authority.context())
+        client.connect()
+
+
 def test_key_exchange_is_on_a_curve_of_the_list(start_server, authority: Authority) -> None:
     server = start_server(config=f"tls {{ {pair(authority.server())}, curve_preferences: [CurveP384, CurveP521] }}")
     for curve, fits in (("secp384r1", True), ("prime256v1", False)):

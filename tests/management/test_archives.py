@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from jetlake._engine import EngineError
-from jetlake.management.archives import CONSUMERS_PER_STEP
+from jetlake.management import archived_consumers
+from jetlake.management.archived_consumers import CONSUMERS_PER_STEP
+from jetlake.management.archives import RESTORES_FINISHING_MAX
 from jetlake.management.stream_context import AccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
 from tests.management.engine_twin import TwinArchiveEvent, TwinRequest
@@ -266,7 +268,7 @@ class Limited(TwinRequest, frozen=True, kw_only=True):
         return pattern.startswith("own.")
 
 
-def archived(name: str, **config: Any) -> dict[str, str]:
+def archived(name: str, /, **config: Any) -> dict[str, str]:
     state = {"delivered": {"consumer_seq": 0, "stream_seq": 0}, "ack_floor": {"consumer_seq": 0, "stream_seq": 0}}
     kept = {
         "durable_name": name,
@@ -303,6 +305,26 @@ def test_consumers_of_an_archive_deliver_where_whoever_restores_it_may_have_them
     assert "T" not in api.catalog.streams_of("$G")
 
 
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("a\0b", {}),
+        ("c" * 256, {}),
+        ("a.b", {}),
+        ("C", {"durable_name": "D"}),
+        ("C", {"name": "D"}),
+        ("C", {"ack_policy": "none", "max_ack_pending": 5, "pause_until": "2100-01-01T00:00:00+24:00"}),
+    ],
+)
+def test_consumer_of_an_archive_that_no_request_could_have_made_is_refused(api, name, config):
+    consumers = [archived("FINE"), archived(name, **config)]
+
+    answer = tell(api, "restore_ready", begin_restore(api), reply="last", consumers=consumers)
+
+    assert answer["error"]["description"].startswith(f"restore failed: consumer {name}: ")
+    assert "T" not in api.catalog.streams_of("$G")
+
+
 @pytest.mark.parametrize("by", ["stream", "account"])
 def test_archive_has_no_more_consumers_than_a_stream_may(api, by):
     accounts = {"$G": AccountLimits(max_consumers=2 if by == "account" else -1)}
@@ -320,15 +342,90 @@ def test_archive_has_no_more_consumers_than_a_stream_may(api, by):
             assert "error" not in answer, answer
 
 
-def test_archive_with_many_consumers_is_looked_at_in_steps(api):
+def steps_of(api: ApiTwin, restore_id: str, count: int) -> Any:
+    consumers = [archived(f"C{number}") for number in range(count)]
+    details = json.dumps({"consumers": consumers, "reply": "last"}).encode()
+    return api.manager._archives.note(TwinArchiveEvent(kind="restore_ready", id=restore_id, details=details))
+
+
+def test_archive_with_many_consumers_is_checked_and_made_in_steps(api):
+    count = 3 * CONSUMERS_PER_STEP
+
+    made = [len(api.catalog.consumers.of("$G", "T")) for _ in steps_of(api, begin_restore(api), count)]
+
+    assert made == [0, 0, 0, *range(CONSUMERS_PER_STEP, count + 1, CONSUMERS_PER_STEP)]
+    assert api.ask("STREAM.INFO.T")["state"]["consumer_count"] == count
+
+
+def test_stream_is_offline_until_its_consumers_are_there(api):
+    steps = steps_of(api, begin_restore(api), 2 * CONSUMERS_PER_STEP)
+    while not len(api.catalog.consumers.of("$G", "T")):
+        next(steps)
+
+    for request, body in (
+        ("STREAM.INFO.T", b""),
+        ("STREAM.DELETE.T", b""),
+        ("STREAM.CREATE.T", {"name": "T", "subjects": ["t.>"]}),
+        ("CONSUMER.DURABLE.CREATE.T.C0", {"stream_name": "T", "config": {"durable_name": "C0"}}),
+    ):
+        assert api.ask(request, body)["error"]["description"] == "stream is offline: it is being restored"
+    assert api.ask("STREAM.CREATE.U", {"name": "U", "subjects": ["t.x"]})["error"]["err_code"] == 10065
+    listed = api.ask("STREAM.LIST")
+    assert [stream["config"]["name"] for stream in listed["streams"]] == ["S"]
+    assert listed["missing"] == ["T"]
+
+    assert [*steps] != []
+    assert api.ask("STREAM.INFO.T")["config"]["name"] == "T"
+    assert "missing" not in api.ask("STREAM.LIST")
+
+
+@pytest.mark.parametrize("is_made", [False, True], ids=["while they are checked", "while they are made"])
+def test_nothing_is_left_of_a_restore_that_the_server_does_not_finish(api, is_made):
     restore_id = begin_restore(api)
-    consumers = [archived(f"C{number}") for number in range(3 * CONSUMERS_PER_STEP)]
-    details = json.dumps({"consumers": consumers}).encode()
+    steps = steps_of(api, restore_id, 2 * CONSUMERS_PER_STEP)
+    next(steps)
+    while is_made and not len(api.catalog.consumers.of("$G", "T")):
+        next(steps)
 
-    steps = 0
-    for _ in api.manager._archives.note(TwinArchiveEvent(kind="restore_ready", id=restore_id, details=details)):
-        steps += 1
-        assert "T" not in api.catalog.streams_of("$G")
+    steps.close()
 
-    assert steps == 3
-    assert len(api.catalog.consumers.of("$G", "T")) == 3 * CONSUMERS_PER_STEP
+    assert "T" not in api.catalog.streams_of("$G")
+    assert ("$G", "T") not in api.engine.streams
+    assert restore_id not in api.engine.restores
+    assert "error" not in api.ask("STREAM.CREATE.T", {"name": "T", "subjects": ["t.>"]})
+
+
+def test_account_finishes_only_so_many_restores_at_a_time(api):
+    running = []
+    for number in range(RESTORES_FINISHING_MAX):
+        config = {"name": f"T{number}", "subjects": [f"t.{number}"]}
+        answer = api.ask(f"STREAM.RESTORE.T{number}", {"config": config})
+        steps = steps_of(api, answer["deliver_subject"].rpartition(".")[2], CONSUMERS_PER_STEP)
+        next(steps)
+        running.append(steps)
+
+    refused = api.ask("STREAM.RESTORE.T", {"config": {"name": "T", "subjects": ["t.t"]}})
+    assert refused["error"]["err_code"] == 10042
+    assert refused["error"]["description"].endswith("the account has 4 restores already: wait for one to end")
+
+    for steps in running:
+        assert [*steps] != []
+    assert begin_restore(api, subjects=["t.t"])
+
+
+@pytest.mark.parametrize(("retention", "commits"), [("limits", 3), ("workqueue", 3), ("interest", 1)])
+def test_consumers_of_an_interest_stream_begin_together(api, monkeypatch, retention, commits):
+    monkeypatch.setattr(archived_consumers, "CONSUMERS_PER_SYNC", CONSUMERS_PER_STEP)
+    restore_id = begin_restore(api, retention=retention)
+    committed = []
+    commit = api.engine.commit_consumers
+
+    def count(account: str, stream: str) -> list[tuple[str, str]]:
+        committed.append(len(api.catalog.consumers.of(account, stream)))
+        return commit(account, stream)
+
+    monkeypatch.setattr(api.engine, "commit_consumers", count)
+    assert [*steps_of(api, restore_id, 3 * CONSUMERS_PER_STEP)] != []
+
+    assert len(committed) == commits
+    assert committed[-1] == 3 * CONSUMERS_PER_STEP

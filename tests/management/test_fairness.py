@@ -1,4 +1,7 @@
-"""A request that takes long, and a flood of them, keep only their own account waiting; streams have many subjects."""
+"""A request that takes long, and a flood of them, keep other accounts and those who only read from waiting.
+
+Streams have many subjects, and archives many consumers.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pytest
 from nats.aio.msg import Msg
 
 import jetlake
+from tests.compatibility.archives import Entry, archive, frame
 
 CONFIG = """
 port: -1
@@ -96,3 +100,88 @@ async def test_a_stream_can_have_twenty_thousand_subjects(server):
         await client.request("s19999.x", b"", timeout=WAIT_S)
     assert (await ask("$JS.API.STREAM.DELETE.S", {}))["success"]
     await client.close()
+
+
+async def test_readers_of_the_same_account_are_answered_while_a_large_stream_is_made(server):
+    owner = await nats.connect(server.url, user="a", password="x")
+    reader = await nats.connect(server.url, user="a", password="x")
+    config = {"name": "LARGE", "subjects": subjects_of(80_000), "storage": "memory"}
+    body = json.dumps(config).encode()
+
+    made = asyncio.ensure_future(owner.request("$JS.API.STREAM.CREATE.LARGE", body, timeout=WAIT_S))
+    before = 0
+    while not made.done():
+        await reader.request("$JS.API.STREAM.NAMES", b"", timeout=WAIT_S)
+        before += not made.done()
+
+    assert "error" not in json.loads((await made).data)
+    # One may have come before the request to make the stream; the others came while it was being made.
+    assert before > 2
+    await owner.close()
+    await reader.close()
+
+
+def consumer_entry(name: str) -> Entry:
+    config = {"durable_name": name, "deliver_policy": "all", "ack_policy": "explicit", "replay_policy": "instant"}
+    state = {"delivered": {"consumer_seq": 0, "stream_seq": 0}, "ack_floor": {"consumer_seq": 0, "stream_seq": 0}}
+    body = {"config": config, "created": "2026-01-01T00:00:00Z", "state": state}
+    return Entry(f"consumers/{name}".encode(), payload=json.dumps(body).encode())
+
+
+async def test_streams_of_the_same_account_are_made_while_an_archive_with_many_consumers_is_restored(server):
+    consumers = 3_000
+    state = {"first_seq": 1, "consumer_count": consumers}
+    entries = [consumer_entry(f"C{number}") for number in range(consumers)]
+    data = frame(archive(*entries, state=json.dumps(state).encode()))
+    owner = await nats.connect(server.url, user="a", password="x")
+    other = await nats.connect(server.url, user="a", password="x")
+    body = json.dumps({"config": {"name": "R", "subjects": ["r"]}, "state": {}}).encode()
+    begun = json.loads((await owner.request("$JS.API.STREAM.RESTORE.R", body, timeout=WAIT_S)).data)
+    for start in range(0, len(data), 512 * 1024):
+        await owner.request(begun["deliver_subject"], data[start : start + 512 * 1024], timeout=WAIT_S)
+
+    restored = asyncio.ensure_future(owner.request(begun["deliver_subject"], b"", timeout=WAIT_S))
+    before = 0
+    while not restored.done():
+        config = {"name": f"S{before}", "subjects": [f"s.{before}"], "storage": "memory"}
+        made = await other.request(f"$JS.API.STREAM.CREATE.S{before}", json.dumps(config).encode(), timeout=WAIT_S)
+        assert "error" not in json.loads(made.data)
+        before += not restored.done()
+
+    answer = json.loads((await restored).data)
+    assert "error" not in answer, answer
+    assert answer["state"]["consumer_count"] == consumers
+    assert before > 2
+    await owner.close()
+    await other.close()
+
+
+def test_half_a_restore_is_not_there_after_the_next_start(tmp_path):
+    file = tmp_path / "server.conf"
+    file.write_text(CONFIG.format(folder=tmp_path / "store"))
+    entries = [consumer_entry(f"C{number}") for number in range(5_000)]
+    data = frame(archive(*entries, state=b'{"first_seq":1,"consumer_count":5000}'))
+
+    async def restore_up_to_the_consumers(server: jetlake.Server) -> None:
+        client = await nats.connect(server.url, user="a", password="x")
+        body = json.dumps({"config": {"name": "R", "subjects": ["r"]}, "state": {}}).encode()
+        begun = json.loads((await client.request("$JS.API.STREAM.RESTORE.R", body, timeout=WAIT_S)).data)
+        for start in range(0, len(data), 512 * 1024):
+            await client.request(begun["deliver_subject"], data[start : start + 512 * 1024], timeout=WAIT_S)
+        await client.publish(begun["deliver_subject"], b"", reply="nobody")
+        description = ""
+        while "it is being restored" not in description:
+            info = json.loads((await client.request("$JS.API.STREAM.INFO.R", b"", timeout=WAIT_S)).data)
+            description = info["error"]["description"]
+        await client.close()
+
+    async def names(server: jetlake.Server) -> dict:
+        client = await nats.connect(server.url, user="a", password="x")
+        answer = json.loads((await client.request("$JS.API.STREAM.NAMES", b"", timeout=WAIT_S)).data)
+        await client.close()
+        return answer
+
+    with jetlake.Server(config=file) as server:
+        asyncio.run(restore_up_to_the_consumers(server))
+    with jetlake.Server(config=file) as server:
+        assert asyncio.run(names(server))["streams"] is None

@@ -21,7 +21,14 @@ class Worker:
         self.slow: dict[str, threading.Event] = {}
         self.begun = threading.Event()
         self.warnings: list[str] = []
-        self.lanes = Lanes(self.work, lambda: None, lambda: None, self.warnings.append)
+        self.lanes = Lanes(
+            self.work,
+            lambda: None,
+            lambda: None,
+            self.warnings.append,
+            lambda request: request.subject.startswith("read"),
+            lambda request: self._note(f"{request.subject} beside"),
+        )
 
     def work(self, _lane: Lane, event: Event | None, request: Request | None) -> None:
         if event is not None:
@@ -40,8 +47,9 @@ class Worker:
             self.done.append(what)
             self.changed.notify_all()
 
-    def send(self, account: str, subject: str, payload: bytes = b"") -> None:
-        self.lanes.add_request(TwinRequest(account=account, subject=subject, payload=payload))
+    def send(self, account: str, subject: str, payload: bytes = b"", connection_id: int = 7) -> None:
+        request = TwinRequest(account=account, subject=subject, payload=payload, connection_id=connection_id)
+        self.lanes.add_request(request)
 
     def wait(self, condition: Callable[[], bool]) -> None:
         with self.changed:
@@ -123,6 +131,62 @@ def test_work_in_steps_lets_requests_of_its_own_account_through(worker):
     worker.wait(lambda: len(worker.done) == 6)
 
     assert worker.done == ["a0", "step 0", "a1", "step 1", "a2", "step 2"]
+
+
+def test_requests_that_only_read_overtake_one_of_their_account_that_takes_long(worker):
+    worker.slow["a0"] = threading.Event()
+    worker.send("A", "a0", connection_id=1)
+    worker.send("A", "a1", connection_id=2)
+    worker.send("A", "read0", connection_id=3)
+    worker.send("A", "read1", connection_id=3)
+
+    worker.wait(lambda: "read1 beside" in worker.done)
+    assert worker.done == ["read0 beside", "read1 beside"]
+    worker.send("A", "read2", connection_id=4)
+    worker.wait(lambda: "read2 beside" in worker.done)
+
+    worker.slow["a0"].set()
+    worker.wait(lambda: "a1" in worker.done)
+    assert worker.done[3:] == ["a0", "a1"]
+
+
+def test_a_request_does_not_overtake_another_one_of_its_connection(worker):
+    worker.slow["a0"] = threading.Event()
+    worker.send("A", "a0", connection_id=1)
+    assert worker.begun.wait(WAIT_SECONDS)
+    worker.send("A", "read behind a0", connection_id=1)
+    worker.send("A", "a1", connection_id=2)
+    worker.send("A", "read behind a1", connection_id=2)
+    worker.send("A", "read", connection_id=3)
+
+    worker.wait(lambda: "read beside" in worker.done)
+    worker.send("A", "read again", connection_id=3)
+    worker.wait(lambda: "read again beside" in worker.done)
+    worker.slow["a0"].set()
+    worker.wait(lambda: "read behind a1" in worker.done)
+
+    assert worker.done == ["read beside", "read again beside", "a0", "read behind a0", "a1", "read behind a1"]
+
+
+def test_work_in_steps_that_is_not_finished_is_closed(worker):
+    closed = threading.Event()
+
+    def steps() -> Iterator[None]:
+        try:
+            while True:
+                worker._note("step")
+                yield
+        finally:
+            closed.set()
+
+    with worker.lanes.held("A") as lane:
+        lane.tasks.append(steps())
+    worker.send("A", "a0")
+    worker.wait(lambda: worker.done.count("step") > 2)
+    worker.lanes.close()
+    worker.lanes.join()
+
+    assert closed.is_set()
 
 
 def test_a_failure_is_told_and_the_next_request_is_answered(worker):

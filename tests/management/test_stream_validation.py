@@ -155,8 +155,8 @@ def test_dead_letters_go_to_a_stream_that_can_be(name):
     config = StreamConfig(name="S", metadata={"jetlake.dead_letters": name})
 
     assert refusal(config) == (
-        f'10052 metadata jetlake.dead_letters can not be "{name}": it is no name of a stream; set it to the name of '
-        "the stream that takes what could not be delivered"
+        f'10052 metadata jetlake.dead_letters can not be "{name}": it is not a name for a stream; set it to the name '
+        "of the stream that takes what could not be delivered"
     )
 
 

@@ -91,7 +91,7 @@ def test_default_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch, is_l
         if real == 0:
             os.chown(tmp_path / "nats", 12_345, -1)
 
-    with pytest.raises(StartError, match="belongs to somebody else, who could read and change what is stored"):
+    with pytest.raises(StartError, match="belongs to another user, who could read and change what is stored"):
         StoreFolder(JetStreamOptions(enabled=True), PythonLog(), temporary=False).open()
 
 

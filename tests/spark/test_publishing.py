@@ -5,9 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+import jetlake
+from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_streams import Streams
 from jetlake.errors import ClientError
+from jetlake.spark import signs_of_life
 from jetlake.spark.options import parse
 from jetlake.spark.publishing import Published, Upload, as_payload, message_columns, publish
+from jetlake.testing import Clock, Recorder
 
 pa = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 
@@ -95,6 +100,46 @@ def test_an_upload_under_an_id_that_is_taken_is_refused_and_nothing_of_it_is_sto
 
     with pytest.raises(ClientError, match="is not here"):
         jetlake_shore.streams.commit_uploads(name, "query", 0, {"twice": 2})
+
+
+def advance_with(recorder: Recorder, clock: Clock, *, signs: int) -> None:
+    """Let 20 s pass, of the 30 s that a server waits, and then wait for so many signs of life."""
+    clock.advance("20s")
+    before = len(recorder.messages("s.b"))
+    if signs:
+        # The first one may have been on its way before the clock went on.
+        recorder.wait_for("s.b", before + signs)
+
+
+@pytest.mark.parametrize("signs", [2, 0])
+def test_uploads_are_kept_while_a_task_computes_for_long_and_says_so(monkeypatch, signs):
+    monkeypatch.setattr(signs_of_life, "INTERVAL_S", 0.05 if signs else 3600.0)
+    with (
+        jetlake.Server(clock="manual") as server,
+        Recorder(server) as recorder,
+        RawConnection(Settings(url=server.url, name="test")) as connection,
+    ):
+        streams, clock = Streams(connection), Clock(server)
+        streams.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        values = parse({"url": server.url, "stream": "S"}, "write")
+        publish(iter([rows(data=[b"0"], subject=["s.a"])]), values, Upload("done", "query", "run"))
+
+        def slow_batches():
+            for number in range(1, 4):
+                yield rows(data=[b"%d" % number], subject=["s.b"])
+                for _ in range(3):
+                    advance_with(recorder, clock, signs=signs)
+
+        if signs:
+            assert publish(slow_batches(), values, Upload("slow", "query", "run")) == Published(3, 0)
+            assert streams.commit_uploads("S", "query", 0, {"done": 1, "slow": 3})
+        else:
+            with pytest.raises(ClientError, match=r"the upload is unknown: it was given up.*repeat the task"):
+                publish(slow_batches(), values, Upload("slow", "query", "run"))
+            with pytest.raises(ClientError, match="repeat the batch"):
+                streams.commit_uploads("S", "query", 0, {"done": 1})
+
+        assert streams.state("S").messages == (4 if signs else 0)
 
 
 def test_more_rows_than_may_be_on_their_way_are_all_stored(shore):

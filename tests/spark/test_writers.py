@@ -134,7 +134,7 @@ def test_overwriting_a_stream_with_itself_loses_nothing(spark, jetlake_shore):
         ("SELECT 'a' AS subject", {}, "no column data or value"),
         ("SELECT 1 AS data, 's' AS subject", {}, "cast it to STRING or BINARY"),
         ("SELECT 'x' AS data", {}, "nothing says on which subject"),
-        ("SELECT 'x' AS data, 1 AS other", {"subject": "s"}, "other is no part of a message"),
+        ("SELECT 'x' AS data, 1 AS other", {"subject": "s"}, "other is not part of a message"),
         ("SELECT 'x' AS data, 'y' AS value", {"subject": "s"}, "both data and value"),
         ("SELECT 'x' AS data, map('a', 'b') AS headers", {"subject": "s"}, "must be map<string,array<string>>"),
         ("SELECT 'x' AS data", {"subject": "s", "msgIdColumn": "key"}, "no such column of type STRING"),
@@ -261,7 +261,7 @@ def test_no_other_server_can_store_a_batch_at_once(shore):
     if shore.kind == "jetlake":
         JetlakeStreamWriter(values, overwrite=False)
     else:
-        with pytest.raises(ConfigurationError, match="the server is no Jetlake"):
+        with pytest.raises(ConfigurationError, match="the server is not Jetlake"):
             JetlakeStreamWriter(values, overwrite=False)
 
 

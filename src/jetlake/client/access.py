@@ -273,7 +273,7 @@ def _made(fields: dict[str, Any]) -> Access:
     for field in _PATHS:
         if isinstance(made.get(field), str):
             if "://" in made[field]:
-                raise ConfigurationError(f"{made[field]!r} is no file: only files on this machine can be read")
+                raise ConfigurationError(f"{made[field]!r} is not a file: only files on this machine can be read")
             made[field] = Path(os.path.expandvars(made[field])).expanduser()
     if isinstance(made.get("timeout_s"), str):
         made["timeout_s"] = _seconds(made["timeout_s"])
@@ -287,7 +287,7 @@ def _seconds(text: str) -> float:
     try:
         return float(number) * _UNITS_S[text[len(number) :] or "s"]
     except (ValueError, KeyError) as error:
-        raise ConfigurationError(f"{text!r} is no time: write 5s, 500ms or 1m") from error
+        raise ConfigurationError(f"{text!r} is not a time: write 5s, 500ms or 1m") from error
 
 
 def _completes(field: str, layer: dict[str, Any]) -> bool:
@@ -301,7 +301,7 @@ def _is_broken_choice() -> bool:
 
 
 def _check(url: str) -> None:
-    """Refuse what is no address of a server."""
+    """Refuse what is not a server address."""
     try:
         address = urlsplit(url)
         is_good = address.scheme in SCHEMES and bool(address.hostname) and url.isprintable() and " " not in url
@@ -311,5 +311,5 @@ def _check(url: str) -> None:
         is_good = False
     if not is_good:
         raise ConfigurationError(
-            f"{without_secrets(url)!r} is no address of a server: write nats://host:4222, or tls://host:4222"
+            f"{without_secrets(url)!r} is not a server address: write nats://host:4222, or tls://host:4222"
         )

@@ -154,7 +154,7 @@ class Api:
         try:
             answer = msgspec.json.decode(message.data, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ClientError(f"{subject} was answered with something that is no JSON object") from error
+            raise ClientError(f"{subject} was answered with something that is not a JSON object") from error
         return answer
 
     async def stream_names(self, subject: str = "") -> list[str]:
@@ -236,5 +236,5 @@ def encoded(body: object | None) -> bytes:
 def token(name: str) -> str:
     """Return a name that is to be one token of a subject. Raises `ClientError` for one that can be none."""
     if not name or any(letter in ".*>" or letter.isspace() or not letter.isprintable() for letter in name):
-        raise ClientError(f"{name!r} is no name of a stream or consumer: no dots, blanks, * and >, and not empty")
+        raise ClientError(f"{name!r} is not a name for a stream or consumer: no dots, blanks, * and >, and not empty")
     return name

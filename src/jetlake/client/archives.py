@@ -11,9 +11,10 @@ Invariant: `backup.json` is written last; a folder without it is no backup.
 
 import asyncio
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -53,11 +54,11 @@ async def backup(
     subscription = await api.connection.subscribe(inbox)
     request = {"deliver_subject": inbox, "no_consumers": not consumers, "jsck": check}
     answer = await api.request(f"STREAM.SNAPSHOT.{token(stream)}", request)
-    partial = folder / f".{ARCHIVE}.partial"
+    partial, partial_description = folder / f".{ARCHIVE}.partial", folder / f".{DESCRIPTION}.partial"
     received = 0
     try:
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with _create(partial) as file:
             while True:
                 chunk = await subscription.next_msg(SILENCE_S_MAX)
                 if not chunk.data:
@@ -74,8 +75,9 @@ async def backup(
         partial.replace(folder / ARCHIVE)
         described = Backup(config=answer["config"], state=answer["state"])
         text = msgspec.json.format(msgspec.json.encode(described), indent=2)
-        (folder / f".{DESCRIPTION}.partial").write_bytes(text)
-        (folder / f".{DESCRIPTION}.partial").replace(folder / DESCRIPTION)
+        with _create(partial_description) as file:
+            file.write(text)
+        partial_description.replace(folder / DESCRIPTION)
     except TimeoutError as error:
         raise ClientError(f"the archive of {stream} stopped after {received:,} bytes; try again") from error
     except OSError as error:
@@ -90,11 +92,12 @@ async def backup(
 def read_backup(folder: Path) -> Backup:
     """Return what a backup says of its stream. Raises `ClientError`."""
     try:
-        return msgspec.json.decode((folder / DESCRIPTION).read_bytes(), type=Backup)
+        with _open(folder / DESCRIPTION) as file:
+            return msgspec.json.decode(file.read(), type=Backup)
     except OSError as error:
         raise ClientError(f"{folder} holds no backup: {DESCRIPTION} cannot be read, {reason_of(error)}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ClientError(f"{folder / DESCRIPTION} is no description of a backup: {error}") from error
+        raise ClientError(f"{folder / DESCRIPTION} is not a description of a backup: {error}") from error
 
 
 async def restore(
@@ -108,7 +111,7 @@ async def restore(
     wanted = config or described.config
     name = token(str(wanted.get("name", "")))
     try:
-        with (folder / ARCHIVE).open("rb") as file:
+        with _open(folder / ARCHIVE) as file:
             body = {"config": wanted, "state": described.state}
             answer = await api.request(f"STREAM.RESTORE.{name}", body)
             subject = str(answer["deliver_subject"])
@@ -123,6 +126,22 @@ async def restore(
     if isinstance(refusal, dict):
         raise ClientError(f"{name} was not restored: {refusal.get('description')} ({refusal.get('err_code')})")
     return made
+
+
+def _create(path: Path) -> BinaryIO:
+    """Open a new file that nobody else reads: messages are in it. What was there, perhaps a link, goes."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a file of a backup. Devices and pipes, which may never end, are refused."""
+    # Opening a pipe would wait for somebody who writes to it.
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise ClientError(f"{path} is not a regular file, so it is not part of a backup: choose the folder of a backup")
 
 
 async def _send(api: Api, subject: str, chunk: bytes) -> None:

@@ -75,9 +75,9 @@ def read(name: str) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {reason_of(error)}") from error
     except ValueError as error:
-        raise ConfigurationError(f"{path} is no JSON: {error}; mend it, or remove it and add it again") from error
+        raise ConfigurationError(f"{path} is not JSON: {error}; fix it, or remove it and add it again") from error
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path} is no JSON object; remove it and add it again")
+        raise ConfigurationError(f"{path} is not a JSON object; remove it and add it again")
     for key, kind in FIELDS.items():
         if key in content and not isinstance(content[key], kind):
             raise ConfigurationError(f"{key!r} in {path} is {content[key]!r}: it must be a {kind.__name__}")

@@ -99,11 +99,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.messages % self.atomic_batch != 0:
             raise ConfigurationError(
-                f"{self.messages} messages are no whole batches of {self.atomic_batch}: give a multiple of it"
+                f"{self.messages} messages cannot be divided into batches of {self.atomic_batch}: give a multiple of it"
             )
         if self.messages % self.batch != 0:
             raise ConfigurationError(
-                f"{self.messages} messages are no whole batches of {self.batch}: give a multiple of it"
+                f"{self.messages} messages cannot be divided into batches of {self.batch}: give a multiple of it"
             )
         if self.workload in OF_A_STREAM and not self.stream:
             needed = "one with allow_direct" if self.workload == "directget" else "one"

@@ -41,7 +41,7 @@ RECEIVE_BYTES_MAX = 512 * 1024
 """What one read takes from the socket: some hundred messages, and far below a batch of rows."""
 
 LINE_BYTES_MAX = 64 * 1024
-"""A line of the protocol without an end in so many bytes comes from something that is no NATS server."""
+"""A line of the protocol without an end in so many bytes comes from something that is not a NATS server."""
 
 SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
 """Asked of the system for what arrives while the last bytes are made into rows."""
@@ -80,7 +80,7 @@ class RawMessage(msgspec.Struct, frozen=True):
         try:
             answer = json.loads(self.data)
         except ValueError as error:
-            raise ClientError(f"the answer on {self.subject} is no JSON: {self.data[:100]!r}") from error
+            raise ClientError(f"the answer on {self.subject} is not JSON: {self.data[:100]!r}") from error
         return answer if isinstance(answer, dict) else {}
 
 
@@ -246,7 +246,7 @@ class RawConnection:
     def _read_line(self, deadline: float, subject: str) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > LINE_BYTES_MAX:
-                raise ClientError(f"{self.url} is no NATS server: its answer has no end of a line")
+                raise ClientError(f"{self.url} is not a NATS server: its answer has no end of a line")
             self._fill(deadline, subject)
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 2]
@@ -273,7 +273,7 @@ class RawConnection:
     def _connect_to(self, url: str) -> socket.socket:
         address = urlsplit(url if "://" in url else f"nats://{url}")
         if address.scheme not in ("nats", "tls") or not address.hostname:
-            raise ConfigurationError(f"the url {url!r} is none of a server: write nats://host:4222 or tls://host:4222")
+            raise ConfigurationError(f"the url {url!r} is not a server URL: write nats://host:4222 or tls://host:4222")
         self.url = f"{address.scheme}://{address.hostname}:{address.port or DEFAULT_PORT}"
         deadline = time.monotonic() + CONNECT_S_MAX
         try:
@@ -298,7 +298,7 @@ class RawConnection:
             self._secure(host)
         line = self._read_line(deadline, "INFO")
         if not line.upper().startswith(b"INFO "):
-            raise ClientError(f"{self.url} is no NATS server: it began with {line[:40]!r}")
+            raise ClientError(f"{self.url} is not a NATS server: it began with {line[:40]!r}")
         self.info = _object(line[5:])
         wanted = scheme == "tls" or self._settings.tls_ca or self._settings.tls_certificate
         if not self._settings.tls_first and (self.info.get("tls_required") or wanted):
@@ -356,5 +356,5 @@ def _object(text: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ClientError(f"a server said INFO with something that is no JSON: {text[:100]!r}") from error
+        raise ClientError(f"a server said INFO with something that is not JSON: {text[:100]!r}") from error
     return value if isinstance(value, dict) else {}

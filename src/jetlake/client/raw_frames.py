@@ -23,7 +23,7 @@ Message: TypeAlias = tuple[bytes, bytes, bytes, bytes]
 """Subject, reply, the whole block of headers (empty without one), payload."""
 
 LINE_BYTES_MAX = 64 * 1024
-"""A line without an end in so many bytes comes from something that is no NATS server."""
+"""A line without an end in so many bytes comes from something that is not a NATS server."""
 
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 """The largest payload any server can be set to; a larger size is a broken line."""
@@ -73,9 +73,9 @@ class FrameReader:
                 try:
                     end = start + int(buffer[space + 1 : line_end])
                 except ValueError as error:
-                    raise ClientError("the other end is no NATS server: a message has no size") from error
+                    raise ClientError("the other end is not a NATS server: a message has no size") from error
                 if not start <= end <= start + PAYLOAD_BYTES_MAX:
-                    raise ClientError("the other end is no NATS server: the size of a message is impossible")
+                    raise ClientError("the other end is not a NATS server: the size of a message is impossible")
                 if end + 2 > size:
                     break
                 messages.append((subject, reply, b"", buffer[start:end]))
@@ -95,13 +95,13 @@ class FrameReader:
                 position = line_end + 2
         self._rest = buffer[position:]
         if line_end < 0 and len(self._rest) > LINE_BYTES_MAX:
-            raise ClientError("the other end is no NATS server: a line of it has no end")
+            raise ClientError("the other end is not a NATS server: a line of it has no end")
         return messages
 
     def _remember(self, head: bytes) -> tuple[bytes, bytes]:
         words = head.split()
         if len(words) < 2:
-            raise ClientError("the other end is no NATS server: a message has no subject")
+            raise ClientError("the other end is not a NATS server: a message has no subject")
         parts = (words[0], words[2] if len(words) > 2 else b"")
         if len(self._known) >= HEADS_KEPT_MAX:
             self._known.clear()
@@ -122,9 +122,9 @@ def _size_of(words: list[bytes]) -> int:
     try:
         size = int(words[0])
     except (IndexError, ValueError) as error:
-        raise ClientError("the other end is no NATS server: a message has no size") from error
+        raise ClientError("the other end is not a NATS server: a message has no size") from error
     if not 0 <= size <= PAYLOAD_BYTES_MAX:
-        raise ClientError(f"the other end announced a message of {size} bytes: it is no NATS server")
+        raise ClientError(f"the other end announced a message of {size} bytes: it is not a NATS server")
     return size
 
 

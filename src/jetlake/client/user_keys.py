@@ -77,7 +77,7 @@ def _bytes_of(seed: str, where: str) -> bytes:
         raw = b""
     body, checksum = raw[:-2], int.from_bytes(raw[-2:], "little")
     if len(body) != 2 + KEY_BYTES or body[0] & 0xF8 != SEED_PREFIX:
-        raise ConfigurationError(f"{where} is none of a user's key: one has 58 letters and begins with SU")
+        raise ConfigurationError(f"{where} is not the seed of a user's key: one has 58 letters and begins with SU")
     if binascii.crc_hqx(body, 0) != checksum:
         raise ConfigurationError(f"{where} is damaged: its checksum is wrong; copy it again")
     if (body[0] & 0x07) << 5 | body[1] >> 3 != USER_PREFIX:

@@ -10,6 +10,7 @@ From the request to the answer:
 - `forks`              a copy of a stream as it was at a sequence
 - `messages`           get and delete of one message
 - `account_info`       what an account uses and may use
+- `archived_consumers` the consumers of an archive that is restored, checked and made in short steps
 - `archives`           snapshot and restore
 - `scans`              a range of a stream as a table: plans, rows, and where they lie
 - `consumers`          create, names, list, info, delete, pause, unpin, reset

@@ -4,6 +4,7 @@ Invariant: a request is counted after its answer is made, so the numbers in an a
 """
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from jetlake.management.api_level import API_LEVEL
 from jetlake.management.calls import Call
 from jetlake.management.catalog import Catalog
+from jetlake.management.error_codes import ApiError
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_context import AccountLimits
 
@@ -37,12 +39,15 @@ class AccountEndpoints:
         self._catalog = catalog
         self._settings = settings
         self._figures: dict[str, ApiFigures] = {}
+        # Requests that only read are answered beside others of their account.
+        self._counting = Lock()
 
     def note(self, account: str, *, is_error: bool) -> None:
         """Count a request that was answered."""
-        figures = self._figures.setdefault(account, ApiFigures())
-        figures.total += 1
-        figures.errors += is_error
+        with self._counting:
+            figures = self._figures.setdefault(account, ApiFigures())
+            figures.total += 1
+            figures.errors += is_error
 
     def figures(self, account: str) -> ApiFigures:
         """Return how often an account has asked, of this server or of the engine, which tells of failures only."""
@@ -51,13 +56,19 @@ class AccountEndpoints:
         return ApiFigures(total=figures.total + misses, errors=figures.errors + misses)
 
     def usage(self, account: str) -> Usage:
-        """Return what the streams of an account hold. Asks the engine about each."""
+        """Return what the streams of an account hold, but those that go meanwhile. Asks the engine about each."""
         held = {"memory": 0, "file": 0}
         messages = 0
-        for name, config in list(self._catalog.streams_of(account).items()):
-            state = self._catalog.state(account, name)
-            held[config.storage] += state.bytes
-            messages += state.messages
+        streams = self._catalog.streams_of(account)
+        for name in list(streams.names):
+            config = streams.get(name)
+            try:
+                state = self._catalog.state(account, name)
+            except ApiError:
+                continue
+            if config is not None:
+                held[config.storage] += state.bytes
+                messages += state.messages
         return Usage(memory=held["memory"], storage=held["file"], messages=messages)
 
     def info(self, call: Call) -> dict[str, Any]:
@@ -71,7 +82,7 @@ class AccountEndpoints:
             "reserved_memory": streams.reserved_bytes("memory"),
             "reserved_storage": streams.reserved_bytes("file"),
             "streams": len(streams),
-            "consumers": sum(len(self._catalog.consumers.of(call.account, name)) for name in streams),
+            "consumers": sum(len(self._catalog.consumers.of(call.account, name)) for name in list(streams.names)),
             "limits": _describe_limits(settings.accounts[call.account]),
         }
         if settings.domain:

@@ -8,14 +8,14 @@ Both are answered at once and go on in the engine, which sends and takes the chu
 | `restore_ready`   | the stream is made, or what was stored is forgotten; whoever sent the last chunk hears |
 | `restore_failed`  | whoever sent the chunk it failed at hears why                                         |
 
-The consumers of an archive are made only if whoever restores it could have made them.
-
 Invariant: a restore that has begun ends with exactly one answer, unless its sender has gone silent; a name is a stream
-only after the engine has made it survive a power cut.
+only after the engine has made it survive a power cut. Nothing is left of a restore that fails, or that the server does
+not finish before it stops.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator
 from typing import Any
 
 import msgspec
@@ -24,13 +24,9 @@ from jetlake._engine import EngineError
 from jetlake.management import replies, restore_requests
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.advisories import Advisories, new_id
+from jetlake.management.archived_consumers import Steps, make_consumers, read_consumers
 from jetlake.management.calls import Call, Granted
 from jetlake.management.catalog import Catalog, Stream
-from jetlake.management.consumer_config import ConsumerConfig
-from jetlake.management.consumer_context import ConsumerContext
-from jetlake.management.consumer_defaults import with_defaults
-from jetlake.management.consumer_options import check_options
-from jetlake.management.consumer_validation import check_config
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import write_json
 from jetlake.management.json_types import Field, Flag, Integer, Record, Text
@@ -38,12 +34,9 @@ from jetlake.management.names import is_literal_subject
 from jetlake.management.protocols import ArchiveEvent, ManagedEngine
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.stream_config import StreamConfig
-from jetlake.management.stream_consumers import StreamConsumers
-from jetlake.management.stream_context import AccountLimits
 from jetlake.management.stream_info import describe, describe_state
 from jetlake.management.subject_rights import (
     Target,
-    check_consumer_targets,
     check_stream_targets,
     check_target,
 )
@@ -59,8 +52,8 @@ WINDOW_BYTES_DEFAULT = 8 * 1024 * 1024
 WINDOW_BYTES_MAX = 32 * 1024 * 1024
 """What may be on its way without an acknowledgement; nats-server's own bounds."""
 
-CONSUMERS_PER_STEP = 20
-"""Consumers of an archive that are looked at in one turn; each takes about a millisecond."""
+RESTORES_FINISHING_MAX = 4
+"""Restores of an account whose consumers are being made before it may begin another: the engine takes in as many."""
 
 UNLIMITED_BYTES = 2**63 - 1
 
@@ -103,21 +96,13 @@ class _Running(msgspec.Struct, frozen=True, kw_only=True):
     call: Call | None = None
 
 
-class _ArchivedConsumer(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer as an archive has it: its configuration and its state are JSON."""
-
-    name: str
-    config: str
-    state: str
-
-
 class _Details(msgspec.Struct, frozen=True, kw_only=True):
     """What the engine says about one."""
 
     reply: str = ""
     bytes: int = 0
-    # Those of the archive, and how many were there in the form of old archives, which is not read.
-    consumers: tuple[_ArchivedConsumer, ...] = ()
+    # Those of the archive, to be read one by one, and how many were in the form of old archives, which is not read.
+    consumers: tuple[msgspec.Raw, ...] = ()
     consumers_lost: int = 0
     # When the stream was made, if the archive knows.
     created: str = ""
@@ -155,6 +140,8 @@ class ArchiveEndpoints:
         self._warn = warn
         self._clock = clock
         self._running: dict[str, _Running] = {}
+        # Restores whose stream or consumers are being made, by account.
+        self._finishing: Counter[str] = Counter()
 
     def snapshot(self, call: Call) -> Granted:
         """Tell what the stream is, and then send it."""
@@ -219,11 +206,14 @@ class ArchiveEndpoints:
         decision = restore_requests.begin(call.stream, call.body, context, is_strict=call.is_strict)
         config = decision.config
         self._catalog.check_online(call.account, call.stream)
+        restore_id = new_id()
+        subject = f"$JS.SNAPSHOT.RESTORE.{call.stream}.{restore_id}"
+        if self._finishing[call.account] >= RESTORES_FINISHING_MAX:
+            failure = f"the account has {RESTORES_FINISHING_MAX} restores already: wait for one to end"
+            raise ApiError(ErrorCode.RESTORE_SUBSCRIBE_FAILED, subject=subject, err=failure)
         check_stream_targets(call, config)
         asked_by = msgspec.structs.replace(call, body=b"")
         running = msgspec.structs.replace(self._begin(call), config=config, call=asked_by)
-        restore_id = new_id()
-        subject = f"$JS.SNAPSHOT.RESTORE.{call.stream}.{restore_id}"
         asked = {
             "id": restore_id,
             "subject": subject,
@@ -249,7 +239,7 @@ class ArchiveEndpoints:
         running = self._running.get(event.id)
         return None if running is None else running.account
 
-    def note(self, event: ArchiveEvent) -> Iterator[None] | None:
+    def note(self, event: ArchiveEvent) -> Steps | None:
         """Deal with what the engine says about a snapshot or a restore; return what is left to do, step by step."""
         running = self._running.pop(event.id, None)
         if running is None:
@@ -264,41 +254,52 @@ class ArchiveEndpoints:
             self._answer_restore(running, details, error=_error_of(running, details))
         return None
 
-    def _finish_restore(self, running: _Running, restore_id: str, details: _Details) -> Iterator[None]:
-        """Make the stream, after as many steps as it takes to look at the consumers of the archive."""
-        config = running.config
-        assert config is not None, "only restores become ready"
-        consumers = []
+    def _finish_restore(self, running: _Running, restore_id: str, details: _Details) -> Steps:
+        """Make the stream with its consumers, in as many steps as it takes."""
+        self._finishing[running.account] += 1
         try:
-            self._check_restore(running, config, details)
-            for number, archived in enumerate(details.consumers, 1):
-                consumers.append(self._read_consumer(running, config, archived))
-                if number % CONSUMERS_PER_STEP == 0:
-                    yield
-            # Others may have come meanwhile.
-            self._check_restore(running, config, details)
-            created = _created_text(details.created)
-            stream = self._catalog.restore(running.account, config, restore_id, created=created)
-        except ApiError as error:
-            self._engine.cancel_restore(restore_id)
-            self._answer_restore(running, details, error=error)
-            return
-        try:
-            self._catalog.consumers.restore(running.account, running.stream, consumers)
+            stream = yield from self._make_restored(running, restore_id, details)
             state = self._catalog.state(running.account, running.stream)
         except ApiError as error:
-            # What was promised is the whole archive.
-            self._catalog.delete(running.account, running.stream)
             self._answer_restore(running, details, error=error)
             return
+        finally:
+            self._finishing[running.account] -= 1
         if details.consumers_lost:
             self._warn(
                 f"Restore for stream '{running.account} > {running.stream}': {details.consumers_lost} consumers are in "
-                "the archive in a form from before nats-server 2.15, and are not restored: make them anew"
+                "the archive in a form from before nats-server 2.15, and are not restored: create them again"
             )
         self._advisories.tell_stream_action(running.account, running.stream, "create")
-        fields = describe(stream, state, self._clock(), consumers=len(consumers))
+        fields = describe(stream, state, self._clock(), consumers=len(details.consumers))
         self._answer_restore(running, details, fields=fields)
+
+    def _make_restored(self, running: _Running, restore_id: str, details: _Details) -> Generator[None, None, Stream]:
+        """Return the stream when all of it is there. What was promised is the whole archive: else nothing is left.
+
+        A server that stops closes the generator before its end.
+        """
+        account, config, call = running.account, running.config, running.call
+        assert config is not None, "only restores become ready"
+        assert call is not None, "restores know who asked for them"
+        try:
+            self._check_restore(running, config, details)
+            consumers = yield from read_consumers(details.consumers, call, config, self._settings())
+            # Others may have come meanwhile.
+            self._check_restore(running, config, details)
+            created = _created_text(details.created)
+            stream = self._catalog.restore(account, config, restore_id, created=created)
+        except BaseException:
+            self._engine.cancel_restore(restore_id)
+            raise
+        try:
+            yield from make_consumers(self._catalog.consumers, account, config, consumers)
+        except BaseException:
+            self._catalog.end_restore(account, config.name)
+            self._catalog.delete(account, config.name)
+            raise
+        self._catalog.end_restore(account, config.name)
+        return stream
 
     def _check_restore(self, running: _Running, config: StreamConfig, details: _Details) -> None:
         """Raise `ApiError` unless the account may have this stream with its consumers."""
@@ -310,29 +311,6 @@ class ArchiveEndpoints:
         consumers_max = min((most for most in (config.max_consumers, limits.max_consumers) if most > 0), default=None)
         if consumers_max is not None and len(details.consumers) > consumers_max:
             raise ApiError(ErrorCode.MAXIMUM_CONSUMERS_LIMIT)
-
-    def _read_consumer(
-        self, running: _Running, stream: StreamConfig, archived: _ArchivedConsumer
-    ) -> tuple[str, ConsumerConfig, bytes]:
-        """Return name, configuration and state of a consumer that could be made like this, or raise `ApiError`."""
-        settings = self._settings()
-        context = ConsumerContext(
-            stream=stream,
-            consumers=StreamConsumers(),
-            account=settings.accounts.get(running.account, AccountLimits()),
-            server=settings.server,
-            has_interest=lambda _: True,
-        )
-        try:
-            config = with_defaults(ConsumerConfig.from_json(archived.config.encode()), context, is_pedantic=False)
-            check_config(config, context)
-            check_options(config)
-            assert running.call is not None, "restores know who asked for them"
-            check_consumer_targets(running.call, config)
-        except ApiError as error:
-            reason = f"consumer {archived.name}: {error.description}"
-            raise ApiError(ErrorCode.STREAM_RESTORE, err=reason) from error
-        return archived.name, config, archived.state.encode()
 
     def _answer_restore(
         self,

@@ -5,7 +5,8 @@ start. What is decided goes to the engine first, which makes it survive a power 
 that the engine refuses has never been made.
 
 A stream whose definition cannot be served (it needs a newer server, or cannot be read, or its files cannot be opened)
-is offline: it stays on disk as it is, and its name stays taken.
+is offline: it stays on disk as it is, and its name stays taken. So is one that is being restored, until its consumers
+are there.
 
 Invariant: a name of an account is a stream that the engine serves, or offline with a reason, or free. One thread at a
 time changes what belongs to an account; others may read it.
@@ -33,6 +34,9 @@ from jetlake.management.stream_config import StreamConfig
 from jetlake.management.stream_context import AccountLimits, ExistingConsumer, ServerLimits, StreamContext
 from jetlake.management.stream_state import QUICK_QUERY, StateQuery, StreamState, read_state
 from jetlake.monitoring.go_text import time_text
+
+RESTORING = "it is being restored"
+"""Why a stream is offline that has its messages and not yet its consumers."""
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -174,12 +178,18 @@ class Catalog:
         return stream
 
     def restore(self, account: str, config: StreamConfig, restore_id: str, *, created: str = "") -> Stream:
-        """Make a stream of what was restored. When this returns it would survive a power cut."""
+        """Make a stream of what was restored, which is offline until `end_restore`. It would survive a power cut."""
         stream = Stream(config=config, created=created or time_text(self._clock()))
         with self._reserving(config), answered_as(ErrorCode.STREAM_RESTORE):
             self._engine.finish_restore(restore_id, stream.definition)
+        self._offline.setdefault(account, {})[config.name] = RESTORING
         self._put(account, stream)
         return stream
+
+    def end_restore(self, account: str, name: str) -> None:
+        """Serve a stream that was restored."""
+        reason = self._offline[account].pop(name)
+        assert reason == RESTORING, reason
 
     def fork(self, account: str, config: StreamConfig, origin: str, last_sequence: int) -> Stream:
         """Make a stream that begins as a copy of another. When this returns it would survive a power cut."""

@@ -8,7 +8,7 @@ that are there pause. One thread at a time changes what belongs to an account; o
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -98,17 +98,12 @@ class ConsumerCatalog:
         self._put(account, stream, consumer)
         return consumer, read_consumer_state(state)
 
-    def restore(self, account: str, stream: str, consumers: Sequence[tuple[str, ConsumerConfig, bytes]]) -> None:
-        """Make consumers of an archive that go on where they were, durably, with one sync. Raises `ApiError`."""
-        for name, config, state in consumers:
-            consumer = Consumer(name=name, config=config, created=time_text(self._clock()))
-            with answered_as(ErrorCode.STREAM_RESTORE):
-                self._engine.restore_consumer(account, stream, consumer.definition, state)
-            self._put(account, stream, consumer)
-        if consumers:
-            refused = self.commit(account, stream, [name for name, _, _ in consumers])
-            for error in refused.values():
-                raise error
+    def restore(self, account: str, stream: str, name: str, config: ConsumerConfig, state: bytes) -> None:
+        """Make a consumer of an archive that goes on where it was, when `commit` has returned. Raises `ApiError`."""
+        consumer = Consumer(name=name, config=config, created=time_text(self._clock()))
+        with answered_as(ErrorCode.STREAM_RESTORE):
+            self._engine.restore_consumer(account, stream, consumer.definition, state)
+        self._put(account, stream, consumer)
 
     def commit(self, account: str, stream: str, names: Iterable[str]) -> dict[str, ApiError]:
         """Make durable the consumers that were made. Forget those that cannot be, and return them with the reason."""

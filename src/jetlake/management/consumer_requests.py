@@ -139,7 +139,7 @@ def decide(config: ConsumerConfig, request: CreateRequest, context: ConsumerCont
         raise ApiError(ErrorCode.CONSUMER_DOES_NOT_EXIST)
     check_new(config, context)
     name = config.durable_name or config.name or _free_name(context)
-    _check_stored(name, config, context)
+    check_stored(name, config, context)
     return ConsumerDecision(name=name, config=with_inactive_threshold(config, is_durable=config.is_durable))
 
 
@@ -177,11 +177,11 @@ def _free_name(context: ConsumerContext) -> str:
     return name
 
 
-def _check_stored(name: str, config: ConsumerConfig, context: ConsumerContext) -> None:
+def check_stored(name: str, config: ConsumerConfig, context: ConsumerContext) -> None:
     """Raise `ApiError` for what could not be kept on disk, and for moments that could not even be told."""
     moments = [moment for moment in (config.opt_start_time, config.pause_until) if moment is not None]
     # Direct consumers are not kept at all.
     is_on_disk = context.stream.storage == "file" and not (config.mem_storage or config.direct)
-    has_long_name = len(name.encode()) > NAME_BYTES_MAX
-    if (is_on_disk and has_long_name) or not all(moment.is_writable for moment in moments):
+    is_file_name = len(name.encode()) <= NAME_BYTES_MAX and "\0" not in name
+    if (is_on_disk and not is_file_name) or not all(moment.is_writable for moment in moments):
         raise ApiError(ErrorCode.CONSUMER_CREATE, err=STORE_FAILED)

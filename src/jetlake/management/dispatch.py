@@ -61,6 +61,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     is_there: Callable[[Call], bool] | None = None
     # Its answers are counted and told.
     is_of_api: bool = True
+    # It changes nothing, and can be answered while something of the same account is being changed.
+    only_reads: bool = False
     # Requests of nats-server that read or write the same, without `$JS.API`; `{}` are the names. Who may not send them
     # may not send this one either. Empty for what nats-server itself answers: there the subject of the request is all.
     needs: tuple[str, ...] = ()
@@ -86,7 +88,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     header: bytes | None = None
     is_error: bool = False
-    # A core status, or what the engine says, is none of the API's answers: neither counted nor told.
+    # A core status, or what the engine says, is not one of the API's answers: neither counted nor told.
     is_of_api: bool = True
     # What the engine is to be asked instead, on the same subject; it answers the sender by itself.
     asked_of_engine: bytes | None = None
@@ -155,6 +157,15 @@ class Dispatcher:
         if endpoint.is_there is not None and not (request.reply and endpoint.is_there(call)):
             return None
         return self._answer_call(endpoint, call, is_enabled=request.account in settings.accounts)
+
+    def only_reads(self, request: Request) -> bool:
+        """Return whether a request can be answered while another one of its account is being decided."""
+        settings = self._settings()
+        subject = api_subject(request.subject, settings.domain)
+        if subject is None or request.account == settings.system_account:
+            return False
+        found = self._find(subject.removeprefix(API_PREFIX).split("."))
+        return found is not None and found[0].only_reads
 
     def _answer_preview(self, request: Request) -> Answer | None:
         """What is not below the prefix of today's API is one of the old dialects, but for the system account."""
@@ -248,7 +259,7 @@ class Dispatcher:
 
 
 def api_subject(subject: str, domain: str) -> str | None:
-    """Return the subject as it is below `$JS.API`; None = it is none of the API's."""
+    """Return the subject as it is below `$JS.API`; None = it is not one of the API's."""
     if subject.startswith(API_PREFIX):
         return subject
     domain_prefix = f"$JS.{domain}.API."
@@ -301,16 +312,16 @@ def _endpoints(
     """Return the endpoints by the words their subjects begin with."""
     create_kind = "consumer_create_response"
     by_words = {
-        "INFO": Endpoint(kind="account_info_response", handle=accounts.info, names=0),
+        "INFO": Endpoint(kind="account_info_response", handle=accounts.info, names=0, only_reads=True),
         "STREAM.CREATE": Endpoint(
             kind="stream_create_response", handle=streams.create, names=1, condition=_COPYING, targets=_OF_STREAMS
         ),
         "STREAM.UPDATE": Endpoint(
             kind="stream_update_response", handle=streams.update, names=1, condition=_COPYING, targets=_OF_STREAMS
         ),
-        "STREAM.NAMES": Endpoint(kind="stream_names_response", handle=streams.names, names=0),
+        "STREAM.NAMES": Endpoint(kind="stream_names_response", handle=streams.names, names=0, only_reads=True),
         "STREAM.LIST": Endpoint(kind="stream_list_response", handle=streams.list_all, names=0),
-        "STREAM.INFO": Endpoint(kind="stream_info_response", handle=streams.info, names=1),
+        "STREAM.INFO": Endpoint(kind="stream_info_response", handle=streams.info, names=1, only_reads=True),
         "STREAM.FORK": Endpoint(
             kind="stream_fork_response",
             handle=forks.fork,
@@ -340,7 +351,7 @@ def _endpoints(
         ),
         "STREAM.DELETE": Endpoint(kind="stream_delete_response", handle=streams.delete, names=1),
         "STREAM.PURGE": Endpoint(kind="stream_purge_response", handle=streams.purge, names=1),
-        "STREAM.MSG.GET": Endpoint(kind="stream_msg_get_response", handle=messages.get, names=1),
+        "STREAM.MSG.GET": Endpoint(kind="stream_msg_get_response", handle=messages.get, names=1, only_reads=True),
         "STREAM.MSG.DELETE": Endpoint(kind="stream_msg_delete_response", handle=messages.delete, names=1),
         "STREAM.SNAPSHOT": Endpoint(
             kind="stream_snapshot_response",
@@ -370,10 +381,14 @@ def _endpoints(
             check_first=consumers.check_create,
             targets=frozenset({Target.DELIVER}),
         ),
-        "CONSUMER.NAMES": Endpoint(kind="consumer_names_response", handle=consumer.names, names=1),
+        "CONSUMER.NAMES": Endpoint(kind="consumer_names_response", handle=consumer.names, names=1, only_reads=True),
         "CONSUMER.LIST": Endpoint(kind="consumer_list_response", handle=consumer.list_all, names=1),
         "CONSUMER.INFO": Endpoint(
-            kind="consumer_info_response", handle=consumer.info, names=2, check_first=Call.check_empty
+            kind="consumer_info_response",
+            handle=consumer.info,
+            names=2,
+            check_first=Call.check_empty,
+            only_reads=True,
         ),
         "CONSUMER.DELETE": Endpoint(kind="consumer_delete_response", handle=consumer.delete, names=2),
         "CONSUMER.PAUSE": Endpoint(kind="consumer_pause_response", handle=consumer.pause, names=2),

@@ -1,7 +1,7 @@
 """`Lanes`: one queue per account, and the threads that work them off.
 
 ```python
-lanes = Lanes(work, chores, chore_wait_s, warn)
+lanes = Lanes(work, chores, chore_wait_s, warn, may_overtake, answer_beside)
 lanes.add_request(request)       # by the thread that hears the engine
 lanes.add_event(account, event)
 lanes.close()
@@ -10,20 +10,20 @@ lanes.join()
 
 A lane is worked by one thread at a time, so what belongs to an account is decided in order and by nobody else. Lanes
 take turns, item by item. One thread does it all as long as every item is short; whatever takes longer than a turn is
-overtaken: another thread goes on with the other lanes. So a request that takes seconds keeps nobody waiting but the
-account it came from.
+overtaken: another thread goes on with the other lanes, and answers requests of the same lane that only read. So a
+request that takes seconds keeps nobody waiting but those who want to change something in the same account.
 
 A queue that overflows is dropped as a whole, as on nats-server: whoever sent that much has stopped waiting for the
 first of it.
 
-Invariant: a lane is in the line of those that are ready exactly when something waits in it and nobody works it. What
-waits is bounded for each account, in number and in bytes. No thread is started before something waits; each ends only
-with `close`.
+Invariant: a lane is in the line of those that are ready exactly when something waits in it and nobody works it.
+Requests of one connection are begun in the order in which they came. What waits is bounded for each account, in number
+and in bytes. No thread is started before something waits; each ends only with `close`.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from threading import Condition, RLock, Thread, current_thread
 
@@ -42,12 +42,15 @@ TURN_S_MAX = 0.05
 THREADS_MAX = 16
 """Accounts whose requests take long at the same moment; more than these wait for each other."""
 
+OVERTAKING_MAX = 100
+"""How far back in a lane a request may stand that overtakes: looking must not take long while a lane is flooded."""
+
 CLOSE_S_MAX = 10.0
 """How long `join` waits for what is being answered."""
 
 Event = ArchiveEvent | ConsumerEvent
-Task = Iterator[None]
-"""Work that is too long for one turn: each step is one."""
+Task = Generator[None, None, None]
+"""Work that is too long for one turn: each step is one. It is closed if the server stops before its end."""
 
 
 class Lane:
@@ -66,18 +69,37 @@ class Lane:
         self.held: dict[tuple[str, ...] | None, tuple[Request, Answer, tuple[str, str, str]]] = {}
         # It is in the line of those that are ready, or somebody works it.
         self.is_taken = False
+        # When whoever works it has begun, and the connection whose request that is; None = nobody does, or no request.
+        self.begun_at: float | None = None
+        self.connection_id: int | None = None
 
     @property
     def is_waiting(self) -> bool:
         """Whether there is anything to do."""
         return bool(self.requests or self.events or self.tasks or self.held)
 
+    def take_request(self, position: int = 0) -> Request:
+        """Remove a request from the queue, and return it."""
+        request = self.requests[position]
+        del self.requests[position]
+        self.byte_count -= len(request.payload)
+        return request
+
+
+def _nothing_overtakes(_request: Request) -> bool:
+    return False
+
+
+def _answer_nothing(_request: Request) -> None:
+    """Is never called: nothing overtakes."""
+
 
 class Lanes:
     """The lanes of one server.
 
     `work` does what a lane has to do with an event and a request, each of which may be missing. `chores` is called when
-    `chore_wait_s` says that it is time, by one thread at a time.
+    `chore_wait_s` says that it is time, by one thread at a time. `may_overtake` says whether a request only reads; then
+    `answer_beside` may answer it while somebody else works the lane.
     """
 
     def __init__(
@@ -86,10 +108,14 @@ class Lanes:
         chores: Callable[[], None],
         chore_wait_s: Callable[[], float | None],
         warn: Callable[[str], None],
+        may_overtake: Callable[[Request], bool] = _nothing_overtakes,
+        answer_beside: Callable[[Request], None] = _answer_nothing,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work = work
+        self._may_overtake = may_overtake
+        self._answer_beside = answer_beside
         self._chores = chores
         self._chore_wait_s = chore_wait_s
         self._warn = warn
@@ -102,8 +128,9 @@ class Lanes:
         # Those that wait, and how many of them until those who are busy have had their turn.
         self._idle_count = 0
         self._watch_count = 0
-        # When the threads that are busy have begun with what they do.
+        # When the threads that are busy have begun with what they do, and the lanes that they work.
         self._begun_at: dict[Thread, float] = {}
+        self._worked: list[Lane] = []
         self._is_at_chores = False
         self._closed = False
         self._dropped = 0
@@ -122,6 +149,8 @@ class Lanes:
                 lane.byte_count = 0
                 self._changed.notify()
             self._make_ready(lane)
+            if lane.begun_at is not None:
+                self._call_watch()
 
     def add_event(self, account: str, event: Event) -> None:
         """Queue what the engine says about something of an account."""
@@ -176,6 +205,9 @@ class Lanes:
         deadline = time.monotonic() + CLOSE_S_MAX
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0))
+        for lane in self._lanes.values():
+            while lane.tasks:
+                lane.tasks.popleft().close()
 
     def _lane(self, account: str) -> Lane:
         return self._lanes.setdefault(account, Lane())
@@ -205,14 +237,16 @@ class Lanes:
     def _run(self) -> None:
         while True:
             with self._changed:
-                lane, has_chores = self._next()
-                if lane is None and not has_chores:
+                lane, beside, has_chores = self._next()
+                if lane is None and beside is None and not has_chores:
                     return
                 event = lane.events.popleft() if lane is not None and lane.events else None
-                request = self._take_request(lane) if lane is not None else None
+                request = self._begin(lane)
             try:
                 if has_chores:
                     self._chores()
+                if beside is not None:
+                    self._answer_beside(beside)
                 if lane is not None:
                     with lane.lock:
                         self._work(lane, event, request)
@@ -224,45 +258,67 @@ class Lanes:
             finally:
                 self._give_back(lane, has_chores=has_chores)
 
-    def _next(self) -> tuple[Lane | None, bool]:
-        """Wait for something to do: a lane, or chores, or neither at the end."""
+    def _next(self) -> tuple[Lane | None, Request | None, bool]:
+        """Wait for something to do: a lane, or a request that overtakes, or chores, or nothing at the end."""
         while not self._closed:
             wait_s = None if self._is_at_chores else self._chore_wait_s()
             has_chores = wait_s is not None and wait_s <= 0
             if has_chores:
                 self._is_at_chores = True
-            is_watching = bool(self._ready)
+            is_watching = bool(self._ready) or any(lane.requests for lane in self._worked)
             if is_watching:
                 turn_s = self._turn_left_s()
                 if turn_s <= 0:
-                    return self._begin(self._ready.popleft(), has_chores=has_chores)
-                wait_s = turn_s if wait_s is None else min(wait_s, turn_s)
+                    if self._ready:
+                        return self._ready.popleft(), None, has_chores
+                    beside = self._take_overtaking()
+                    if beside is not None:
+                        return None, beside, has_chores
+                    # Nobody can overtake, until another request comes.
+                    is_watching = False
+                else:
+                    wait_s = turn_s if wait_s is None else min(wait_s, turn_s)
             if has_chores:
-                return self._begin(None, has_chores=True)
+                return None, None, True
             self._idle_count += 1
             self._watch_count += is_watching
             self._changed.wait(wait_s)
             self._watch_count -= is_watching
             self._idle_count -= 1
-        return None, False
+        return None, None, False
 
-    def _begin(self, lane: Lane | None, *, has_chores: bool) -> tuple[Lane | None, bool]:
-        self._begun_at[current_thread()] = self._clock()
-        if self._ready:
+    def _begin(self, lane: Lane | None) -> Request | None:
+        """Note who begins with what, and return the request that is first in the lane."""
+        now = self._clock()
+        self._begun_at[current_thread()] = now
+        request = None
+        if lane is not None:
+            request = lane.take_request() if lane.requests else None
+            lane.begun_at = now
+            lane.connection_id = None if request is None else request.connection_id
+            self._worked.append(lane)
+        if self._ready or (lane is not None and lane.requests):
             self._call_watch()
-        return lane, has_chores
+        return request
 
     def _turn_left_s(self) -> float:
         """Return how long whoever is busy may keep the others waiting; 0 = nobody is, or not any more."""
         youngest = max(self._begun_at.values(), default=None)
         return 0.0 if youngest is None else youngest + TURN_S_MAX - self._clock()
 
-    def _take_request(self, lane: Lane) -> Request | None:
-        if not lane.requests:
-            return None
-        request = lane.requests.popleft()
-        lane.byte_count -= len(request.payload)
-        return request
+    def _take_overtaking(self) -> Request | None:
+        """Return a request that only reads, and whose sender waits for no earlier one, of a lane whose turn is over."""
+        for lane in self._worked:
+            if lane.held:
+                # What is made there is not durable yet.
+                continue
+            waiting_for = {lane.connection_id}
+            for position in range(min(len(lane.requests), OVERTAKING_MAX)):
+                request = lane.requests[position]
+                if request.connection_id not in waiting_for and self._may_overtake(request):
+                    return lane.take_request(position)
+                waiting_for.add(request.connection_id)
+        return None
 
     def _step(self, lane: Lane) -> None:
         """Go on with what is too long for one turn, one of several after the other."""
@@ -281,6 +337,8 @@ class Lanes:
             if has_chores:
                 self._is_at_chores = False
             if lane is not None:
+                self._worked.remove(lane)
+                lane.begun_at = lane.connection_id = None
                 # This thread looks for the next item now, so nobody need be told.
                 lane.is_taken = not self._closed and lane.is_waiting
                 if lane.is_taken:

@@ -2,12 +2,13 @@
 
 A decision waits for the disk; logins and log lines must not wait with it. So the thread that hears the engine only
 queues, in the lane of the account (`lanes`). Whoever floods the server with requests, or sends one that takes long,
-keeps nobody waiting but himself.
+keeps no other account waiting, and of his own only those who want to change something.
 
 Consumers that are made one right after the other share one sync: their answers are held back until it is done.
 
-Invariant: requests of one account are answered in the order in which they came, one at a time; none is looked at while
-an answer to another kind is held back.
+Invariant: requests of one account that change something are answered in the order in which they came, one at a time;
+none is looked at while an answer to another kind is held back. One that only reads may overtake those of other
+connections.
 """
 
 import json
@@ -105,7 +106,9 @@ class Manager:
             self._alone_with,
             warn,
         )
-        self._lanes = Lanes(self._work, self._do_chores, self._chore_wait_s, warn)
+        self._lanes = Lanes(
+            self._work, self._do_chores, self._chore_wait_s, warn, self._may_overtake, self._answer_beside
+        )
         self._reported_at = clock() - REPORT_INTERVAL_S
 
     def update(self, settings: ManagementSettings) -> None:
@@ -173,6 +176,16 @@ class Manager:
             self._take_up(lane, request)
         if lane.held and (len(lane.held) >= HELD_MAX or not lane.requests):
             self._settle(lane)
+
+    def _may_overtake(self, request: Request) -> bool:
+        """Return whether a request can be answered beside one of its account that takes long."""
+        return request.service not in self.templates.services and self._dispatcher.only_reads(request)
+
+    def _answer_beside(self, request: Request) -> None:
+        """Answer a request that only reads, while another one of its account is being decided."""
+        answer = self._dispatcher.answer(request)
+        if answer is not None:
+            self._give(request, answer)
 
     def _take_up(self, lane: Lane, request: Request) -> None:
         """Answer a request; the answer is held back while a consumer it made is not durable."""

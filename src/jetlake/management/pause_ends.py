@@ -11,7 +11,7 @@ Place = tuple[str, str, str]
 """Account, stream and name of a consumer."""
 
 OUTDATED_MAX = 1_000
-"""Places that may be out of date before the order is made anew, beyond as many as are not."""
+"""Places that may be out of date before the order is created again, beyond as many as are not."""
 
 
 class PauseEnds:

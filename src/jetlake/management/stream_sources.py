@@ -41,7 +41,7 @@ def check_sources(config: StreamConfig, context: StreamContext, *, is_pedantic: 
 
 
 def check_filters(config: StreamConfig) -> None:
-    """Raise `ApiError` for a filter that is no subject. This is found last, when the stream is made."""
+    """Raise `ApiError` for a filter that is not a subject. This is found last, when the stream is made."""
     if config.mirror is not None and not _is_filter(config.mirror.filter_subject):
         reason = f"subject filter '{config.mirror.filter_subject}' for the mirror invalid subject"
         raise ApiError(ErrorCode.STREAM_CREATE, err=reason)

@@ -201,7 +201,9 @@ def _check_dead_letters(config: StreamConfig) -> None:
     if name is None:
         return
     if not is_name(name) or len(name.encode()) > NAME_BYTES_MAX:
-        reason = "it is no name of a stream; set it to the name of the stream that takes what could not be delivered"
+        reason = (
+            "it is not a name for a stream; set it to the name of the stream that takes what could not be delivered"
+        )
     elif name == config.name:
         reason = "a stream can not take its own dead letters; set it to the name of another stream"
     else:

@@ -127,12 +127,13 @@ class StreamEndpoints:
         request: ListRequest = call.read_optional(_LIST_REQUEST)
         page = page_of(self._names(call.account, request.subject), request.offset, DESCRIPTIONS_MAX)
         domain = self._settings().domain
+        offline = self._catalog.offline_of(call.account)
         descriptions = [
             self._describe(call.account, self._catalog.find(call.account, name), shows_versions=False, domain=domain)
             for name in page.items
+            if name not in offline
         ]
         answer = {**page.fields, "streams": descriptions}
-        offline = self._catalog.offline_of(call.account)
         return {**answer, "missing": sorted(offline), "offline": dict(sorted(offline.items()))} if offline else answer
 
     def info(self, call: Call) -> dict[str, Any]:
@@ -175,9 +176,10 @@ class StreamEndpoints:
         return {"success": True, "purged": purged}
 
     def delete_all(self, account: str) -> None:
-        """Delete every stream of an account, as the system account may ask for."""
+        """Delete every stream of an account, as the system account may ask for, but those that are being restored."""
         for name in list(self._catalog.streams_of(account).names):
-            self._delete(account, name)
+            if name not in self._catalog.offline_of(account):
+                self._delete(account, name)
 
     def _delete(self, account: str, name: str) -> None:
         consumers = sorted(self._catalog.consumers.of(account, name))

@@ -5,7 +5,8 @@ a walk down a few branches and not ten thousand comparisons. What the walk finds
 takes a token that only begins with a wildcard for one now and then, and `names.collide` knows when.
 
 Invariant: `owners_meeting` returns exactly the owners of the subjects that `collide` with the one asked about. Taking
-subjects and giving them back leaves the tree as it was.
+subjects and giving them back leaves the tree as it was. One thread changes the tree; others may look meanwhile, and
+find what was there all the time.
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,10 @@ class TakenSubjects:
             for token in subject.split("."):
                 if _looks_wild(token):
                     node.looks_wild.add(token)
-                node = node.children.setdefault(token, _Node())
+                child = node.children.get(token)
+                if child is None:
+                    child = node.children[token] = _Node()
+                node = child
             node.owners = (*node.owners, owner)
             node.subject = subject
 
@@ -100,14 +104,16 @@ class TakenSubjects:
             if depth < len(tokens):
                 # Below a `>` everything is walked at the same depth.
                 next_depth = depth if tokens[depth] == ALL_THE_REST else depth + 1
-                waiting += [(node.children[key], next_depth) for key in _keys_to_follow(node, tokens[depth])]
+                children = map(node.children.get, _keys_to_follow(node, tokens[depth]))
+                waiting += [(child, next_depth) for child in children if child is not None]
 
 
 def _keys_to_follow(node: _Node, token: str) -> list[str]:
+    # Of copies, because another thread may add some meanwhile.
     if token[:1] in (ANY_ONE, ALL_THE_REST):
-        return [key for key in node.children if key != ALL_THE_REST]
+        return [key for key in tuple(node.children) if key != ALL_THE_REST]
     keys = [key for key in (token, ANY_ONE) if key in node.children]
-    return keys + [key for key in node.looks_wild if key != token]
+    return keys + [key for key in tuple(node.looks_wild) if key != token]
 
 
 def _looks_wild(token: str) -> bool:

@@ -161,14 +161,14 @@ def _reasons_of_receiver(config: ConsumerConfig, facts: Hindrances, target: str)
     waiting = facts.pending + facts.queued
     if config.is_pull:
         if not facts.waiting and waiting:
-            text = f"No client asks for messages: {waiting:,} wait, and no pull request does."
+            text = f"No client is pulling. {waiting:,} messages are waiting."
             yield Reason(code="no_request", text=text, command=f"nats consumer next {target}")
         return
     if not facts.push_bound:
         group = f" in the group {config.deliver_group}" if config.deliver_group else ""
         yield Reason(
             code="no_subscriber",
-            text=f"Nobody subscribes to {config.deliver_subject}{group}; {waiting:,} messages wait.",
+            text=f"No client is subscribed to {config.deliver_subject}{group}. {waiting:,} messages are waiting.",
             command=f"nats sub {shlex.quote(config.deliver_subject)}"
             + (f" --queue {shlex.quote(config.deliver_group)}" if config.deliver_group else ""),
         )

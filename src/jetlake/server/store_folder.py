@@ -30,7 +30,7 @@ def check_owner(path: str) -> None:
             continue
         if stat.S_ISLNK(found.st_mode) or found.st_uid not in (os.geteuid(), 0):
             raise StartError(
-                f'Can\'t start JetStream: "{place}" belongs to somebody else, who could read and change '
+                f'Can\'t start JetStream: "{place}" belongs to another user, who could read and change '
                 "what is stored; choose another folder with -sd"
             )
 

@@ -8,6 +8,7 @@ Invariant: when `publish` returns, every row is stored, or was stored before und
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,7 @@ from jetlake.errors import ClientError, ConfigurationError
 from jetlake.spark.columns import MESSAGE
 from jetlake.spark.connecting import connect
 from jetlake.spark.ranges import as_ours
+from jetlake.spark.signs_of_life import SignsOfLife
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +50,11 @@ class Upload(msgspec.Struct, frozen=True):
     # Of the query; what an earlier one has left is dropped.
     run: str
 
+    @property
+    def sign_of_life(self) -> str:
+        """What tells the server that somebody still works on it."""
+        return f"{self.id}/0/{self.query}/{self.run}"
+
 
 def check_columns(schema: "StructType", values: dict[str, Any]) -> None:
     """Raise `ConfigurationError` where rows of this schema are no messages."""
@@ -63,7 +70,7 @@ def check_columns(schema: "StructType", values: dict[str, Any]) -> None:
     extra = [name for name in kinds if name not in allowed]
     if extra and not values["ignoreExtraColumns"]:
         raise ConfigurationError(
-            f"{', '.join(extra)} is no part of a message: select only {', '.join(SENT)}, or set ignoreExtraColumns=true"
+            f"{', '.join(extra)} is not part of a message: select {', '.join(SENT)} only, or set ignoreExtraColumns"
         )
     if "subject" not in kinds and not values["subject"]:
         raise ConfigurationError("nothing says on which subject the rows go: give the option or a column subject")
@@ -86,13 +93,17 @@ def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], target:
     """Send all rows, with ids that begin so or as an upload, and return how many are stored. Raises `ClientError`."""
     sender = None
     try:
-        for batch in batches:
-            if batch.num_rows == 0:
-                continue
-            # A task without rows needs no connection.
-            sender = sender or Sender(values, target)
-            sender.add(message_columns(batch, values))
-        return Published() if sender is None else sender.finish()
+        with SignsOfLife(values, target.sign_of_life) if isinstance(target, Upload) else nullcontext() as signs:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                # A task without rows needs no connection.
+                sender = sender or Sender(values, target)
+                columns = message_columns(batch, values)
+                sender.add(columns)
+                if signs is not None:
+                    signs.note(last_subject(columns))
+            return Published() if sender is None else sender.finish()
     except EngineError as error:
         raise as_ours(error, f"rows for {values['stream'] or values['subject'] or 'streams'}") from error
     finally:
@@ -168,6 +179,12 @@ def message_columns(batch: "pa.RecordBatch", values: dict[str, Any]) -> "pa.Reco
     if values["msgIdColumn"]:
         columns["msg_id"] = batch.column(values["msgIdColumn"])
     return pa.RecordBatch.from_pydict(columns)
+
+
+def last_subject(columns: "pa.RecordBatch") -> str:
+    """Return the subject that the last row has of its own; empty if it has none."""
+    own = columns.column("subject")[-1].as_py() if "subject" in columns.schema.names else None
+    return own or ""
 
 
 def as_payload(column: "pa.Array") -> "pa.Array":

@@ -156,7 +156,7 @@ def is_staged(values: dict[str, Any], target: Target, *, overwrite: bool) -> boo
         "msgIdColumn names ids": bool(values["msgIdColumn"]),
         "every batch replaces the one before": overwrite,
         "only the rows say which stream they go to: give the option stream or subject": not target.stream,
-        "the server is no Jetlake": not target.is_jetlake,
+        "the server is not Jetlake": not target.is_jetlake,
     }
     hindrance = next((reason for reason, holds in reasons.items() if holds), None)
     if hindrance is not None and values["commit"] == "staged":

@@ -74,10 +74,10 @@ def test_store_directory_may_stand_outside():
     ("text", "mistake"),
     [
         ("jetstream: 1", '"jetstream" must be a map, true, false, enabled or disabled, not an integer'),
-        ("jetstream { max_mem: '1MB' }", "\"max_memory_store\": '1MB' is no size"),
+        ("jetstream { max_mem: '1MB' }", "\"max_memory_store\": '1MB' is not a size"),
         ("jetstream { max_mem: true }", '"max_memory_store" must be a size'),
         ("jetstream { foo: 1 }", 'unknown field "foo"'),
-        ("jetstream { sync: sometimes }", "\"sync_interval\": 'sometimes' is no duration"),
+        ("jetstream { sync: sometimes }", "\"sync_interval\": 'sometimes' is not a duration"),
         ("jetstream { limits { foo: 1 } }", 'unknown field "foo"'),
         ("jetstream { limits { batch { foo: 1 } } }", 'unknown field "foo"'),
     ],

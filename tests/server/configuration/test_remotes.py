@@ -93,7 +93,7 @@ def test_no_password_is_shown():
         ('"a.b" { url: a }', 'the remote "a.b" has a name that cannot be part of'),
         ("API { url: a }", 'the remote "API" has a name that cannot be part of'),
         ("hub { url: a, domain: 'x.y' }", 'the remote "hub" has a domain that cannot be part of'),
-        ("hub { url: a, api_prefix: 'x.>' }", 'the remote "hub" has an api_prefix that is no subject'),
+        ("hub { url: a, api_prefix: 'x.>' }", 'the remote "hub" has an api_prefix that is not a subject'),
         ('hub { account: "$G", url: a }', 'the remote "hub" is an account of this server: leave out'),
         (
             'hub { account: B, allowed_accounts: ["$G"] }',

@@ -85,7 +85,7 @@ def test_rules_of_the_handshake():
         (f"tls {{ {FILES}, cipher_suites: [ROT13] }}", "unrecognized cipher ROT13"),
         (f"tls {{ {FILES}, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA] }}", '"cipher_suites" names none that'),
         (f"tls {{ {FILES}, pinned_certs: [abc] }}", "error parsing tls config, 'pinned_certs' key abc does not"),
-        (f"tls {{ {FILES}, handshake_first: soon }}", "\"handshake_first\": 'soon' is no duration"),
+        (f"tls {{ {FILES}, handshake_first: soon }}", "\"handshake_first\": 'soon' is not a duration"),
         (f"tls {{ {FILES}, handshake_first: 5 }}", '"handshake_first" must be true, false, auto or a duration'),
         (f"tls {{ {FILES}, certs: [] }}", "cannot combine 'cert_file' option with 'certs' option"),
         ("tls { certs: [ {cert_file: c.pem, key_file: k.pem}, {cert_file: d.pem} ] }", "missing 'key_file' in TLS"),

@@ -146,7 +146,7 @@ def test_key_that_only_a_variable_refers_to_is_not_unknown():
         ("port: 70000", '"port" is 70000: it must be at least -1 and at most 65535'),
         ("port: 1.5", '"port" must be an integer, not a decimal number'),
         ("port: true", '"port" must be an integer, not a boolean'),
-        ("listen: foo", "\"listen\": 'foo' is no address"),
+        ("listen: foo", "\"listen\": 'foo' is not an address"),
         ("listen: 'a:b'", "\"listen\": 'a:b' has no number as its port"),
         ("listen: true", '"listen" must be a port or host:port, not a boolean'),
         ("listen: 70000", '"listen" has the port 70000'),

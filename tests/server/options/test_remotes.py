@@ -56,7 +56,7 @@ def test_certificates_are_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "cannot be read: open .*: no such file"), (b"hidden", "has no "), (b"\xff", "is no text")],
+    [(None, "cannot be read: open .*: no such file"), (b"hidden", "has no "), (b"\xff", "is not text")],
 )
 @pytest.mark.parametrize("option", ["seed_file", "credentials_file"])
 def test_a_file_that_is_of_no_use_is_named_and_not_shown(tmp_path, option, content, reason):

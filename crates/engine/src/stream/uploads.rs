@@ -2,7 +2,8 @@
 //!
 //! A message of an upload has a header `Jetlake-Upload: <upload>/<number>`, and comes on its own subject, so that whoever sends it needs the right to.
 //! The first one says `<upload>/1/<query>/<run>`: when a query runs anew, what its earlier run has left is dropped. The end is
-//! `<upload>/<messages>/end`, and no message. Only what has a reply subject is answered: with how many have come, or why no more is taken.
+//! `<upload>/<messages>/end`, and no message. Only what has a reply subject is answered: with how many have come, or why no more is taken. A task that computes for long says
+//! `<upload>/0/<query>/<run>` meanwhile, which is no message either and keeps the uploads of its run.
 //! Nothing of an upload is in the store, or survives the server. An upload belongs to the user who began it: no other publisher adds to it or drops it. Who may ask the API to commit or
 //! abort means the uploads of anybody, and of several with one id his own or the first. Invariant: the uploads of an account hold no more bytes than its share.
 
@@ -26,8 +27,8 @@ const UPLOAD_BYTES: usize = 512;
 /// An id, and the name of a query or a run, has no more bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Uploads are given up when no task of their query has sent anything for so long: some take longer than others, and all of them must have ended before the commit.
-const IDLE_NS_MAX: i64 = 300_000_000_000;
+/// Uploads are given up when no task of their query has sent anything for so long: three times what a task that is still there lets pass without a word.
+const IDLE_NS_MAX: i64 = 30_000_000_000;
 
 /// How often that is looked at.
 const LOOK_NS: i64 = 1_000_000_000;
@@ -75,9 +76,17 @@ struct Word<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Place<'a> {
-    First { query: &'a str, run: &'a str },
+    First {
+        query: &'a str,
+        run: &'a str,
+    },
     Further,
     End,
+    /// Somebody still works on this run.
+    Alive {
+        query: &'a str,
+        run: &'a str,
+    },
 }
 
 impl<'a> Word<'a> {
@@ -90,6 +99,9 @@ impl<'a> Word<'a> {
             (Some("end"), None, _) => Place::End,
             (Some(query), Some(run), None) if number == 1 && is_name(query) && is_name(run) => {
                 Place::First { query, run }
+            }
+            (Some(query), Some(run), None) if number == 0 && is_name(query) && is_name(run) => {
+                Place::Alive { query, run }
             }
             _ => return None,
         };
@@ -144,6 +156,15 @@ impl Uploads {
             self.last_sender = (connection_id, self.user_of(connection_id)?);
         }
         let user = &self.last_sender.1;
+        if let Place::Alive { query, run } = word.place {
+            let own = self.open.get_mut(user);
+            for upload in own.into_iter().flat_map(|own| own.values_mut()) {
+                if upload.query == query && upload.run == run {
+                    upload.touched_ns = now_ns;
+                }
+            }
+            return Ok(0);
+        }
         if !self.open.contains_key(user) {
             self.open.insert(user.clone(), AHashMap::new());
         }

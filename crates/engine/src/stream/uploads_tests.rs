@@ -141,6 +141,31 @@ fn an_upload_waits_as_long_as_another_task_of_its_query_sends_something() {
 }
 
 #[test]
+fn an_upload_waits_as_long_as_its_run_gives_a_sign_of_life() {
+    let mut uploads = uploads();
+    take_from(&mut uploads, 1, "u/1/query/run", 0).unwrap();
+    take_from(&mut uploads, 1, "u/1/end", 0).unwrap();
+    take_from(&mut uploads, 1, "o/1/other/run", 0).unwrap();
+    let bytes = uploads.usage.upload_bytes.held();
+
+    // A task that has not sent anything yet has no upload.
+    let alive = take_from(&mut uploads, 2, "v/0/query/run", IDLE_NS_MAX / 2);
+    assert_eq!(alive, Ok(0));
+    assert_eq!(uploads.usage.upload_bytes.held(), bytes);
+    // Another run, and another user, keep only their own.
+    let later = IDLE_NS_MAX - 1;
+    assert_eq!(take_from(&mut uploads, 1, "v/0/query/again", later), Ok(0));
+    assert_eq!(take_from(&mut uploads, 11, "v/0/query/run", later), Ok(0));
+
+    uploads.expire(IDLE_NS_MAX);
+    assert!(uploads.get("ada", "u", 1).is_ok());
+    assert_eq!(take_from(&mut uploads, 1, "o/2", IDLE_NS_MAX), Err(404));
+    uploads.expire(IDLE_NS_MAX / 2 + IDLE_NS_MAX);
+    assert!(uploads.get("ada", "u", 1).is_err());
+    assert!(uploads.open.is_empty());
+}
+
+#[test]
 fn one_account_cannot_take_what_another_may_upload() {
     let server = Arc::default();
     let accounts = [1, 2].map(|_| Arc::new(AccountUsage::new(Arc::clone(&server))));

@@ -221,7 +221,7 @@ class Lexer:
         return self._text[start : end.start() + 1]
 
     def _read_number(self, begun_at: Position) -> "int | float | str | Moment | None":
-        """Read a number, date or address; None = it is none of these, read it as a bare text."""
+        """Read a number, date or address; None = it is not one of these, read it as a bare text."""
         for pattern in (_DATE, _ADDRESS, _FLOAT, _SIZE):
             found = pattern.match(self._text, self._offset)
             if found is None or self._text[found.end() : found.end() + 1] not in TERMINATORS:
@@ -241,7 +241,7 @@ class Lexer:
     def _check_size(self, digits: str, suffix: str, begun_at: Position) -> int:
         factor = SIZE_FACTORS.get(suffix.lower())
         if factor is None:
-            raise self.error(f"{digits}{suffix} is no size; the units are K KB M MB G GB T TB P PB E EB", begun_at)
+            raise self.error(f"{digits}{suffix} is not a size; the units are K KB M MB G GB T TB P PB E EB", begun_at)
         number = int(digits) * factor if len(digits) <= len(str(INTEGER_MAX)) + 1 else INTEGER_MAX + 1
         if not -INTEGER_MAX - 1 <= number <= INTEGER_MAX:
             raise self.error("the number is out of range; the largest is 9223372036854775807", begun_at)
@@ -253,7 +253,7 @@ class Lexer:
         try:
             datetime.fromisoformat(text)
         except ValueError:
-            raise self.error(f"{text} is no date of the calendar", begun_at) from None
+            raise self.error(f"{text} is not a calendar date", begun_at) from None
         return Moment(text)
 
 

@@ -49,7 +49,7 @@ def duration_ns(text: str) -> int:
     while offset < len(rest):
         part = _DURATION_PART.match(rest, offset)
         if part is None:
-            raise ValueError(f"is no duration; {DURATION_EXAMPLES}")
+            raise ValueError(f"is not a duration; {DURATION_EXAMPLES}")
         whole, fraction, unit = part.groups()
         if not unit:
             raise ValueError(f"has no unit; {DURATION_EXAMPLES}")
@@ -75,7 +75,7 @@ def quoted_size(text: str) -> int:
         return 0
     factor = QUOTED_SIZE_FACTORS.get(text[-1])
     if factor is None or not re.fullmatch(r"[+-]?\d{1,18}", text[:-1], re.ASCII):
-        raise ValueError("is no size; a size in quotes is a whole number and one of K, M, G, T")
+        raise ValueError("is not a size; a size in quotes is a whole number and one of K, M, G, T")
     size = int(text[:-1]) * factor
     if abs(size) > INTEGER_MAX:
         raise ValueError("is larger than any disk; choose less")
@@ -88,7 +88,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     host, port = (bracketed[1], bracketed[2]) if bracketed else ("", "")
     if not bracketed:
         if text.count(":") != 1 or "[" in text or "]" in text:
-            raise ValueError("is no address; write host:port, and an IPv6 address in brackets")
+            raise ValueError("is not an address; write host:port, and an IPv6 address in brackets")
         host, _, port = text.partition(":")
     if not re.fullmatch(r"[+-]?\d{1,9}", port, re.ASCII):
         raise ValueError("has no number as its port; write host:port")

@@ -85,7 +85,7 @@ def _mistakes_of(remote: Remote, *, has_urls: bool) -> list[str]:
             mistakes.append(f"has a {what} that cannot be part of $JS.<{what}>.API: use letters, digits, '-' and '_'")
     prefix = remote.api_prefix
     if prefix and (any(token in ("", "*", ">") for token in prefix.split(".")) or len(prefix.split()) != 1):
-        mistakes.append("has an api_prefix that is no subject without wildcards, such as js.hub.API")
+        mistakes.append("has an api_prefix that is not a subject without wildcards, such as js.hub.API")
     logins = [remote.user or remote.password, remote.token, remote.seed_file, remote.credentials_file]
     is_connection = has_urls or any(logins) or remote.tls or remote.domain or prefix
     if remote.account is not None and is_connection:

@@ -48,7 +48,7 @@ class Section:
     """One map, and which of its keys have been asked for."""
 
     def __init__(self, node: Node, problems: Problems) -> None:
-        assert isinstance(node.data, dict), "whoever makes a section has looked"
+        assert isinstance(node.data, dict), "the caller has checked that it is a map"
         self.position = node.position
         self.problems = problems
         self._entries = [(key, entry) for key, entry in node.data.items()]

@@ -126,4 +126,4 @@ def _read(path: str, what: str) -> str:
     except OSError as error:
         raise ConfigurationError(f"the {what} of a remote cannot be read: open {path}: {reason_of(error)}") from error
     except ValueError as error:
-        raise ConfigurationError(f"the {what} of a remote in {path} is no text; convert it to PEM") from error
+        raise ConfigurationError(f"the {what} of a remote in {path} is not text; convert it to PEM") from error
