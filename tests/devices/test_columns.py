@@ -119,8 +119,10 @@ def test_all_fields_of_a_change_and_of_the_change_in_a_snapshot_are_there():
     assert first["content_json"] == '{"on":true}'
     assert first["resource_types"] == ["oic.r.light", "oic.r.switch", ""]
     assert first["owner"] == "ö"
-    assert (second["version"], second["event_type"]) == (7, "resourcestatesnapshottaken")
-    assert {name for name in first if first[name] != second[name]} == {"event_type"}
+    assert (second["version"], second["own_version"]) == (7, 9)
+    assert second["event_type"] == "resourcestatesnapshottaken"
+    assert second["own_ns"] == snapshot.event_metadata.timestamp > first["own_ns"] == change.event_metadata.timestamp
+    assert {name for name in first if first[name] != second[name]} == {"event_type", "own_version", "own_ns"}
 
 
 def test_metadata_with_everything_in_it_is_read():

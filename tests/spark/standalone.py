@@ -62,6 +62,12 @@ class StandaloneCluster:
         for process in self._processes:
             kill_group(process)
 
+    def flags(self, **more: str) -> list[str]:
+        """Return what makes a command run on this cluster; dots in names of further settings are spelled `__`."""
+        settings = self.config | {name.replace("__", "."): value for name, value in more.items()}
+        given = [part for key, value in settings.items() if value for part in ("--conf", f"{key}={value}")]
+        return ["--master", self.url, *given]
+
     def kill_worker(self, number: int) -> None:
         """Kill a worker and the executor it has started."""
         kill_group(self.workers[number])

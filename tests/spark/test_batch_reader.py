@@ -224,7 +224,7 @@ def test_a_frame_shows_what_was_there_at_its_first_action(spark, jetlake_shore):
     ("options", "says"),
     [
         ({"stream": "S", "maxRowPerTrigger": "1"}, "did you mean maxRowsPerTrigger"),
-        ({"stream": "S", "allowPurge": "true"}, "allowPurge is only there to write with"),
+        ({"stream": "S", "allowPurge": "true"}, "`allowPurge` is for writing; leave it out here"),
         ({}, "no stream is named"),
         ({"stream": "S", "streams": "S,T"}, "both given"),
         ({"stream": "nothing"}, "there is no stream 'nothing'"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.naming import to_connect
 from jetlake.spark.options import OPTIONS, parse
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "spark.md"
@@ -54,7 +55,7 @@ def test_a_domain_says_where_the_api_is():
     ("given", "says"),
     [
         ({"startingSequenc": "1"}, "did you mean startingSequence"),
-        ({"subject": "a"}, "only there to write with"),
+        ({"subject": "a"}, "`subject` is for writing; to read, use `subjects`"),
         ({"somethingElse": "a"}, "docs/reference/spark.md lists them all"),
         ({"maxRowsPerTrigger": "0"}, "at least 1"),
         ({"maxRowsPerTrigger": "many"}, "whole number"),
@@ -65,7 +66,7 @@ def test_a_domain_says_where_the_api_is():
         ({"startingSequence": "0"}, "a sequence from 1 on"),
         ({"startingSequence": "{A: 5}"}, 'write it like {"ORDERS": 5}'),
         ({"startingTimestamp": "yesterday"}, "write 2026-01-31T12:00:00Z"),
-        ({"startingTimestamp": "9" * 20}, "no date"),
+        ({"startingTimestamp": "9" * 20}, "too many milliseconds for a date"),
         ({"startingTimestamp": "1", "startingSequence": "1"}, "contradict each other"),
         ({"user": "a", "token": "b"}, "authenticate in one way"),
     ],
@@ -75,6 +76,11 @@ def test_values_that_cannot_work_are_refused_with_what_to_do(given, says):
 
     with pytest.raises(ConfigurationError, match=re.escape(says)):
         settings_of(parse(given, "read"))
+
+
+def test_server_is_another_name_of_url():
+    assert parse({"Server": "nats://a:1"}, "read")["url"] == "nats://a:1"
+    assert to_connect({"server": "nats://a:1"}) == {"url": "nats://a:1"}
 
 
 def test_options_that_spark_adds_are_passed_over():

@@ -84,7 +84,7 @@ def test_bytes_bound_a_batch_by_the_average_size_and_one_message_always_goes(fak
 @pytest.mark.parametrize(
     ("place", "says", "behind"),
     [
-        (Place("other", 5), "made anew", Place("t", 40)),
+        (Place("other", 5), "created again", Place("t", 40)),
         (Place("t", 5), "no longer has the messages 5 to 39", Place("t", 40)),
         (Place("t", 200), "ends before 200", Place("t", 101)),
     ],

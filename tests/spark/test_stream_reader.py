@@ -162,7 +162,7 @@ def test_a_stream_that_was_made_anew_fails_the_query_unless_allowed(spark, shore
     shore.fill(name, 20)
 
     query, _ = collect_batches(stream(spark, shore, name), tmp_path)
-    with pytest.raises(Exception, match="was deleted and made anew"):
+    with pytest.raises(Exception, match="was deleted and created again"):
         query.awaitTermination(WAIT_S_MAX)
 
     query, seen = collect_batches(stream(spark, shore, name, failOnDataLoss="false"), tmp_path)

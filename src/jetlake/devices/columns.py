@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _INTEGERS = frozenset(
     (
-        *("version", "event_ns", "origin_sequence", "valid_until_ns"),
+        *("version", "event_ns", "own_version", "own_ns", "origin_sequence", "valid_until_ns"),
         *("connected_at_ns", "syncing_at_ns", "in_sync_at_ns", "forced_at_ns", "online_until_ns"),
     )
 )

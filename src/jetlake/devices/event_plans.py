@@ -85,6 +85,12 @@ def told_plan(generation: Generation, event_type: str) -> Plan:
     return plan_of(descriptor, tuple(name for name in SINGLE if name != "resource_id"), REPEATED)
 
 
+@cache
+def own_metadata_plan(generation: Generation, event_type: str) -> Plan:
+    """Return how the metadata of a snapshot itself is found, beside that of the event which it tells."""
+    return plan_of(MESSAGES[generation][event_type].DESCRIPTOR, ("event_metadata",))
+
+
 def is_snapshot(event_type: str) -> bool:
     return event_type.endswith("snapshottaken")
 

@@ -27,6 +27,9 @@ COLUMNS = {
     # Of the state the event tells; a snapshot tells that of an earlier event. -1 if it tells none.
     "version": "BIGINT",
     "event_ns": "BIGINT",
+    # Of the event itself, also if it is a snapshot.
+    "own_version": "BIGINT",
+    "own_ns": "BIGINT",
     "user_id": "STRING",
     "correlation_id": "STRING",
     "owner": "STRING",
@@ -84,7 +87,7 @@ TWIN_STATE_NAMES = tuple(events.TwinSynchronization.State.keys())
 def empty_row() -> dict[str, Any]:
     """Return a row that says nothing."""
     row = {name: _EMPTY.get(kind, ()) for name, kind in COLUMNS.items()}
-    return row | {"reason": None, "payload": None, "content_json": None, "version": -1}
+    return row | {"reason": None, "payload": None, "content_json": None, "version": -1, "own_version": -1}
 
 
 def row_of(codec: Codec, payload: bytes | None, subject: str = "") -> dict[str, Any]:
@@ -112,10 +115,12 @@ def content_json(data: bytes, content_type: str, content_format: int) -> str | N
 def _fill(row: dict[str, Any], event: Event) -> None:
     key, message = event.key, event.current()
     row |= {"event_type": event.event_type, "device_id": key.device_id, "aggregate_id": key.aggregate_id}
+    row["own_version"] = event.version
     if message is None:
         # A type of the future takes a version and tells nothing.
         return
     row["version"], row["event_ns"] = event.version, message.event_metadata.timestamp
+    row["own_ns"] = message.event_metadata.timestamp
     told = message
     if event.is_snapshot and key.family is not Family.LINKS:
         part = "latest_resource_change" if key.family is Family.RESOURCES else "device_metadata_updated"

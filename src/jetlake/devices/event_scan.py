@@ -54,6 +54,9 @@ _PARTS = {
     "twin_synchronization": plans.TWIN,
 }
 
+OWN_METADATA = "own_metadata"
+"""The metadata of a snapshot itself, among the places of parts."""
+
 _NOTHING = np.uint64(VERSION_MAX * 2 + 1)
 """The version of a snapshot that tells nothing; as a signed number it is -1."""
 
@@ -78,6 +81,7 @@ class EventScan:
         # What the envelopes have stays where it is: inflated events are behind them.
         self.data, self._start, self._end = inflated.data, inflated.start, inflated.end
         self.odd = inflated.odd | (self.number("version") > VERSION_MAX)
+        self.number("own_version")[:] = self.number("version")
 
     def read_events(self, rows: Numbers, generation: Generation, event_type: str) -> None:
         """Scan these events, which are all of one type."""
@@ -88,6 +92,12 @@ class EventScan:
         found = self._read(plan, rows, self._start[rows], self._end[rows])
         if not plans.is_snapshot(event_type):
             return
+        own_plan = plans.own_metadata_plan(generation, event_type)
+        own = scan(self.data, self._start[rows], self._end[rows], own_plan.wanted)
+        self.odd[rows[own.odd]] = True
+        metadata = own.fields[own_plan.numbers["event_metadata"]]
+        offset, length = self._place(self._parts, OWN_METADATA)
+        offset[rows], length[rows] = metadata.offset, metadata.length
         told = next(found.fields[plan.numbers[name]] for name in plans.TOLD if name in plan.numbers)
         start = told.offset[told.present]
         inside = rows[told.present]
@@ -105,9 +115,19 @@ class EventScan:
             found = scan(self.data, offset[rows], offset[rows] + length[rows], plan.wanted, plan.repeated)
             self.odd[rows[found.odd]] = True
             self._keep(plan, found, rows, _NAMES_OF_PARTS.get(name, {}))
+        self._read_own_times()
         told = np.flatnonzero(self._flag("is_told"))
         self.number("version")[told] = self.number("told_version")[told]
         self.odd[told] |= self.number("version")[told] > VERSION_MAX
+
+    def _read_own_times(self) -> None:
+        """Note when each event itself was made: a snapshot later than the event that it tells."""
+        self.number("own_ns")[:] = self.number("event_ns")
+        offset, length = self._place(self._parts, OWN_METADATA)
+        rows = np.flatnonzero((length > 0) & ~self.odd)
+        found = scan(self.data, offset[rows], offset[rows] + length[rows], plans.METADATA.wanted)
+        self.odd[rows[found.odd]] = True
+        self.number("own_ns")[rows] = found.fields[plans.METADATA.numbers["timestamp"]].value
 
     def number(self, name: str) -> Numbers:
         """Return a number of each event; 0 where it has none."""

@@ -113,7 +113,7 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, subject: str) -> Self:
-        """Read a subject. Raises `DeviceError` for one that is none of the bus."""
+        """Read a subject. Raises `DeviceError` for one that is not one of the bus."""
         match subject.split("."):
             case [root, device_id, ("resource-links" | "metadata") as family, event_type] if root == ROOT:
                 found = cls(device_id, Family(family), "", event_type)

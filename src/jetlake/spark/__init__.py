@@ -24,6 +24,7 @@ spark.sql("SELECT subject, count(*) FROM streams.orders GROUP BY subject").show(
 - `batch_reader`   reads a table once
 - `stream_reader`  reads a table as it grows
 - `publishing`     sends the rows of one task, every acknowledgement checked
+- `signs_of_life`  tells the server that a task still works on its batch, while it sends no rows
 - `writers`        the sink, for batches and for streams
 - `attached`       every stream as a table of a database
 - `sessions`       a session with good local defaults

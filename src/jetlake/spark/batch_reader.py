@@ -49,7 +49,7 @@ def read_partition(partition: InputPartition, narrowed: Narrowed, values: dict[s
     if not isinstance(partition, RangePartition):
         if partition.value is None:
             return
-        raise ClientError(f"this partition is none of Jetlake: {partition!r}")
+        raise ClientError(f"this is not a partition of Jetlake: {partition!r}")
     schema = narrowed.arrow_schema()
     for batch in read_range(partition.wanted, narrowed.asked, values):
         yield arrange(batch, narrowed, schema)

@@ -7,7 +7,7 @@ import re
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.connecting import connect
-from jetlake.spark.options import OPTIONS, parse, unknown
+from jetlake.spark.options import OPTIONS, SAME, parse, unknown
 
 __all__ = ["by_table", "names_at", "table_name", "to_connect"]
 
@@ -17,6 +17,7 @@ NOT_IN_A_NAME = re.compile(r"[^a-z0-9_]")
 def to_connect(options: dict[str, str]) -> dict[str, str]:
     """Return the options that say where and how to connect, and refuse those that do not exist."""
     sides = {option.name.lower(): option.side for option in OPTIONS}
+    options = {SAME.get(name.lower(), name): value for name, value in options.items()}
     for name in options:
         if name.lower() not in sides:
             raise ConfigurationError(unknown(name, "read"))

@@ -39,7 +39,11 @@ def _connection(name: str, meaning: str, kind: Kind = "text", default: Any = "")
 
 
 OPTIONS = (
-    _connection("url", "Address of the server, or several with commas between.", default="nats://127.0.0.1:4222"),
+    _connection(
+        "url",
+        "Address of the server, or several with commas between; `server` is the same.",
+        default="nats://127.0.0.1:4222",
+    ),
     _connection("executorUrl", "Address that executors use, where it is not the driver's."),
     _connection("user", "Name of the user."),
     _connection("password", "Password of the user."),
@@ -124,7 +128,7 @@ OPTIONS = (
         kind="number",
         side="read",
         default=0,
-        meaning="Wait for so many rows, or for maxTriggerDelay.",
+        meaning="Wait for this many rows, or for maxTriggerDelay.",
     ),
     Option(
         name="maxTriggerDelay",
@@ -153,7 +157,8 @@ OPTIONS = (
         kind="flag",
         side="read",
         default=True,
-        meaning="Fail when messages are gone that were not read, or the stream was made anew; else go on behind them.",
+        meaning="Fail when messages are gone that were not read, or the stream was deleted and created again; "
+        "otherwise continue after them.",
     ),
     Option(
         name="decode",
@@ -161,7 +166,7 @@ OPTIONS = (
         side="read",
         default="none",
         choices=("none", "json"),
-        meaning="`json` adds the column `value`: VARIANT, or what valueSchema says. NULL where it is no JSON.",
+        meaning="`json` adds the column `value`: VARIANT, or what valueSchema says. NULL if it is not JSON.",
     ),
     Option(
         name="valueSchema",
@@ -300,14 +305,14 @@ OPTIONS = (
         kind="flag",
         side="write",
         default=False,
-        meaning="Allow mode overwrite, which removes every message of the stream first.",
+        meaning="Allow mode overwrite, which stores the new rows and then removes all older messages of the stream.",
     ),
     Option(
         name="ignoreExtraColumns",
         kind="flag",
         side="write",
         default=False,
-        meaning="Pass over columns that are no part of a message.",
+        meaning="Pass over columns that are not part of a message.",
     ),
 )
 """The table."""
@@ -322,6 +327,12 @@ CONTRADICTIONS = (
     ("decode", "decoder"),
 )
 
+SAME = {"server": "url"}
+"""Other names of options: the rest of Jetlake says `server`, Spark's own sources say `url`."""
+
+INSTEAD = {"subject": "to read, use `subjects`", "subjects": "to write, use `subject`"}
+"""What is meant by an option of the other side."""
+
 SIZE_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 DURATION_UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -329,9 +340,9 @@ DURATION_UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h":
 def parse(given: Mapping[str, str], side: Literal["read", "write"]) -> dict[str, Any]:
     """Return the value of every option of a side. Raises `ConfigurationError`."""
     known = {option.name.lower(): option for option in OPTIONS if option.side in (side, "both")}
-    lower = {name.lower(): str(value) for name, value in given.items()}
+    lower = {SAME.get(name.lower(), name.lower()): str(value) for name, value in given.items()}
     for name in given:
-        if name.lower() not in known and name.lower() not in OF_SPARK:
+        if SAME.get(name.lower(), name.lower()) not in known and name.lower() not in OF_SPARK:
             raise ConfigurationError(unknown(name, side))
     for one, other in CONTRADICTIONS:
         if lower.get(one.lower()) and lower.get(other.lower()):
@@ -349,7 +360,8 @@ def unknown(name: str, side: str) -> str:
     every = {option.name.lower(): option for option in OPTIONS}
     meant = every.get(name.lower())
     if meant is not None:
-        return f"the option {meant.name} is only there to {meant.side} with: leave it out here"
+        instead = INSTEAD.get(meant.name, "leave it out here")
+        return f"`{meant.name}` is for {'writing' if meant.side == 'write' else 'reading'}; {instead}"
     here = [option.name for option in OPTIONS if option.side in (side, "both")]
     return f"there is no option {name!r} to {side} with{hint(name, here, 'docs/reference/spark.md lists them all')}"
 
@@ -434,7 +446,7 @@ def moment(option: Option, text: str) -> str:
         try:
             return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03}Z"
         except (OSError, OverflowError, ValueError) as error:
-            raise ConfigurationError(f"{option.name} is {text!r}: so many milliseconds are no date") from error
+            raise ConfigurationError(f"{option.name} is {text!r}: too many milliseconds for a date") from error
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(\.\d{1,9})?)?\s*(Z|[+-]\d\d:\d\d)?", text)
     try:
         if found is None:

@@ -74,7 +74,7 @@ class Planner:
         try:
             pattern = re.compile(values["streamsPattern"])
         except re.error as error:
-            raise ConfigurationError(f"streamsPattern is no regular expression: {error}") from error
+            raise ConfigurationError(f"streamsPattern is not a regular expression: {error}") from error
         return [name for name in self.streams.names() if pattern.fullmatch(name)]
 
     def states(self) -> dict[str, StreamState]:
@@ -131,7 +131,7 @@ class Planner:
         lost = ""
         behind = place
         if place.created and place.created != state.created:
-            lost = f"{state.name} was deleted and made anew ({place.created}, now {state.created})"
+            lost = f"{state.name} was deleted and created again ({place.created}, now {state.created})"
             behind = Place(state.created, state.first_sequence)
         elif place.next > state.next_sequence:
             lost = f"{state.name} ends before {place.next}, up to which it was read: it was restored or cut"

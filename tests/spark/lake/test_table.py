@@ -229,5 +229,5 @@ def test_a_lake_knows_its_tables_and_the_nearest_name(rows_of, tmp_path):
     assert lake.names() == ["orders"]
     with pytest.raises(ConfigurationError, match=r"no table ordres in .*; did you mean orders"):
         lake.existing("ordres")
-    with pytest.raises(ConfigurationError, match="is no name for a table"):
+    with pytest.raises(ConfigurationError, match="is not a name for a table"):
         lake.table("../up")

@@ -1,14 +1,21 @@
 """What the tables of the pipeline `devices` must hold: a plain fold over events in the order they happened.
 
 It knows nothing of the pipeline: it reads the protobuf messages of a simulation one after the other, as a person would.
+What the bus did to them is found by asking the server for every message of the stream, one by one.
 """
 
+import base64
 import json
+from datetime import UTC, datetime
 from typing import Any
 
+from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_streams import Streams
+from jetlake.devices.codec import Codec
 from jetlake.devices.content import value_of
-from jetlake.devices.ids import aggregate_id, metadata_id
+from jetlake.devices.ids import aggregate_id, links_id, metadata_id
 from jetlake.devices.protos import events_2025_pb2 as events
+from jetlake.errors import DeviceError
 
 COMMANDS = {
     events.ResourceUpdatePending: ("update", True),
@@ -29,6 +36,9 @@ class DeviceTruth:
         self.twins: dict[tuple[str, str, int], str] = {}
         self.commands: dict[tuple[str, str], tuple[Any, ...]] = {}
         self.links: dict[tuple[str, str], bool] = {}
+        # Open commands by resource: when each was requested, and until when it is valid.
+        self.pending: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
+        self.gauges: dict[tuple[str, str], tuple[int, int | None, list[int]]] = {}
         self._open: dict[str, tuple[str, str, int]] = {}
         self._requested: dict[tuple[str, str], int] = {}
 
@@ -57,10 +67,13 @@ class DeviceTruth:
         name = message.audit_context.correlation_id
         key = (aggregate_id(message.resource_id.device_id, message.resource_id.href), name)
         at = message.event_metadata.timestamp
+        waiting = self.pending.setdefault((message.resource_id.device_id, message.resource_id.href), {})
         if is_request:
+            waiting[name] = (at, message.valid_until)
             self._requested[key] = at
             self.commands[key] = (kind, "open", None)
         else:
+            del waiting[name]
             self.commands[key] = (kind, OUTCOMES[message.status], (at - self._requested[key]) / 1e6)
 
     def _metadata(self, message: Any) -> None:
@@ -77,6 +90,81 @@ class DeviceTruth:
             self.sessions[key] = ("offline", message.event_metadata.timestamp)
             del self._open[device]
         self.twins[key] = events.TwinSynchronization.State.Name(message.twin_synchronization.state)
+
+
+class BusTruth:
+    """What the stream has of each aggregate, and of each event that is not a snapshot."""
+
+    def __init__(self, url: str, stream: str = "EVENTS") -> None:
+        self.audit: dict[int, tuple[Any, ...]] = {}
+        self.quality: dict[str, tuple[Any, ...]] = {}
+        versions: dict[str, list[int]] = {}
+        lateness: dict[str, list[int]] = {}
+        undecodable: dict[str, int] = {}
+        codec = Codec()
+        with RawConnection(Settings(url=url, name="test")) as connection:
+            streams = Streams(connection)
+            for sequence in range(1, streams.state(stream).last_sequence + 1):
+                stored = streams.ask(f"STREAM.MSG.GET.{stream}", {"seq": sequence})["message"]
+                try:
+                    event = codec.decode(base64.b64decode(stored["data"]), subject=stored["subject"])
+                except DeviceError:
+                    key = id_of_subject(stored["subject"])
+                    undecodable[key] = undecodable.get(key, 0) + 1
+                    continue
+                key, metadata = event.key.aggregate_id, event.message.event_metadata
+                versions.setdefault(key, []).append(event.version)
+                late_us = stored_us(stored["time"]) - metadata.timestamp // 1000
+                lateness.setdefault(key, []).append(late_us // 1000)
+                if not event.is_snapshot:
+                    who = event.message.audit_context
+                    self.audit[sequence] = (
+                        *(event.event_type, key, event.version, metadata.timestamp),
+                        *(who.user_id, who.owner, metadata.connection_id),
+                    )
+        for key in versions.keys() | undecodable.keys():
+            seen, late = versions.get(key, []), lateness.get(key, [])
+            distinct = set(seen)
+            first_times = [(place, each) for place, each in enumerate(seen) if each not in seen[:place]]
+            self.quality[key] = (
+                len(seen),
+                max(distinct) - min(distinct) + 1 - len(distinct) if seen else 0,
+                len(seen) - len(distinct),
+                sum(any(other > each for other in seen[:place]) for place, each in first_times),
+                undecodable.get(key, 0),
+                sum(late) / len(late) if late else None,
+                max(late, default=None),
+            )
+
+
+def id_of_subject(subject: str) -> str:
+    _, device_id, family, *rest = subject.split(".")
+    return {"metadata": metadata_id, "resource-links": links_id}.get(family, lambda _: rest[0])(device_id)
+
+
+def stored_us(time: str) -> int:
+    """Return a time as the server writes it in microseconds since 1970."""
+    whole, _, fraction = time.removesuffix("Z").partition(".")
+    second = datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp()
+    return int(second) * 1_000_000 + int(fraction.ljust(6, "0")[:6])
+
+
+def check_bus(lake: Any, truth: BusTruth) -> None:
+    """Compare the tables about the bus with the truth."""
+    names = ("events", "missing", "duplicates", "reordered", "undecodable", "lateness_ms_mean", "lateness_ms_max")
+    quality = rows(lake, "device_bus_quality")
+    assert len(quality) == len(truth.quality)
+    for row in quality:
+        found, wanted = tuple(row[name] for name in names), truth.quality[row["aggregate_id"]]
+        assert (*found[:5], found[6]) == (*wanted[:5], wanted[6]), row
+        assert (found[5] is None) == (wanted[5] is None)
+        assert found[5] is None or abs(found[5] - wanted[5]) < 0.01
+    audit = rows(lake, "device_audit")
+    columns = ("event_type", "aggregate_id", "version", "event_ns", "user_id", "owner", "origin_id")
+    # A text that an event does not have is NULL.
+    in_table = {row["sequence"]: tuple("" if row[name] is None else row[name] for name in columns) for row in audit}
+    assert len(audit) == len(in_table), "a message is in the audit twice"
+    assert in_table == truth.audit
 
 
 def tables_of(lake: Any) -> DeviceTruth:
@@ -103,6 +191,12 @@ def tables_of(lake: Any) -> DeviceTruth:
         found.twins[row["device_id"], row["connection_id"], micros(row["started_at"])] = row["state"]
     for row in rows(lake, "device_commands"):
         found.commands[row["aggregate_id"], row["correlation_id"]] = (row["kind"], row["outcome"], row["latency_ms"])
+    for row in rows(lake, "device_pending"):
+        # The commands have no names there.
+        limits = [micros(moment) for moment in row["valid_until"]]
+        assert row["next_valid_until"] is None if not limits else micros(row["next_valid_until"]) == limits[0]
+        oldest = None if row["oldest_requested_at"] is None else micros(row["oldest_requested_at"])
+        found.gauges[row["device_id"], row["href"]] = (row["open"], oldest, limits)
     for row in rows(lake, "device_links"):
         found.links[row["device_id"], row["href"]] = row["is_published"]
     return found
@@ -123,6 +217,13 @@ def check(lake: Any, truth: DeviceTruth) -> None:
     assert found.twins == {(*key[:2], key[2] // 1000): state for key, state in truth.twins.items()}
     assert found.commands == truth.commands
     assert found.links == truth.links
+    assert found.gauges == {key: gauge(waiting) for key, waiting in truth.pending.items()}
+
+
+def gauge(waiting: dict[str, tuple[int, int]]) -> tuple[int, int | None, list[int]]:
+    """Return how many commands wait, since when, and until when they are valid."""
+    oldest = min((at // 1000 for at, _ in waiting.values()), default=None)
+    return len(waiting), oldest, sorted(until // 1000 for _, until in waiting.values() if until)
 
 
 def rows(lake: Any, table: str) -> list[dict[str, Any]]:

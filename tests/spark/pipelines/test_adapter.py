@@ -50,7 +50,7 @@ def test_what_cannot_be_read_says_why():
     [
         ({"protocol": "raw"}, "protocol is 'raw'; use request or reply"),
         ({"type": "nats_stream"}, "type is 'nats_stream'; use jetstream or choria_streams"),
-        ({"topic": "choria..x"}, "is no subject to publish to"),
+        ({"topic": "choria..x"}, "is not a subject to publish to"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings, message):

@@ -33,9 +33,8 @@ def test_a_pipeline_is_exact_when_a_worker_is_killed(jetlake_shore, tmp_path):
     places = ["--server", jetlake_shore.url, "--lake", str(lake)]
 
     with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster, (tmp_path / "run.log").open("w") as log:
-        settings = [part for key, value in cluster.config.items() if value for part in ("--conf", f"{key}={value}")]
         process = subprocess.Popen(
-            [*command, str(tmp_path / "copy.yaml"), "--once", "--master", cluster.url, *settings, *places],
+            [*command, str(tmp_path / "copy.yaml"), "--once", *cluster.flags(), *places],
             stdout=log,
             stderr=log,
         )

@@ -6,6 +6,8 @@ import json
 import random
 import re
 import shlex
+import subprocess
+import sys
 from collections import Counter
 
 import nats
@@ -21,6 +23,7 @@ from jetlake.spark.pipelines.dead_report import redrive_command, report
 from jetlake.spark.pipelines.runner import Runner
 from jetlake.spark.pipelines.sections import Rows, Tables
 from tests.cluster import start_cluster
+from tests.spark.standalone import StandaloneCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -169,6 +172,23 @@ def test_letters_in_a_cluster_of_nats_servers_are_counted(spark, tmp_path):
         letters.publish(cluster.urls[0], 3)
         run(spark, lake, cluster.url, rows_per_trigger=120)
 
+    check(lake, letters)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(5400)
+def test_letters_are_counted_on_a_cluster_of_two_workers(fresh_shore, tmp_path):
+    letters = Letters()
+    letters.give_up(fresh_shore.url)
+    lake = Lake(tmp_path / "lake")
+    command = [sys.executable, "-m", "jetlake", "pipeline", "run", "dead", "--once", "--server", fresh_shore.url]
+
+    with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster:
+        flags = cluster.flags(spark__sql__shuffle__partitions="2")
+        arguments = [*command, "--lake", str(lake.folder), *flags]
+        ended = subprocess.run(arguments, capture_output=True, text=True, timeout=5000, check=False)
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr[-3000:]
     check(lake, letters)
 
 

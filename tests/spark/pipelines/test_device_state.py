@@ -6,6 +6,7 @@ from collections import Counter
 import msgspec
 import pytest
 
+from jetlake.spark.pipelines.device_rows import fold
 from jetlake.spark.pipelines.device_state import (
     FINISHED_COMMANDS_KEPT,
     NOBODY,
@@ -13,7 +14,6 @@ from jetlake.spark.pipelines.device_state import (
     TRANSITIONS_KEPT,
     DeviceEvent,
     DeviceState,
-    fold,
 )
 
 SECOND = 1_000_000_000
@@ -21,6 +21,7 @@ KEYS = {
     "sessions": ("connection_id", "started_at"),
     "twins": ("connection_id", "started_at"),
     "commands": ("aggregate_id", "correlation_id"),
+    "pending": ("href",),
     "links": ("href",),
 }
 
@@ -196,6 +197,35 @@ def test_an_update_of_metadata_is_a_command_and_a_new_connection_is_none():
 
     row = tables.only("commands")
     assert (row["kind"], row["href"], row["outcome"], row["latency_ms"]) == ("metadata", "/plgd/s", "canceled", 1000.0)
+
+
+def test_what_is_pending_is_told_with_its_limits_until_nothing_is():
+    tables = Tables().take(
+        command("resourceupdatepending", 5, "a", valid_until_ns=9 * SECOND),
+        command("resourceupdatepending", 2, "b", valid_until_ns=7 * SECOND),
+        command("resourceretrievepending", 3, "c"),
+    )
+
+    assert {**tables.only("pending"), "revision": 0} == {
+        "device_id": "D",
+        "href": "/a",
+        "open": 3,
+        "oldest_requested_at": 2_000_000,
+        "next_valid_until": 7_000_000,
+        "valid_until": [7_000_000, 9_000_000],
+        "revision": 0,
+    }
+    tables.take(command("resourceupdated", 6, "b", status="OK"), command("resourceretrieved", 6, "c", status="OK"))
+    assert (tables.only("pending")["open"], tables.only("pending")["valid_until"]) == (1, [9_000_000])
+    tables.take(command("resourceupdated", 8, "a", status="ERROR"))
+    row = tables.only("pending")
+    assert (row["open"], row["oldest_requested_at"], row["next_valid_until"], row["valid_until"]) == (0, None, None, [])
+
+
+def test_a_confirmation_that_comes_before_its_request_leaves_nothing_pending():
+    tables = Tables().take(command("resourceupdated", 6, status="OK")).take(command("resourceupdatepending", 5))
+
+    assert tables.only("pending")["open"] == 0
 
 
 def test_links_are_published_unpublished_and_replaced_by_a_snapshot():

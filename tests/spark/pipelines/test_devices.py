@@ -1,12 +1,8 @@
 """The pipeline `devices`: events of simulated devices through a server into tables, compared with a plain fold."""
 
-import dataclasses
-import os
 import random
-import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,17 +14,18 @@ from jetlake.spark.pipelines.catalog import Catalog
 from jetlake.spark.pipelines.runner import Runner
 from jetlake.spark.pipelines.validation import validate
 from tests.cluster import start_cluster
+from tests.spark.pipelines.driver_kills import BEFORE, die_at
+from tests.spark.pipelines.shipped_crash_runner import small_batches
 from tests.spark.standalone import StandaloneCluster
 
 pytest.importorskip("google.protobuf", reason="the extra `devices` is not installed")
 
 from jetlake.devices.bulk import BulkPublisher
 from jetlake.devices.simulator.simulation import Simulation, SimulationOptions
-from tests.spark.pipelines.device_truth import DeviceTruth, check, rows
+from tests.spark.pipelines.device_truth import BusTruth, DeviceTruth, check, check_bus, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-RUN_S_MAX = 1500
 BAD = ("events.x.metadata.devicemetadataupdated", "events.x.resources.y.resourcechanged")
 
 
@@ -53,6 +50,7 @@ class Fleet:
         for subject in BAD:
             connection.request(subject, b"garbage")
         connection.close()
+        self.bus = BusTruth(url, stream)
 
 
 def disordered(messages, chance):
@@ -67,12 +65,7 @@ def disordered(messages, chance):
 
 
 def pipeline(rows_per_trigger=250):
-    made = Catalog().find("devices")
-    options = {"maxRowsPerTrigger": str(rows_per_trigger)}
-    inputs = {
-        name: dataclasses.replace(given, options=dict(given.options) | options) for name, given in made.inputs.items()
-    }
-    return dataclasses.replace(made, inputs=inputs)
+    return small_batches("devices", rows_per_trigger)
 
 
 def run(spark, lake, url, made):
@@ -83,6 +76,7 @@ def run(spark, lake, url, made):
 
 def check_all(lake, fleet):
     check(lake, fleet.truth)
+    check_bus(lake, fleet.bus)
     truth = fleet.simulation.truth.as_json(fleet.simulation.devices)
     assert len(rows(lake, "device_changes")) == truth["events"]["ResourceChanged"]
     assert len(rows(lake, "device_sessions")) == truth["sessions"]
@@ -125,24 +119,8 @@ def test_a_run_goes_on_where_the_last_one_ended_and_takes_only_what_is_new(spark
         publisher.publish(everything[len(everything) // 2 :])
     run(spark, lake, fresh_shore.url, pipeline(10_000))
 
+    fleet.bus = BusTruth(fresh_shore.url)
     check_all(lake, fleet)
-
-
-def die_once(url, lake, table, batch, rows_per_trigger):
-    """Run the pipeline in a process that is killed when a batch of a table is committed."""
-    command = [sys.executable, str(Path(__file__).with_name("device_crash_runner.py"))]
-    died = subprocess.run(
-        [*command, url, str(lake.folder), table, str(batch), str(rows_per_trigger)],
-        capture_output=True,
-        text=True,
-        timeout=RUN_S_MAX,
-        check=False,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]),
-        },
-    )
-    assert died.returncode == -signal.SIGKILL, died.stdout + died.stderr[-3000:]
 
 
 @pytest.mark.crash
@@ -152,7 +130,7 @@ def test_tables_are_exact_after_the_driver_was_killed_between_two_of_them(spark,
     lake = Lake(tmp_path / "lake")
 
     # The history has the batch, and the newest values, by which it is made, have not.
-    die_once(fresh_shore.url, lake, "device_changes", 1, 200)
+    die_at(fresh_shore.url, lake, "devices", 200, "device_changes", 1)
     run(spark, lake, fresh_shore.url, pipeline(200))
 
     check_all(lake, fleet)
@@ -166,9 +144,10 @@ def test_tables_are_exact_after_three_kills_of_the_driver(spark, fresh_shore, tm
     fleet.publish(fresh_shore.url)
     lake = Lake(tmp_path / "lake")
 
-    die_once(fresh_shore.url, lake, "device_changes", 1, 400)
-    die_once(fresh_shore.url, lake, "device_sessions", 0, 400)
-    die_once(fresh_shore.url, lake, "device_resources", 2, 400)
+    die_at(fresh_shore.url, lake, "devices", 400, "device_changes", 1)
+    # Commands have the batch, and the quality of the bus has not.
+    die_at(fresh_shore.url, lake, "devices", 400, "device_commands", 2)
+    die_at(fresh_shore.url, lake, "devices", 400, "device_bus_quality", 4, BEFORE)
     run(spark, lake, fresh_shore.url, pipeline(400))
 
     check_all(lake, fleet)
@@ -197,10 +176,8 @@ def test_tables_hold_what_happened_on_a_cluster_of_two_workers(fresh_shore, tmp_
 
     with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster:
         # The usual number, 200, is for larger clusters: each partition has a state store of its own.
-        config = cluster.config | {"spark.sql.shuffle.partitions": "2"}
-        settings = [part for key, value in config.items() if value for part in ("--conf", f"{key}={value}")]
         ended = subprocess.run(
-            [*command, "--lake", str(lake.folder), "--master", cluster.url, *settings],
+            [*command, "--lake", str(lake.folder), *cluster.flags(spark__sql__shuffle__partitions="2")],
             capture_output=True,
             text=True,
             timeout=5000,

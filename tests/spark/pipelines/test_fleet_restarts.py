@@ -101,9 +101,7 @@ def test_the_tables_are_exact_on_a_spark_cluster_of_two_workers(fresh_shore, tmp
     truth = feed(fresh_shore.url, nodes=40, seconds=1800)
     lake = tmp_path / "lake"
     with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster, (tmp_path / "run.log").open("w") as log:
-        settings = [part for key, value in cluster.config.items() if value for part in ("--conf", f"{key}={value}")]
-        more = ["--master", cluster.url, "--conf", "spark.sql.shuffle.partitions=2", *settings]
-        arguments = command(fresh_shore.url, lake, 3000, *more)
+        arguments = command(fresh_shore.url, lake, 3000, *cluster.flags(spark__sql__shuffle__partitions="2"))
         code = subprocess.run(arguments, stdout=log, stderr=log, timeout=RUN_S_MAX, check=False).returncode
 
     assert code == 0, (tmp_path / "run.log").read_text()[-3000:]

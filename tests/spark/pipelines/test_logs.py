@@ -164,7 +164,7 @@ def test_the_whole_pipeline_on_a_few_lines(spark):
 
 
 def test_settings_that_cannot_work_are_refused():
-    with pytest.raises(ConfigurationError, match="'often' is no duration; write it like 5 seconds"):
+    with pytest.raises(ConfigurationError, match="'often' is not a duration; write it like 5 seconds"):
         logs.build("logs", logs.Parameters(window="often"))
     with pytest.raises(ConfigurationError, match="at least 2 windows"):
         logs.build("logs", logs.Parameters(history=1))

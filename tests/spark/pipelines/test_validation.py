@@ -45,7 +45,7 @@ def test_a_good_pipeline_has_no_problems_and_shows_its_columns_and_rows(spark, l
         ({"sql": "SELECT totl FROM orders"}, "step check: there is no column totl; did you mean total?"),
         ({"sql": "SELECT id FROM order"}, "step check: there is no input or step order; did you mean orders?"),
         ({"sql": "SELECT nofun(id) FROM orders"}, "step check: there is no function nofun"),
-        ({"sql": "SELEC id FROM orders"}, "step check: this is no SQL: something is wrong at 'SELEC'"),
+        ({"sql": "SELEC id FROM orders"}, "step check: this is not SQL: something is wrong at 'SELEC'"),
         ({"to": {"table": "out", "partition_by": "dai"}}, "table out: there is no column dai to partition by"),
         ({"to": {"table": "out", "partition_by": "total"}, "sql": "SELECT * FROM orders"}, "column total is double"),
         ({"sql": "SELECT city, count(*) AS n FROM orders GROUP BY city"}, "give the input a `watermark`"),
@@ -53,7 +53,7 @@ def test_a_good_pipeline_has_no_problems_and_shows_its_columns_and_rows(spark, l
         ({"to": {"stream": "ALERTS", "subject": "a.{cty}"}}, "output ALERTS: there is no such stream"),
         (
             {"to": {"stream": "ORDERS", "subject": "a.{cty}"}, "sql": "SELECT city FROM orders"},
-            "the subject a.{cty} takes cty, which is no column; did you mean city?",
+            "the subject a.{cty} takes cty, which is not a column; did you mean city?",
         ),
         (
             {"sample": {"orders": [{"data": {"id": 1}}]}, "expected": {"out": [{"id": 2}]}},

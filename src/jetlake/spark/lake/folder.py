@@ -49,5 +49,5 @@ def check_name(name: str) -> None:
     """Refuse what cannot be the name of a table everywhere. Raises `ConfigurationError`."""
     if not NAME.fullmatch(name) or len(name) > NAME_LENGTH_MAX:
         raise ConfigurationError(
-            f"{name!r} is no name for a table: use letters, digits, _ and -, at most {NAME_LENGTH_MAX}"
+            f"{name!r} is not a name for a table: use letters, digits, _ and -, at most {NAME_LENGTH_MAX}"
         )

@@ -59,7 +59,7 @@ def build(name: str, parameters: Parameters) -> Pipeline:
     if parameters.type not in documents.KINDS:
         raise ConfigurationError(f"pipeline {name}: type is {parameters.type!r}; use {' or '.join(documents.KINDS)}")
     if not is_publishable(expand(parameters.topic, "node")):
-        raise ConfigurationError(f"pipeline {name}: {parameters.topic!r} is no subject to publish to")
+        raise ConfigurationError(f"pipeline {name}: {parameters.topic!r} is not a subject to publish to")
     convert = partial(
         converted,
         protocol=parameters.protocol,

@@ -63,7 +63,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         place = f", line {where.line + 1}, column {where.column + 1}" if where else ""
-        raise ConfigurationError(f"{path}{place}: {getattr(error, 'problem', None) or 'this is no YAML'}") from error
+        raise ConfigurationError(f"{path}{place}: {getattr(error, 'problem', None) or 'this is not YAML'}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
     if not isinstance(loaded, dict):

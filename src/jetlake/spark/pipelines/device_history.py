@@ -32,10 +32,13 @@ def newest(rows: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions
 
     changes = told(rows)
-    row = functions.struct(*changes.columns)
+    # Whole rows can only be aggregated by sorting all of them; numbers cannot be beaten, and leave few rows to sort.
+    last = changes.groupBy("aggregate_id").agg(functions.max("event_ns").alias("_last_ns"))
+    few = changes.join(last, "aggregate_id").where("event_ns = _last_ns").drop("_last_ns")
+    row = functions.struct(*few.columns)
     order = functions.struct("event_ns", "version")
     return (
-        changes.groupBy("device_id", "href")
+        few.groupBy("device_id", "href")
         .agg(functions.max_by(row, order).alias("_row"))
         .select("_row.*")
         .select(

@@ -3,20 +3,18 @@
 Everything is read from the tables without Spark. Devices go by the name they give themselves, where they have one.
 """
 
-import json
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jetlake.spark.pipelines import charts
+from jetlake.spark.pipelines.device_bus_report import bus, pending
+from jetlake.spark.pipelines.device_figures import duration, named, names_of, quantile, share
 from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, Rows, Section, Tables, Tone
 from jetlake.spark.pipelines.summary import bucketed
 
 if TYPE_CHECKING:
     import pyarrow
-
-DEVICE_HREF = "/oic/d"
-"""The resource in which a device says what it is."""
 
 ROWS_SHOWN = 10
 POINTS = 80
@@ -52,8 +50,10 @@ def report(tables: Tables) -> list[Section]:
         overview(tables),
         changes(tables, names),
         commands(tables, names),
+        pending(tables, names),
         sessions(tables, names),
         twins(tables, names),
+        bus(tables, names),
         unread(tables),
     ]
     return [section for section in found if section is not None]
@@ -304,23 +304,6 @@ def unread(tables: Tables) -> Section | None:
 # Numbers.
 
 
-def names_of(tables: Tables) -> dict[str, str]:
-    """Return the names of devices, as they call themselves."""
-    found = tables.find("resources", ["device_id", "href", "value"])
-    names: dict[str, str] = {}
-    for row in found.to_pylist() if found is not None else ():
-        if row["href"] == DEVICE_HREF and row["value"]:
-            value = json.loads(row["value"])
-            if isinstance(value, dict) and value.get("n"):
-                names[row["device_id"]] = str(value["n"])
-    return names
-
-
-def named(names: dict[str, str], row: dict[str, Any]) -> str:
-    device_id = str(row["device_id"])
-    return names.get(device_id, device_id)
-
-
 def online_over_time(rows: "pyarrow.Table", now: datetime) -> list[tuple[float, float]]:
     """Return how many devices were online, from the first session to the last that happened."""
     steps: list[tuple[float, int]] = []
@@ -379,24 +362,6 @@ def latency_over_time(rows: list[dict[str, Any]]) -> dict[str, list[tuple[float,
         series["half of them"].append((at, quantile(latencies, 0.5)))
         series["95 % of them"].append((at, quantile(latencies, 0.95)))
     return series
-
-
-def quantile(values: list[float], share_below: float) -> float:
-    """Return the value that so many of the sorted values are not above; 0 without values."""
-    return values[min(len(values) - 1, int(len(values) * share_below))] if values else 0.0
-
-
-def duration(milliseconds: float) -> str:
-    """Return a duration for people."""
-    if milliseconds < 1000:
-        return f"{milliseconds:,.0f} ms"
-    if milliseconds < 120_000:
-        return f"{milliseconds / 1000:,.1f} s"
-    return f"{milliseconds / 60_000:,.0f} min" if milliseconds < 7_200_000 else f"{milliseconds / 3_600_000:,.1f} h"
-
-
-def share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else ""
 
 
 def colours(names: "tuple[str, ...] | Counter[str]") -> dict[str, str]:

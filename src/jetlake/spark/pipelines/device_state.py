@@ -1,7 +1,7 @@
-"""What is remembered of one device between two batches, and the rows that change when events of it come.
+"""What is remembered of one device between two batches, and what events do to it.
 
-No Spark here: `fold` takes a state and events and returns rows, so it is tested like any function. Events may come
-late, twice and in any order of versions; every rule below goes by the event's own time and version:
+No Spark here. `device_rows` makes the rows of tables of it. Events may come late, twice and in any order of versions;
+every rule below goes by the event's own time and version:
 
 - a session is known by its connection and when that began; it ends when its device says so, or when another connection
   takes its place, whichever is first
@@ -13,6 +13,8 @@ Invariant: the same events give the same rows in any order, as long as no more t
 events that belong together.
 """
 
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -30,11 +32,20 @@ OPEN_COMMANDS_KEPT = 4096
 """Of a device; older ones stay open in the table."""
 
 METADATA_HREF = "/plgd/s"
+LINKS_HREF = "/plgd/res"
+"""The hrefs by which the metadata and the links of a device are aggregates like its resources."""
+
+METADATA_TYPES = frozenset(("devicemetadataupdated", "devicemetadatasnapshottaken"))
+"""Events that say how a device is connected."""
+
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """The user in whose name a service ends the sessions of a gateway that died."""
 
 OK_STATUSES = frozenset(("OK", "ACCEPTED", "CREATED", "NOT_MODIFIED"))
 KINDS = ("create", "retrieve", "update", "delete")
+PENDING = {f"resource{kind}pending": kind for kind in KINDS}
+DONE = {f"resource{kind}d": kind for kind in KINDS}
+"""Kinds of commands by the types of the events that request and confirm them."""
 
 
 class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +77,10 @@ class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True):
     is_canceled: bool = False
     links: tuple[dict[str, Any], ...] = ()
     unpublished: tuple[str, ...] = ()
+
+    @property
+    def is_snapshot(self) -> bool:
+        return self.event_type.endswith("snapshottaken")
 
     @property
     def order(self) -> tuple[int, int]:
@@ -142,52 +157,45 @@ class DeviceState(msgspec.Struct, array_like=True):
     links: dict[str, Link] = {}
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One row of one table."""
+@dataclass
+class Touched:
+    """What events have touched of a state, as it was before: looking at the rest of a device would cost more."""
 
-    table: str
-    values: dict[str, Any]
+    commands: dict[str, Command | None] = field(default_factory=dict)
+    links: dict[str, Link | None] = field(default_factory=dict)
 
+    def changed_commands(self, state: DeviceState) -> list[Command]:
+        return [state.commands[key] for key, before in self.commands.items() if state.commands[key] != before]
 
-def fold(state: DeviceState, device_id: str, events: list[DeviceEvent]) -> list[Row]:
-    """Take events into the state and return the rows that are new or have changed."""
-    before = rows_of(state, device_id)
-    for event in events:
-        apply(state, event)
-    after = rows_of(state, device_id)
-    changed = [values for key, values in after.items() if before.get(key) != values]
-    if changed:
-        state.revision += 1
-    trim(state)
-    return [Row(row.table, {**row.values, "revision": state.revision}) for row in changed]
+    def changed_links(self, state: DeviceState) -> list[Link]:
+        return [state.links[href] for href, before in self.links.items() if state.links[href] != before]
 
 
-def apply(state: DeviceState, event: DeviceEvent) -> None:
+def apply(state: DeviceState, event: DeviceEvent, touched: Touched) -> None:
     """Take one event into the state."""
     kind = event.event_type
     if event.version < 0:
         return
     if kind.startswith("resourcelinks"):
-        apply_links(state, event)
-    elif kind in ("devicemetadataupdated", "devicemetadatasnapshottaken"):
-        apply_metadata(state, event)
+        apply_links(state, event, touched)
+    elif kind in METADATA_TYPES:
+        apply_metadata(state, event, touched)
     elif kind == "devicemetadataupdatepending":
-        request(state, event, "metadata", METADATA_HREF)
-    elif kind.endswith("pending"):
-        request(state, event, kind.removeprefix("resource").removesuffix("pending"), event.href)
-    elif kind.startswith("resource"):
-        done = next((each for each in KINDS if kind == f"resource{each}d"), "")
-        if done:
-            finish(command_of(state, event, done, event.href), event.event_ns, event.status, event.origin_id)
+        request(state, event, touched, "metadata", METADATA_HREF)
+    elif kind in PENDING:
+        request(state, event, touched, PENDING[kind], event.href)
+    elif kind in DONE:
+        command = command_of(state, event, touched, DONE[kind], event.href)
+        finish(command, event.event_ns, event.status, event.origin_id)
 
 
 # Sessions and twins.
 
 
-def apply_metadata(state: DeviceState, event: DeviceEvent) -> None:
+def apply_metadata(state: DeviceState, event: DeviceEvent, touched: Touched) -> None:
     """Take an event that says how a device is connected and how far its twin is."""
     if event.correlation_id and event.event_type == "devicemetadataupdated":
-        end_metadata(state, event)
+        end_metadata(state, event, touched)
     session = find_session(state, event)
     if session is None:
         return
@@ -253,17 +261,20 @@ def add_transition(session: Session, event: DeviceEvent) -> None:
 # Commands.
 
 
-def command_of(state: DeviceState, event: DeviceEvent, kind: str, href: str) -> Command:
+def command_of(state: DeviceState, event: DeviceEvent, touched: Touched, kind: str, href: str) -> Command:
     """Return the command an event is about."""
     key = f"{event.aggregate_id}/{event.correlation_id}"
-    if key not in state.commands:
-        state.commands[key] = Command(event.aggregate_id, event.correlation_id, href, kind)
-    return state.commands[key]
+    command = state.commands.get(key)
+    if key not in touched.commands:
+        touched.commands[key] = copy(command)
+    if command is None:
+        command = state.commands[key] = Command(event.aggregate_id, event.correlation_id, href, kind)
+    return command
 
 
-def request(state: DeviceState, event: DeviceEvent, kind: str, href: str) -> None:
+def request(state: DeviceState, event: DeviceEvent, touched: Touched, kind: str, href: str) -> None:
     """Take the request of a command."""
-    command = command_of(state, event, kind, href)
+    command = command_of(state, event, touched, kind, href)
     if not command.requested_ns or event.event_ns < command.requested_ns:
         command.requested_ns = event.event_ns
         command.valid_until_ns = event.valid_until_ns
@@ -278,11 +289,11 @@ def finish(command: Command, event_ns: int, status: str, responder: str) -> None
         command.finished_ns, command.status, command.responder = event_ns, status, responder
 
 
-def end_metadata(state: DeviceState, event: DeviceEvent) -> None:
+def end_metadata(state: DeviceState, event: DeviceEvent, touched: Touched) -> None:
     """Take the end of a metadata update, if it is one: who connects may give a correlation id, too."""
     status = "CANCELED" if event.is_canceled else "OK"
-    command = state.commands.get(f"{event.aggregate_id}/{event.correlation_id}")
-    if command is not None:
+    if f"{event.aggregate_id}/{event.correlation_id}" in state.commands:
+        command = command_of(state, event, touched, "metadata", METADATA_HREF)
         finish(command, event.event_ns, status, event.origin_id)
     else:
         state.metadata_ends[event.correlation_id] = (event.event_ns, status)
@@ -291,20 +302,24 @@ def end_metadata(state: DeviceState, event: DeviceEvent) -> None:
 # Links.
 
 
-def apply_links(state: DeviceState, event: DeviceEvent) -> None:
+def apply_links(state: DeviceState, event: DeviceEvent, touched: Touched) -> None:
     """Take what was published or unpublished; a snapshot has all links there are."""
     for details in event.links:
-        put_link(state, event, str(details["href"]), details)
+        put_link(state, event, touched, str(details["href"]), details)
     for href in event.unpublished:
-        put_link(state, event, href, None)
+        put_link(state, event, touched, href, None)
     if event.event_type == "resourcelinkssnapshottaken":
         there = {str(details["href"]) for details in event.links}
         for href in [href for href in state.links if href not in there]:
-            put_link(state, event, href, None)
+            put_link(state, event, touched, href, None)
 
 
-def put_link(state: DeviceState, event: DeviceEvent, href: str, details: dict[str, Any] | None) -> None:
+def put_link(
+    state: DeviceState, event: DeviceEvent, touched: Touched, href: str, details: dict[str, Any] | None
+) -> None:
     link = state.links.get(href)
+    if href not in touched.links:
+        touched.links[href] = copy(link)
     if link is None:
         link = state.links[href] = Link(href, event.event_ns, event.event_ns, event.version)
     elif event.event_type != "resourcelinkssnapshottaken" or details is None:
@@ -323,137 +338,6 @@ def put_link(state: DeviceState, event: DeviceEvent, href: str, details: dict[st
     link.details = details if details is not None else link.details
 
 
-# Rows.
-
-
-def rows_of(state: DeviceState, device_id: str) -> dict[tuple[str, ...], Row]:
-    """Return the rows of everything that is remembered, by table and key."""
-    found: dict[tuple[str, ...], Row] = {}
-    following: list[Session | None] = [*state.sessions[1:], None]
-    for session, following_session in zip(state.sessions, following, strict=False):
-        key = (session.connection_id, str(session.started_ns))
-        ended_ns, ended_by = end_of(session, following_session)
-        found["session", *key] = Row("sessions", session_row(device_id, session, ended_ns, ended_by))
-        if session.transitions:
-            found["twin", *key] = Row("twins", twin_row(device_id, session, ended_ns))
-    for name, command in state.commands.items():
-        found["command", name] = Row("commands", command_row(device_id, command))
-    for href, link in state.links.items():
-        found["link", href] = Row("links", link_row(device_id, link))
-    return found
-
-
-def end_of(session: Session, following: Session | None) -> tuple[int, str]:
-    """Return when and by whom a session was ended; 0 if it goes on."""
-    if following is not None and (not session.ended_ns or following.started_ns < session.ended_ns):
-        return following.started_ns, "takeover"
-    if session.ended_ns:
-        return session.ended_ns, "service" if session.is_ended_by_service else "offline"
-    return 0, ""
-
-
-def session_row(device_id: str, session: Session, ended_ns: int, ended_by: str) -> dict[str, Any]:
-    return {
-        "device_id": device_id,
-        "connection_id": session.connection_id,
-        "started_at": micros(session.started_ns),
-        "ended_at": micros(ended_ns),
-        "ended_by": ended_by or None,
-        "is_open": not ended_ns,
-        "seconds": seconds(session.started_ns, ended_ns),
-        "online_until": micros(session.online_until_ns),
-        "protocol": session.protocol,
-        "service_id": session.service_id,
-        "local_endpoints": session.local_endpoints,
-    }
-
-
-def twin_row(device_id: str, session: Session, ended_ns: int) -> dict[str, Any]:
-    last = session.transitions[-1]
-    spent = dict(session.spent_ns)
-    for index, each in enumerate(session.transitions):
-        until = session.transitions[index + 1].event_ns if index + 1 < len(session.transitions) else ended_ns
-        spent[each.state] = spent.get(each.state, 0) + max(0, (until or each.event_ns) - each.event_ns)
-    synced = next((each for each in reversed(session.transitions) if each.in_sync_at_ns), None)
-    return {
-        "device_id": device_id,
-        "connection_id": session.connection_id,
-        "started_at": micros(session.started_ns),
-        "state": last.state,
-        "is_enabled": last.is_enabled,
-        "is_open": not ended_ns,
-        "syncing_at": micros(synced.syncing_at_ns if synced else last.syncing_at_ns),
-        "in_sync_at": micros(synced.in_sync_at_ns if synced else 0),
-        "sync_seconds": seconds(synced.syncing_at_ns, synced.in_sync_at_ns) if synced else None,
-        "seconds_to_in_sync": seconds(session.started_ns, session.first_in_sync_ns),
-        "forced_syncs": len(session.forced),
-        "out_of_sync_seconds": spent.get("OUT_OF_SYNC", 0) / 1e9,
-        "syncing_seconds": spent.get("SYNCING", 0) / 1e9,
-        "in_sync_seconds": spent.get("IN_SYNC", 0) / 1e9,
-        "changed_at": micros(last.event_ns),
-    }
-
-
-def command_row(device_id: str, command: Command) -> dict[str, Any]:
-    is_late = bool(command.valid_until_ns and command.finished_ns > command.valid_until_ns)
-    return {
-        "device_id": device_id,
-        "href": command.href,
-        "aggregate_id": command.aggregate_id,
-        "correlation_id": command.correlation_id,
-        "kind": command.kind,
-        "requested_at": micros(command.requested_ns),
-        "valid_until": micros(command.valid_until_ns),
-        "finished_at": micros(command.finished_ns),
-        "latency_ms": None if not command.requested_ns or not command.finished_ns else latency_ms(command),
-        "outcome": outcome_of(command),
-        "status": command.status or None,
-        "is_late": is_late,
-        "requester": command.requester,
-        "owner": command.owner,
-        "responder": command.responder,
-        # A row that knows both ends is never replaced by one that lost sight of its beginning.
-        "known_ends": bool(command.requested_ns) + bool(command.finished_ns),
-    }
-
-
-def outcome_of(command: Command) -> str:
-    if not command.finished_ns:
-        return "open"
-    if command.status == "CANCELED":
-        return "canceled"
-    return "ok" if command.status in OK_STATUSES else "error"
-
-
-def latency_ms(command: Command) -> float:
-    return (command.finished_ns - command.requested_ns) / 1e6
-
-
-def link_row(device_id: str, link: Link) -> dict[str, Any]:
-    return {
-        "device_id": device_id,
-        "href": link.href,
-        "resource_types": link.details.get("resource_types", ()),
-        "interfaces": link.details.get("interfaces", ()),
-        "title": link.details.get("title", ""),
-        "policy": link.details.get("policy", 0),
-        "endpoints": link.details.get("endpoints", ()),
-        "first_published_at": micros(link.first_ns),
-        "last_changed_at": micros(link.last_ns),
-        "unpublished_at": micros(link.unpublished_ns),
-        "is_published": not link.unpublished_ns,
-    }
-
-
-def micros(nanoseconds: int) -> int | None:
-    """Return a time in microseconds, as tables have it; None if there is none."""
-    return nanoseconds // 1000 if nanoseconds else None
-
-
-def seconds(from_ns: int, to_ns: int) -> float | None:
-    return (to_ns - from_ns) / 1e9 if from_ns and to_ns else None
-
-
 # Limits.
 
 
@@ -466,11 +350,16 @@ def trim(state: DeviceState) -> None:
             spent = session.transitions[0].event_ns - oldest.event_ns
             session.spent_ns[oldest.state] = session.spent_ns.get(oldest.state, 0) + spent
         del session.forced[:-TRANSITIONS_KEPT]
+    if len(state.commands) > FINISHED_COMMANDS_KEPT:
+        trim_commands(state)
+    for name in list(state.metadata_ends)[:-FINISHED_COMMANDS_KEPT]:
+        del state.metadata_ends[name]
+
+
+def trim_commands(state: DeviceState) -> None:
     finished = sorted((each.finished_ns, name) for name, each in state.commands.items() if each.finished_ns)
     for _, name in finished[:-FINISHED_COMMANDS_KEPT]:
         del state.commands[name]
     pending = sorted((each.requested_ns, name) for name, each in state.commands.items() if not each.finished_ns)
     for _, name in pending[:-OPEN_COMMANDS_KEPT]:
         del state.commands[name]
-    for name in list(state.metadata_ends)[:-FINISHED_COMMANDS_KEPT]:
-        del state.metadata_ends[name]

@@ -1,26 +1,30 @@
 """The pipeline `devices`: the events of the device event bus as tables people use.
 
-| table              | a row is                                           | key                                  |
-|--------------------|----------------------------------------------------|--------------------------------------|
-| `device_resources` | what a resource holds now                          | device_id, href                      |
-| `device_changes`   | a change, the value before it, how long that stood | aggregate_id, event_ns, version      |
-| `device_commands`  | a command: its request, its end, how long it took  | aggregate_id, correlation_id         |
-| `device_sessions`  | a connection of a device, from when to when        | device_id, connection_id, started_at |
-| `device_twins`     | how far the twin of a connection got, and how fast | device_id, connection_id, started_at |
-| `device_links`     | a resource that a device has published             | device_id, href                      |
-| `devices_bad`      | an event that cannot be read, and why              |                                      |
+| table                | a row is                                             | key                                  |
+|----------------------|------------------------------------------------------|--------------------------------------|
+| `device_resources`   | what a resource holds now                            | device_id, href                      |
+| `device_changes`     | a change, the value before it, how long that stood   | aggregate_id, event_ns, version      |
+| `device_commands`    | a command: its request, its end, how long it took    | aggregate_id, correlation_id         |
+| `device_pending`     | commands that wait for an answer of a resource       | device_id, href                      |
+| `device_sessions`    | a connection of a device, from when to when          | device_id, connection_id, started_at |
+| `device_twins`       | how far the twin of a connection got, and how fast   | device_id, connection_id, started_at |
+| `device_links`       | a resource that a device has published               | device_id, href                      |
+| `device_audit`       | a message of the bus: who caused it, through what    | sequence                             |
+| `device_bus_quality` | an aggregate: missing, duplicate, late events        | aggregate_id                         |
+| `devices_bad`        | an event that cannot be read, and why                |                                      |
 
 Events are decoded where they are read, before Spark sees them (docs/decisions/0027-native-decode.md). Two queries read
-the stream, each its own subjects: one the changes of resources, of which there are most, and one everything else, which
-goes through a state per device.
+the stream. One reads the changes of resources, of which there are most. The other one reads all events through a state
+for each device and aggregate; of a change it takes only its version and its times.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
-from jetlake.spark.pipelines import device_history
+from jetlake.spark.pipelines import device_history, device_tables
+from jetlake.spark.pipelines.device_lines import Lines
 from jetlake.spark.pipelines.device_report import report
 from jetlake.spark.pipelines.model import Frames, Ordered, Pipeline, StreamInput, TableOutput
 
@@ -34,9 +38,15 @@ ABOUT = "Device events: current state, changes, commands, sessions and twins."
 DECODERS = {"2025": "jetlake.devices.columns:EVENTS", "2021": "jetlake.devices.columns:EVENTS_2021"}
 """The schema of the events is a setting; read as the other one they would give wrong values without an error."""
 
-COMMANDS = ("create", "retrieve", "update", "delete")
+SUBJECTS = ("events.*.metadata.*", "events.*.resource-links.*", "events.*.resources.*.*")
 
 BAD_INPUT = "events"
+
+CHANGE_TYPES = ("resourcechanged", "resourcestatesnapshottaken")
+
+BUCKETS = 64
+"""Of devices, each with its own value in Spark's state: enough for some ten cores, few enough to read all of them in
+every batch."""
 
 MESSAGE = "subject STRING, sequence BIGINT, timestamp TIMESTAMP"
 
@@ -62,7 +72,9 @@ CHANGE_FIELDS = WHY | {
     "origin_id": "STRING",
 }
 
-STATE_FIELDS = WHY | {
+BUS_FIELDS = {"own_version": "BIGINT", "own_ns": "BIGINT"}
+
+STATE_FIELDS = {
     "event_type": "STRING",
     "device_id": "STRING",
     "href": "STRING",
@@ -92,84 +104,6 @@ STATE_FIELDS = WHY | {
     "policy: INT, endpoints: ARRAY<STRING>>>",
     "unpublished": "ARRAY<STRING>",
 }
-
-TABLES = {
-    "sessions": {
-        "device_id": "STRING",
-        "connection_id": "STRING",
-        "started_at": "TIMESTAMP",
-        "ended_at": "TIMESTAMP",
-        "ended_by": "STRING",
-        "is_open": "BOOLEAN",
-        "seconds": "DOUBLE",
-        "online_until": "TIMESTAMP",
-        "protocol": "STRING",
-        "service_id": "STRING",
-        "local_endpoints": "ARRAY<STRING>",
-        "revision": "BIGINT",
-    },
-    "twins": {
-        "device_id": "STRING",
-        "connection_id": "STRING",
-        "started_at": "TIMESTAMP",
-        "state": "STRING",
-        "is_enabled": "BOOLEAN",
-        "is_open": "BOOLEAN",
-        "syncing_at": "TIMESTAMP",
-        "in_sync_at": "TIMESTAMP",
-        "sync_seconds": "DOUBLE",
-        "seconds_to_in_sync": "DOUBLE",
-        "forced_syncs": "BIGINT",
-        "out_of_sync_seconds": "DOUBLE",
-        "syncing_seconds": "DOUBLE",
-        "in_sync_seconds": "DOUBLE",
-        "changed_at": "TIMESTAMP",
-        "revision": "BIGINT",
-    },
-    "commands": {
-        "device_id": "STRING",
-        "href": "STRING",
-        "aggregate_id": "STRING",
-        "correlation_id": "STRING",
-        "kind": "STRING",
-        "requested_at": "TIMESTAMP",
-        "valid_until": "TIMESTAMP",
-        "finished_at": "TIMESTAMP",
-        "latency_ms": "DOUBLE",
-        "outcome": "STRING",
-        "status": "STRING",
-        "is_late": "BOOLEAN",
-        "requester": "STRING",
-        "owner": "STRING",
-        "responder": "STRING",
-        "known_ends": "BIGINT",
-        "revision": "BIGINT",
-    },
-    "links": {
-        "device_id": "STRING",
-        "href": "STRING",
-        "resource_types": "ARRAY<STRING>",
-        "interfaces": "ARRAY<STRING>",
-        "title": "STRING",
-        "policy": "INT",
-        "endpoints": "ARRAY<STRING>",
-        "first_published_at": "TIMESTAMP",
-        "last_changed_at": "TIMESTAMP",
-        "unpublished_at": "TIMESTAMP",
-        "is_published": "BOOLEAN",
-        "revision": "BIGINT",
-    },
-}
-"""The tables that come from the state of a device."""
-
-KEYS = {
-    "sessions": ("device_id", "connection_id", "started_at"),
-    "twins": ("device_id", "connection_id", "started_at"),
-    "commands": ("aggregate_id", "correlation_id"),
-    "links": ("device_id", "href"),
-}
-
-ORDERS = {"commands": ("known_ends", "revision")}
 
 
 @dataclass(frozen=True)
@@ -208,7 +142,10 @@ def build(name: str, parameters: Parameters) -> Pipeline:
     return Pipeline(
         name=name,
         about=ABOUT,
-        inputs={"changes": given(change_subjects(), CHANGE_FIELDS), "others": given(other_subjects(), STATE_FIELDS)},
+        inputs={
+            "changes": given(change_subjects(), CHANGE_FIELDS),
+            "events": given(SUBJECTS, WHY | BUS_FIELDS | STATE_FIELDS),
+        },
         transform=transform,
         outputs=(
             TableOutput(
@@ -228,38 +165,40 @@ def build(name: str, parameters: Parameters) -> Pipeline:
                 reduced=True,
                 pick=device_history.newest,
             ),
-            TableOutput(bad, of="changes", partition_by=("day",), pick=unread),
+            TableOutput(f"{prefix}_audit", of="changes", partition_by=("day",), pick=audited),
             *(
-                TableOutput(
-                    f"{prefix}_{table}",
-                    of="others",
-                    key=KEYS[table],
-                    order_by=ORDERS.get(table, ("revision",)),
-                    reduced=True,
-                    pick=picker(table),
-                )
-                for table in TABLES
+                from_state(f"{prefix}_{table}", table, columns, device_tables.KEYS[table])
+                for table, columns in device_tables.TABLES.items()
             ),
-            TableOutput(bad, of="others", partition_by=("day",), pick=unread_of_state),
+            from_state(f"{prefix}_audit", "audit", device_tables.AUDIT),
+            from_state(bad, "bad", device_tables.BAD),
         ),
         trigger=parameters.trigger,
     )
 
 
+def from_state(table: str, target: str, columns: Mapping[str, str], key: tuple[str, ...] = ()) -> TableOutput:
+    """Return the output of a table whose rows come from the state."""
+    lines = Lines(target, columns)
+    return TableOutput(
+        table,
+        of="events",
+        key=key,
+        order_by=device_tables.ORDERS.get(target, ("revision",)) if key else (),
+        partition_by=("day",) if "day" in columns else (),
+        pick=lines.pick,
+        take=lines.take,
+    )
+
+
 def change_subjects() -> tuple[str, ...]:
     """Return where the changes of resources are."""
-    return tuple(f"events.*.resources.*.{name}" for name in ("resourcechanged", "resourcestatesnapshottaken"))
-
-
-def other_subjects() -> tuple[str, ...]:
-    """Return where everything else is."""
-    names = [f"resource{kind}{end}" for kind in COMMANDS for end in ("pending", "d")]
-    return ("events.*.metadata.*", "events.*.resource-links.*", *(f"events.*.resources.*.{name}" for name in names))
+    return tuple(f"events.*.resources.*.{name}" for name in CHANGE_TYPES)
 
 
 def transform(frames: Frames) -> Frames:
-    """Messages → changes as rows, and rows of the tables that come from the state of a device."""
-    return {"changes": as_rows(frames["changes"]), "others": through_state(frames["others"])}
+    """Messages → changes as rows, and rows of the tables that come from the state."""
+    return {"changes": as_rows(frames["changes"]), "events": through_state(frames["events"])}
 
 
 def as_rows(messages: "DataFrame") -> "DataFrame":
@@ -268,71 +207,89 @@ def as_rows(messages: "DataFrame") -> "DataFrame":
 
 
 def through_state(messages: "DataFrame") -> "DataFrame":
-    """Messages with decoded events → rows of tables as JSON, with the name of the table."""
+    """Messages with decoded events → rows of tables as lines of JSON, with the name of the table."""
     from pyspark.sql import functions
 
-    from jetlake.spark.pipelines.device_rows import OUTPUT, DeviceProcessor
+    from jetlake.spark.pipelines.device_processor import rows_of_tables
 
-    stored_us = functions.unix_micros("timestamp").alias("stored_us")
-    rows = as_rows(messages)
-    event = functions.to_json(functions.struct("subject", "sequence", stored_us, *STATE_FIELDS))
-    keyed = rows.select("device_id", event.alias("event"))
-    return keyed.groupBy("device_id").transformWithState(DeviceProcessor(), OUTPUT, "Update", "None")
-
-
-def picker(table: str) -> "Callable[[DataFrame], DataFrame]":
-    """Return what takes the rows of one table out of those of the state."""
-    columns = TABLES[table]
-
-    def pick(rows: "DataFrame") -> "DataFrame":
-        from pyspark.sql import functions
-
-        in_json = {name: "BIGINT" if kind == "TIMESTAMP" else kind for name, kind in columns.items()}
-        parsed = functions.from_json("row", spelled(in_json, " ")).alias("_row")
-        return (
-            rows.where(functions.col("target") == table)
-            .select(parsed)
-            .select(*(column_of(name, kind) for name, kind in columns.items()))
-        )
-
-    return pick
-
-
-def column_of(name: str, kind: str) -> "Column":
-    from pyspark.sql import functions
-
-    column = functions.col(f"_row.{name}")
-    return (functions.timestamp_micros(column) if kind == "TIMESTAMP" else column).alias(name)
-
-
-def unread(rows: "DataFrame") -> "DataFrame":
-    """Rows of changes → those that cannot be read, as the table of bad rows has them."""
-    from pyspark.sql import functions
-
-    return rows.where("reason IS NOT NULL").select(
-        functions.lit(BAD_INPUT).alias("input"),
-        "reason",
-        "subject",
+    rows = as_rows(messages).withColumn("stored_us", functions.unix_micros("timestamp"))
+    # What cannot be decoded belongs to the device and the resource that its subject names.
+    is_bad = functions.col("reason").isNotNull()
+    device = functions.when(is_bad, functions.split_part("subject", functions.lit("."), functions.lit(2)))
+    event = (
+        functions.when(is_bad, functions.to_json(functions.struct(*unread())))
+        .when(functions.col("event_type").isin(*CHANGE_TYPES), None)
+        .otherwise(functions.to_json(functions.struct(*event_fields())))
+    )
+    device_id = device.otherwise(functions.col("device_id"))
+    events = rows.select(
+        device_id.alias("device_id"),
+        functions.when(is_bad, functions.col("subject")).otherwise(functions.col("aggregate_id")).alias("aggregate_id"),
+        "href",
+        "own_version",
+        "own_ns",
+        "stored_us",
         "sequence",
-        "timestamp",
-        functions.col("payload").alias("data"),
-        functions.to_date("timestamp").alias("day"),
+        is_bad.alias("is_bad"),
+        event.alias("event"),
     )
+    bucket = functions.pmod(functions.xxhash64("device_id"), functions.lit(BUCKETS)).cast("int")
+    return rows_of_tables(events.withColumn("bucket", bucket))
 
 
-def unread_of_state(rows: "DataFrame") -> "DataFrame":
-    """Rows of the state → those that cannot be read, as the table of bad rows has them."""
+def event_fields() -> "list[Column]":
+    """Return the fields of an event that the state is told; what is empty is left out, to be short."""
     from pyspark.sql import functions
 
-    from jetlake.spark.pipelines.device_rows import BAD
+    empty = {"STRING": "", "BIGINT": 0, "BOOLEAN": False}
 
-    fields = "reason STRING, subject STRING, sequence BIGINT, stored_us BIGINT, payload STRING"
-    parsed = rows.where(functions.col("target") == BAD).select(functions.from_json("row", fields).alias("_row"))
-    return unread(
-        parsed.select("_row.*").withColumns(
-            {"timestamp": functions.timestamp_micros("stored_us"), "payload": functions.unbase64("payload")}
-        )
-    )
+    def field(name: str, kind: str) -> "Column":
+        column = functions.col(name)
+        if name == "version":
+            # 0 is a version.
+            return column
+        if kind in empty:
+            return functions.nullif(column, functions.lit(empty[kind])).alias(name)
+        return functions.when(functions.size(column) > 0, column).alias(name)
+
+    happened = functions.expr("event_ns div 1000")
+    return [
+        *(field(name, kind) for name, kind in STATE_FIELDS.items()),
+        "sequence",  # type: ignore[list-item]
+        functions.col("stored_us").alias("stored_at"),
+        happened.alias("happened_at"),
+        happened.alias("day"),
+    ]
+
+
+def unread() -> "list[Column]":
+    """Return the fields of an event that cannot be read, as the table of bad rows has them."""
+    from pyspark.sql import functions
+
+    return [
+        functions.lit(BAD_INPUT).alias("input"),
+        functions.col("reason"),
+        functions.col("subject"),
+        functions.col("sequence"),
+        functions.col("stored_us").alias("timestamp"),
+        functions.col("payload").alias("data"),
+        functions.col("stored_us").alias("day"),
+    ]
+
+
+def audited(rows: "DataFrame") -> "DataFrame":
+    """Rows of changes → who caused each; a snapshot tells what another event has told."""
+    from pyspark.sql import functions
+
+    happened_at = device_history.moment("event_ns")
+    made = {
+        "stored_at": functions.col("timestamp"),
+        "happened_at": happened_at,
+        "correlation_id": functions.lit(None).cast("string"),
+        "day": functions.to_date(happened_at),
+    }
+    changes = rows.where("reason IS NULL AND event_type = 'resourcechanged'")
+    return changes.select(*(made.get(name, functions.col(name)).alias(name) for name in device_tables.AUDIT))
 
 
 def spelled(columns: "Mapping[str, str]", between: str) -> str:

@@ -216,7 +216,7 @@ class Pipeline:
             if isinstance(output, TableOutput):
                 names += [output.table, *(derived.table for derived in output.derived)]
         # Each query may set rows aside.
-        return [*(name for name in names if name != self.bad_table), self.bad_table]
+        return [*(name for name in dict.fromkeys(names) if name != self.bad_table), self.bad_table]
 
     def frame_of(self, output: Output, frames: Frames) -> "DataFrame":
         """Return the frame of an output among those that the transformation returned."""
@@ -250,7 +250,7 @@ class Pipeline:
             raise ConfigurationError(f"{where} has no output: name a table or a stream under `to`")
         for name, given in self.inputs.items():
             if not IDENTIFIER.fullmatch(name):
-                raise ConfigurationError(f"{where}: input {name!r} is no name: use letters, digits and _")
+                raise ConfigurationError(f"{where}: input {name!r} is not a name: use letters, digits and _")
             if isinstance(given, StreamInput):
                 check_stream(f"{where}, input {name}", given)
             else:
@@ -260,7 +260,7 @@ class Pipeline:
                 check_table(where, output)
             elif not output.stream:
                 raise ConfigurationError(f"{where}: an output needs the name of a table or of a stream")
-        check_unique(where, [*self.table_names(), *(o.stream for o in self.outputs if isinstance(o, StreamOutput))])
+        check_unique(where, self.outputs, self.bad_table)
         trigger_s(self.trigger, where)
 
 
@@ -273,7 +273,7 @@ def check_stream(where: str, given: StreamInput) -> None:
             re.compile(given.pattern)
         except re.error as error:
             raise ConfigurationError(
-                f"{where}: {given.pattern!r} is no regular expression ({error}); for all streams write .*"
+                f"{where}: {given.pattern!r} is not a regular expression ({error}); for all streams write .*"
             ) from error
     if given.watermark:
         duration_s(given.watermark, f"{where}, watermark")
@@ -307,9 +307,23 @@ def picked(output: Output, frame: "DataFrame") -> "DataFrame":
     return frame if pick is None else pick(frame)
 
 
-def check_unique(where: str, names: list[str]) -> None:
-    """Refuse two outputs of one name."""
-    twice = sorted({name for name in names if names.count(name) > 1})
+def check_unique(where: str, outputs: tuple[Output, ...], bad_table: str) -> None:
+    """Refuse two outputs of one name; only rows that are added may come to a table from several frames."""
+    names = []
+    for output in outputs:
+        if isinstance(output, StreamOutput):
+            names.append((output.stream, ""))
+        elif output.table != bad_table:
+            names.append((output.table, "" if output.key else output.of))
+            names += [(derived.table, "") for derived in output.derived]
+    of_frames: dict[str, list[str]] = {}
+    for name, frame in names:
+        of_frames.setdefault(name, []).append(frame)
+    twice = sorted(
+        name
+        for name, frames in of_frames.items()
+        if len(frames) > 1 and ("" in frames or len(set(frames)) < len(frames))
+    )
     if twice:
         raise ConfigurationError(f"{where}: {', '.join(twice)} is written twice; give every output a name of its own")
 
@@ -323,7 +337,7 @@ def duration_s(text: str, where: str) -> float:
     """Return a duration such as `5 seconds`, `1 minute` or `500ms` in seconds."""
     found = DURATION.fullmatch(text.strip().lower())
     if found is None or float(found[1]) <= 0:
-        raise ConfigurationError(f"{where}: {text!r} is no duration; write it like 5 seconds, 1 minute or 500ms")
+        raise ConfigurationError(f"{where}: {text!r} is not a duration; write it like 5 seconds, 1 minute or 500ms")
     return float(found[1]) * UNITS_S[found[2] if found[2] in UNITS_S else _unit(found[2])]
 
 

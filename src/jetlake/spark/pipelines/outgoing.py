@@ -51,7 +51,7 @@ def subject(frame: "DataFrame", template: str, where: str) -> "Column":
         name = place.group(1)
         if name not in frame.columns:
             raise ConfigurationError(
-                f"{where}: the subject {template} takes {name}, which is no column{hint(name, frame.columns)}"
+                f"{where}: the subject {template} takes {name}, which is not a column{hint(name, frame.columns)}"
             )
         parts.append(functions.lit(template[position : place.start()]))
         token = functions.coalesce(functions.col(f"`{name}`").cast("string"), functions.lit(""))

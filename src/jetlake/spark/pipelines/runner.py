@@ -55,6 +55,8 @@ SETTINGS = {
     # A value that cannot be cast or divided is NULL instead of an end of the pipeline; `expect` finds it.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # A batch that several tables take is held for seconds: compressing it takes longer than it lives.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 
 

@@ -78,7 +78,7 @@ def sentence(error: "PySparkException", names: Sequence[str] = ()) -> str:
     if condition == "UNRESOLVED_ROUTINE":
         return f"there is no function {bare(parameters.get('routineName', '?'))}"
     if condition == "PARSE_SYNTAX_ERROR":
-        return f"this is no SQL: something is wrong at {parameters.get('error', 'its end')}"
+        return f"this is not SQL: something is wrong at {parameters.get('error', 'its end')}"
     first = re.split(r"\n| SQLSTATE", str(error).strip())[0]
     return re.sub(r"^\[[A-Z_.0-9]+\] *", "", first)
 

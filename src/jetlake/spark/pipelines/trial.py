@@ -109,7 +109,7 @@ def message(row: Mapping[str, Any], number: int, given: StreamInput, where: str)
         try:
             stored = datetime.fromisoformat(stored)
         except ValueError as error:
-            raise ConfigurationError(f"{where}, row {number} of the sample: {stored!r} is no time") from error
+            raise ConfigurationError(f"{where}, row {number} of the sample: {stored!r} is not a time") from error
     stored = stored if stored.tzinfo else stored.replace(tzinfo=UTC)
     headers = {
         str(name): [str(part) for part in (value if isinstance(value, list) else [value])]
