@@ -5,12 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
+DEMO_STAMP := $(VENV)/installed-demo
 OWN := $(BIN)/pytest -q --dist loadfile -m 'not nats_server' -o cache_dir=build/own-cache
 REFERENCE := $(BIN)/pytest -q -n 2 --dist loadfile -m nats_server -o cache_dir=build/reference-cache
-MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop -q --skip-install
+LOUD_MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop
+MATURIN := $(LOUD_MATURIN) -q --skip-install
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools engine engine-release format check test test-compatibility test-long protos bench demo docs
+.PHONY: help setup tools engine engine-release format check test test-compatibility test-long protos reference bench demo docs wheel
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +32,7 @@ $(STAMP): pyproject.toml
 engine: setup ## rebuild the engine in place after a Rust edit
 	$(MATURIN)
 
-engine-release: setup ## the same, optimised: what benchmarks and the demo use
+engine-release: setup ## the same, optimised: what benchmarks use
 	$(MATURIN) --release
 
 format: setup ## put Rust and Python into shape
@@ -57,10 +59,13 @@ test-compatibility: engine ## the same test bodies against nats-server, and the 
 	$(REFERENCE) || { echo "make: running once more what failed on the side of nats-server" >&2; $(REFERENCE) --last-failed; }
 
 test-long: engine ## the tests of Spark that kill drivers and workers, some twenty minutes
-	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark tests/examples tests/governor tests/submission -m slow
+	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark tests/examples tests/cli tests/governor tests/submission tests/docs tests/packaging -m slow
 
 protos: setup ## generate the Python modules of the .proto files
 	$(BIN)/python -m jetlake.devices.protos.regenerate
+
+reference: setup ## generate the pages of the reference: commands, configuration keys, error codes, Python
+	$(BIN)/python -m tests.docs.reference --write
 
 bench: engine-release ## measure this server and nats-server in one run
 	$(BIN)/python -m benchmarks.run
@@ -71,12 +76,26 @@ bench: engine-release ## measure this server and nats-server in one run
 	$(BIN)/python -m benchmarks.kv
 	$(BIN)/python -m benchmarks.small_data
 
-demo: engine-release ## show what the product can do; writes build/demo/index.html
-	$(BIN)/python examples/demo.py
+# The engine is compiled once, optimised, and cargo says how far it is; no debug build is needed for it.
+demo: tools $(DEMO_STAMP) ## build the engine once and show the whole system at work; writes build/demo/index.html
+	$(LOUD_MATURIN) --release --skip-install
+	$(BIN)/jetlake demo
+
+# An environment of `make setup` has everything already. The extras come second: pip finds them by what is installed.
+$(DEMO_STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/maturin || $(BIN)/pip install -q --disable-pip-version-check 'maturin>=1.9.4,<2'
+	@test $(STAMP) -nt pyproject.toml || $(LOUD_MATURIN) --release
+	$(BIN)/pip install -q --disable-pip-version-check 'jetlake[devices,spark,sql]'
+	touch $(DEMO_STAMP)
 
 docs: setup $(DOCS_STAMP) ## build the documentation into build/docs; a broken link is an error
-	$(BIN)/mkdocs build -q --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
 $(DOCS_STAMP): pyproject.toml
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
 	touch $(DOCS_STAMP)
+
+# The tag of the wheel says the oldest C library it runs with; maturin refuses to write one that is not true.
+wheel: setup ## build a wheel for Python 3.11 and newer into build/wheels; it installs without Rust
+	$(BIN)/maturin build --release --strip --compatibility pypi --out build/wheels

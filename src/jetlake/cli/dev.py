@@ -2,15 +2,14 @@
 
 import asyncio
 import json
-import signal
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetlake.cli.hosted import Stop
 from jetlake.cli.output import print_note
+from jetlake.cli.own_name import own_name
 from jetlake.cli.run import refusals
 from jetlake.errors import StartError
 
@@ -21,35 +20,37 @@ PORT = 4222
 STREAM = "DEMO"
 SUBJECTS = "demo.>"
 SAMPLES = 10
-"""Messages in the stream to begin with."""
+"""Messages of the sample stream."""
 
 
 def dev(
     port: Annotated[
-        int, typer.Option("--port", "-p", help="Port for clients; a free one if it is taken and not given.")
+        int, typer.Option("--port", "-p", help="Port for clients; 4222 unless given, or a free one if that is taken.")
     ] = 0,
-    monitor: Annotated[int, typer.Option("--monitor", "-m", help="Port of the monitoring pages; -1 chooses one.")] = -1,
+    monitor: Annotated[int, typer.Option("--monitor", "-m", help="Port of the monitoring pages (-1: any).")] = -1,
     store: Annotated[
-        Path | None, typer.Option(help="Store here; a temporary folder unless given.", metavar="FOLDER")
+        Path | None, typer.Option(help="Folder of the store; a temporary one unless given.", metavar="FOLDER")
     ] = None,
-    sample: Annotated[bool, typer.Option(help="Make a stream with some messages.")] = True,
+    sample: Annotated[bool, typer.Option(help="Create a stream with some messages.")] = True,
 ) -> None:
-    """Run a server with a sample stream until Ctrl-C; a temporary folder is gone then."""
-    with refusals():
-        server = start(port, max(0, monitor), store)
-    try:
-        if sample:
-            with refusals():
-                asyncio.run(fill(server.url))
-        greet(server, sample=sample)
-        wait_for_end()
-    finally:
-        server.stop()
+    """Run a server with a sample stream until Ctrl-C. A temporary store is removed then."""
+    # Before the server starts: whoever reads that it is ready may stop it.
+    with Stop() as stop:
+        with refusals():
+            server = start(port, max(0, monitor), store)
+        try:
+            if sample:
+                with refusals():
+                    asyncio.run(fill(server.url))
+            greet(server, sample=sample)
+            stop.wait()
+        finally:
+            server.stop()
     print_note("Stopped")
 
 
 def start(port: int, monitor_port: int, store: Path | None) -> "Server":
-    """Start the server: on the port that is given, else on the usual one if it is free."""
+    """Start the server: on the port that is given, else on the default one if it is free."""
     from jetlake.server.server import Server
 
     def made(number: int) -> "Server":
@@ -66,7 +67,7 @@ def start(port: int, monitor_port: int, store: Path | None) -> "Server":
 
 
 async def fill(url: str) -> None:
-    """Make the sample stream, unless it is there from an earlier time, and put messages in it."""
+    """Create the sample stream and publish messages to it, unless it is there already."""
     from jetlake.client.api import open_api
 
     async with open_api(url) as api:
@@ -85,20 +86,11 @@ def greet(server: "Server", *, sample: bool) -> None:
     print_note(f"Server is ready at {server.url}", style="bold green")
     print_note(f"  pages     {server.monitor_url}")
     print_note(f"  storage   {server.store_directory}")
-    flag = "" if server.port == PORT else f" -s {server.url}"
-    lines = [f"jetlake pub{flag} demo.hello 'hello {{{{Count}}}}' --count 3", f"jetlake sub{flag} 'demo.>'"]
+    name, flag = own_name(), "" if server.port == PORT else f" -s {server.url}"
+    lines = [f"{name} sub{flag} 'demo.>'", f"{name} pub{flag} demo.hello 'hello {{{{Count}}}}' --count 3"]
     if sample:
-        lines += [f"jetlake stream view{flag} {STREAM}", f"jetlake sub{flag} --stream {STREAM} --all"]
+        lines += [f"{name} stream view{flag} {STREAM}", f"{name} sub{flag} --stream {STREAM} --all"]
     print_note("Try in another terminal:")
     for line in lines:
         print_note(f"  {line}", style="cyan")
     print_note("Ctrl-C stops it.")
-
-
-def wait_for_end() -> None:
-    """Return when Ctrl-C is pressed or the process is asked to end."""
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_unused: ended.set())
-    with suppress(KeyboardInterrupt):
-        ended.wait()

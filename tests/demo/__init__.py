@@ -1,0 +1,1 @@
+"""Tests of the demo: its scenes against a real server, its page, its folder."""
