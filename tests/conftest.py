@@ -23,6 +23,10 @@ settings.load_profile("busy")
 # gRPC's own handlers of a fork fail where a test has left a channel open, and with them whatever is started then.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
+# A shell that runs the tests in the background has them ignore Ctrl-C, and so would every process that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 REQUEST_S_MAX = 10.0
 """How long an answer may take, on a machine that is busy with other tests."""
 

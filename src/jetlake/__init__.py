@@ -36,6 +36,7 @@ The map of the package:
 - `spark`       every stream is a table: the format `jetlake`, sessions, tables, pipelines
 - `sql`         queries over streams and lake tables, answered in this process
 - `devices`     the device event bus: aggregates, gRPC and HTTP services, simulator
+- `demo`        the whole system at work, each scene checked against the truth
 - `cli`         the command `jetlake`
 - `_engine`     the native engine: everything that happens once per message
 

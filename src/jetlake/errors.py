@@ -12,7 +12,7 @@ JetlakeError
 └── ClientError               a server, ours or another one, could not be reached or did not answer
     └── ApiError              it answered with an error of the JetStream API
         ├── NotFoundError     a bucket, key or object is not there
-        └── ConflictError     a compare-and-set lost: somebody else has written since
+        └── ConflictError     a compare-and-set lost: another client has written since
 ```
 
 Every message says what was refused, why, and what to do about it:

@@ -104,7 +104,7 @@ def test_defaults_are_those_of_the_original():
         ({"type": "jetstrem", "ingest": {"topic": "x"}}, "did you mean jetstream"),
         ({"type": "nats_stream", "ingest": {"topic": "x"}}, "NATS Streaming is no longer there"),
         ({"type": "jetstream"}, "ingest: topic is missing"),
-        ({"type": "jetstream", "ingest": {"topic": "a b"}}, "no subject"),
+        ({"type": "jetstream", "ingest": {"topic": "a b"}}, "not a subject"),
         ({"type": "jetstream", "ingest": {"topic": "x", "protocol": "reqest"}}, "must be one of request, reply, raw"),
         ({"type": "jetstream", "ingest": {"topic": "x", "workers": 0}}, "from 1 to 100"),
         ({"type": "jetstream", "ingest": {"topic": "x", "workers": "many"}}, "whole number"),
@@ -129,8 +129,8 @@ def test_a_mistake_is_named_and_the_other_adapters_are_read(content, problem):
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("a.yaml", "a: [", "no YAML"),
-        ("a.json", "{", "no JSON"),
+        ("a.yaml", "a: [", "not YAML"),
+        ("a.json", "{", "not JSON"),
         ("a.yaml", "- a", "no map"),
         ("a.yaml", "nothing: 1", "no adapter is configured"),
         ("a.cfg", "plugin.choria.broker_network = 1", "configures no adapter"),

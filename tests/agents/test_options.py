@@ -90,7 +90,7 @@ def test_the_main_collective_comes_first(tmp_path):
         ("plugin.choria.registration.size_trigger = -1", "number of bytes"),
         ("registration = inventory_content\nplugin.choria.registration.inventory_content.target = a.*", "wildcards"),
         ("plugin.security.file.certificate = x.pem", "belong together"),
-        ("nonsense", "is no setting"),
+        ("nonsense", "is not a setting"),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, reason):
@@ -98,7 +98,7 @@ def test_mistakes_are_named(tmp_path, text, reason):
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize(("text", "reason"), [("a: [", "no YAML"), ("- a", "no map"), ("a: [{}]", "list of texts")])
+@pytest.mark.parametrize(("text", "reason"), [("a: [", "not YAML"), ("- a", "no map"), ("a: [{}]", "list of texts")])
 def test_yaml_that_cannot_be_used_is_refused(tmp_path, text, reason):
     with pytest.raises(ConfigurationError, match=reason):
         read(tmp_path, text, "node.yaml")

@@ -192,5 +192,5 @@ def test_durations_are_written_as_go_does(nanoseconds, text):
 def test_an_event_without_a_component_is_refused():
     with pytest.raises(ValueError, match="component"):
         lifecycle_body("startup", identity="n", component="")
-    with pytest.raises(ValueError, match="no kind"):
+    with pytest.raises(ValueError, match="not a kind"):
         lifecycle_body("birth", identity="n", component="server")

@@ -115,7 +115,7 @@ def test_unknown_command_is_an_error_with_a_suggestion():
         (("stream", "ls", "--server", "nats://127.0.0.1:1"), 1, "jetlake stream ls: cannot connect to"),
         (("stream", "ls", "--bogus"), 2, "No such option"),
         (("stream", "ls", "--server"), 2, "--server needs a value"),
-        (("rtt", "--timeout", "soon"), 1, "jetlake rtt: 'soon' is no time"),
+        (("rtt", "--timeout", "soon"), 1, "jetlake rtt: 'soon' is not a time"),
         (("rtt", "--context", "nowhere"), 1, "there is no context 'nowhere'"),
     ],
 )

@@ -101,7 +101,7 @@ def test_configuration_can_be_written_checked_and_used(done, read, stream, tmp_p
     [
         (("CON", "--defaults"), 1, "the consumer has no name"),
         (("CON", "x", "--pull", "--target", "y"), 1, "exclude each other"),
-        (("CON", "a.b"), 1, "is no name"),
+        (("CON", "a.b"), 1, "is not a name"),
         (("NOWHERE", "x"), 1, "No stream NOWHERE. Existing streams: "),
         (("CON", "x", "--ack", "maybe"), 2, "--ack is 'maybe'"),
         (("CON", "x", "--deliver", "sometime"), 2, "--deliver is 'sometime'"),

@@ -120,4 +120,4 @@ def test_damaged_file_is_named(tmp_path):
     answer = run("rtt", "--context", "bad")
 
     assert answer.exit_code == 1
-    assert "bad.json is no JSON" in answer.output
+    assert "bad.json is not JSON" in answer.output

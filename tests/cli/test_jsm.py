@@ -44,8 +44,8 @@ def test_a_set_goes_through_its_whole_life(server, monkeypatch, capsys):
     ("typed", "reason"),
     [
         ("S\ns\n1 2\nfile\n", "limits are three, of messages, bytes and age, or none"),
-        ("S\ns\n1 x 1w\nfile\n", "'x' is no number"),
-        ("S\ns\n1 1 soon\nfile\n", "'soon' is no duration"),
+        ("S\ns\n1 x 1w\nfile\n", "'x' is not a number"),
+        ("S\ns\n1 1 soon\nfile\n", "'soon' is not a duration"),
         ("S\ns\n\ntape\n", "storage is file or memory, not tape"),
     ],
 )

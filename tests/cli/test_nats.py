@@ -68,7 +68,7 @@ def test_an_ephemeral_consumer_is_shown_by_the_name_it_got(do):
         ([], "the following arguments are required: COMMAND, try --help"),
         (["stream", "add", "X"], "a Stream needs --subjects, try --help"),
         (["stream", "add"], "a Stream needs a name, try --help"),
-        (["stream", "add", "X", "--subjects", "x", "--max-age", "soon"], "'soon' is no duration"),
+        (["stream", "add", "X", "--subjects", "x", "--max-age", "soon"], "'soon' is not a duration"),
         (["stream", "add", "X", "--subjects", "x", "--config", "none.json"], "none.json cannot be read: No such file"),
         (["stream", "info", "X"], "could not pick a Stream to operate on: there is no Stream X; name one of S"),
         (["stream", "edit", "S", "--retention", "never", "-f"], "bad request"),

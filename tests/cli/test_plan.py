@@ -46,6 +46,14 @@ def test_variables_come_from_the_line_or_the_environment(server, folder):  # noq
     assert "max_age: 3d" in by_environment.stdout
 
 
+def test_a_plan_says_that_direct_gets_would_be_refused(server, folder):  # noqa: F811
+    jetlake(server, "stream", "add", "ORDERS", "--subjects", "orders.>", "--max-age", "1d", "--defaults")
+
+    answer = jetlake(server, "plan", folder)
+
+    assert "~ allow_direct: true → false  (direct gets will be refused; declare allow_direct: true" in answer.stdout
+
+
 def test_json_holds_the_steps(server, folder):  # noqa: F811
     plan = json.loads(jetlake(server, "plan", folder, "--json").stdout)
 

@@ -127,3 +127,10 @@ def test_rates_are_drawn_on_a_terminal(url, done):
 
     assert code == 0
     assert "DRAWN: 0 messages" in printed
+
+
+def test_rate_of_a_subscription_is_drawn_on_a_terminal(url):
+    code, printed = on_a_terminal(url, "sub", "quiet", "--graph", "--wait", "1500ms")
+
+    assert code == 0
+    assert "quiet: 0 messages" in printed

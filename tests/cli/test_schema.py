@@ -51,4 +51,4 @@ def test_file_is_checked(tmp_path):
 
 def test_what_cannot_be_read_is_refused(tmp_path):
     assert "cannot read" in run("validate", "pub_ack_response", str(tmp_path / "none")).stderr
-    assert "is no JSON" in run("validate", "pub_ack_response", "-", stdin="{").stderr
+    assert "is not JSON" in run("validate", "pub_ack_response", "-", stdin="{").stderr

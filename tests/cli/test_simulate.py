@@ -33,8 +33,11 @@ def test_what_the_account_counts_is_in_the_streams(done, stored, tmp_path):
     counts = truth["counts"]
     assert f"Published {truth['published']:,} events of 50 nodes" in text
     machine = sum(count for kind, count in counts.items() if kind.startswith(("transition", "watcher")))
-    wanted = [counts["registration"], machine, truth["events"] - machine - counts["registration"]]
-    # Nodes do not wait for an acknowledgement, so the last events may still be on their way to the disk.
+    wait_for(stored, [counts["registration"], machine, truth["events"] - machine - counts["registration"]])
+
+
+def wait_for(stored: Stored, wanted: list[int]) -> None:
+    """Nodes do not wait for an acknowledgement, so the last events may still be on their way to the disk."""
     deadline = time.monotonic() + WAIT_S_MAX
     while (found := [stored.count(name) for name in ("REG", "MACHINE", "LIFE")]) != wanted:
         assert time.monotonic() < deadline, f"{found} instead of {wanted}"
@@ -43,7 +46,12 @@ def test_what_the_account_counts_is_in_the_streams(done, stored, tmp_path):
 
 def test_the_same_line_publishes_the_same(read, stored):
     first = read("simulate", "fleet", *WORDS)
+    machine = sum(count for kind, count in first["counts"].items() if kind.startswith(("transition", "watcher")))
+    registered = first["counts"]["registration"]
+    wanted = [registered, machine, first["published"] - machine - registered]
+    wait_for(stored, wanted)
     second = read("simulate", "fleet", *WORDS)
+    wait_for(stored, [2 * count for count in wanted])
 
     assert first["counts"] == second["counts"]
     assert first["complete"] is True

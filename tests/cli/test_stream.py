@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import jetlake
 from jetlake.cli.app import create
-from jetlake.cli.stream_graph import bars
+from jetlake.cli.rate_graph import bars
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_fork_survives_a_restart(orders, tmp_path):
         (("NONE", "TRIAL"), 1, "stream not found (10059)"),
         (("ORDERS", "ORDERS"), 1, "stream name already in use"),
         (("ORDERS@6", "TRIAL"), 1, "the stream ends with sequence 5"),
-        (("ORDERS@x", "TRIAL"), 2, "is no sequence"),
+        (("ORDERS@x", "TRIAL"), 2, "is not a sequence"),
         (("ORDERS", "TRIAL", "--subject", "orders.9"), 1, "subjects overlap with an existing stream"),
         (("ORDERS", "a.b"), 1, "10"),
     ],

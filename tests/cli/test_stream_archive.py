@@ -36,7 +36,7 @@ def test_backup_does_not_replace_another_one(cli, done, saved, tmp_path):
 
     assert answer.exit_code == 1
     assert "holds a backup already" in answer.stderr
-    assert "98 messages of SAVED are in" in done("stream", "backup", "SAVED", str(tmp_path), "--force")
+    assert "Backed up 98 messages of SAVED to" in done("stream", "backup", "SAVED", str(tmp_path), "--force")
 
 
 def test_restore_over_a_stream_that_is_there_is_refused(cli, done, saved, tmp_path):

@@ -71,10 +71,10 @@ def test_wrong_configuration_is_refused_with_a_suggestion(cli, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (("a.b", "--subjects", "x"), 1, "is no name of a stream"),
+        (("a.b", "--subjects", "x"), 1, "is not a name for a stream"),
         (("--defaults",), 1, "Give a stream name"),
         (("BAD", "--storage", "tape"), 2, "--storage is 'tape'"),
-        (("BAD", "--max-bytes", "much"), 2, "is no size"),
+        (("BAD", "--max-bytes", "much"), 2, "is not a size"),
         (("BAD", "--metadata", "nothing"), 2, "write key=value"),
         (("BAD", "--config", "/no/such/file"), 1, "cannot read"),
         (("BAD", "--subjects", "bad..subject"), 1, "(10"),

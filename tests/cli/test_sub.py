@@ -200,6 +200,24 @@ def test_listener_outlives_a_restart_of_its_server():
     assert heard == "after\n"
 
 
+def test_rates_are_printed_instead_of_messages(done, sending):
+    sending("sub.drawn", b"payload")
+
+    text = done("sub", "sub.drawn", "--graph", "--count", "3")
+
+    last = text.splitlines()[-1].split("\t")
+    assert last[1] == "3"
+    assert last[2].endswith("/s")
+    assert "payload" not in text
+
+
+def test_graph_and_report_exclude_each_other(cli):
+    answer = cli("sub", "x", "--graph", "--report-subjects")
+
+    assert answer.exit_code == 2
+    assert "exclude each other" in answer.stderr
+
+
 def publish_until(url, subject, payload, lines):
     """Publish again and again until a line says so."""
 

@@ -146,6 +146,4 @@ def test_sentences_are_printed_with_the_command_below(server):
 
     answer = CliRunner().invoke(create(), ["why", "ORDERS", "C", "--server", server.url])
 
-    assert answer.output == (
-        "No client asks for messages: 10 wait, and no pull request does.\n  jetlake consumer next ORDERS C\n"
-    )
+    assert answer.output == ("No client is pulling. 10 messages are waiting.\n  jetlake consumer next ORDERS C\n")

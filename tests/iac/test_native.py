@@ -165,7 +165,7 @@ def test_a_consumer_without_ack_policy_is_warned_of(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("streems: {A: {}}", "'streems' is none of the sections: streams, consumers"),
+        ("streems: {A: {}}", "'streems' is not one of the sections: streams, consumers"),
         ("streems: {A: {}}", "did you mean streams?"),
         ("streams: {A: {}}\n---\nstreams: {A: {}}\n", ":3: stream A is declared already at"),
         ("streams: {a.b: {}}", "'a.b' cannot be the name of a stream: it contains '.'"),
@@ -181,8 +181,8 @@ def test_a_consumer_without_ack_policy_is_warned_of(tmp_path):
         ("templates: {t: {max_streams: 3}}", "template t has no subjects"),
         ("templates: {t: {subjects: [a.*]}}", "template t says no max_streams"),
         ("templates: {t: {subjects: [a.*], max_streams: 3, mirror: A}}", "stream has no field 'mirror'"),
-        ("defaults: {streem: {storage: file}}\nstreams: {A: {}}", "'streem' is none of the defaults"),
-        ("kind: thing\nname: A", "'thing' is none of the kinds"),
+        ("defaults: {streem: {storage: file}}\nstreams: {A: {}}", "'streem' is not one of the defaults"),
+        ("kind: thing\nname: A", "'thing' is not one of the kinds"),
         ("- a\n- b", "where names with values belong"),
         ("just text", "where names with values belong"),
         (f"streams: {{{'A' * 256}: {{}}}}", "at most 255"),

@@ -57,9 +57,9 @@ def test_a_stream_that_was_made_again_has_changed(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"{", "no plan that can be read"),
+        (b"{", "not a plan that can be read"),
         (b'{"format":"jetlake.plan.v0","plan":{}}', "another version"),
-        (b"[]", "no plan"),
+        (b"[]", "not a plan"),
     ],
 )
 def test_what_is_no_plan_is_refused(tmp_path, content, message):

@@ -75,5 +75,5 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xff\xfe\x00")
 
-    with pytest.raises(ConfigurationError, match="no text in UTF-8"):
+    with pytest.raises(ConfigurationError, match="not UTF-8 text"):
         read([path], {}, {})

@@ -33,5 +33,5 @@ def test_values_know_the_line_of_their_name():
 
 
 def test_bad_toml_is_refused_with_its_line():
-    with pytest.raises(ConfigurationError, match=r"^f:2: this is no TOML"):
+    with pytest.raises(ConfigurationError, match=r"^f:2: this is not TOML"):
         read_toml('a = 1\nb = "x\n', "f")

@@ -34,12 +34,12 @@ def test_anchors_and_merges_are_followed():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [1\n", "f:2: this is no YAML"),
+        ("a: [1\n", "f:2: this is not YAML"),
         ("a: 1\na: 2\n", "f:2: 'a' stands twice"),
         ("? [a]\n: 1\n", "where a name belongs"),
-        ("a: \x01\n", "no YAML"),
+        ("a: \x01\n", "not YAML"),
         ("[" * 600, "nested too deeply"),
-        ("a: !!python/object/apply:os.system [ls]\nb: *x", "no YAML"),
+        ("a: !!python/object/apply:os.system [ls]\nb: *x", "not YAML"),
     ],
 )
 def test_bad_yaml_is_refused_with_its_line(text, message):

@@ -28,8 +28,8 @@ def test_names_in_backticks_may_be_anything():
     ("text", "message"),
     [
         ("id BIGIN", "there is no type BIGIN; did you mean BIGINT?"),
-        ("id", "'id' is no field; write id BIGINT"),
-        ("", "is no field"),
+        ("id", "'id' is not a field; write id BIGINT"),
+        ("", "is not a field"),
         ("m MAP<STRING>", "needs a type for keys and one for values"),
     ],
 )

@@ -1,9 +1,9 @@
 """The layers of the architecture: who may know whom.
 
 Python: only `server` and `management` import the whole engine; `client` and `spark` may take its bulk side, `storage`
-what looks at files; features import `client` and never each other, except for those that host others (`HOSTED`); `cli`
-and `dashboard` sit on top and are imported by nobody. Rust: `wire` knows nothing of `connection`, `storage` nothing of
-`stream`.
+what looks at files; features import `client` and never each other, except for those that host others (`HOSTED`); `cli`,
+`dashboard` and `demo` sit on top and are imported by nobody, except that `cli` runs the demo. Rust: `wire` knows
+nothing of `connection`, `storage` nothing of `stream`.
 """
 
 import ast
@@ -32,7 +32,7 @@ HOSTED = {"agents": {"governor", "kv", "submission"}}
 """The agent of a node is a host: its machines wait for keys and slots, and it sends what is in a spool."""
 
 SERVER_SIDE = {"management", "monitoring", "server"}
-TOP = {"cli", "dashboard"}
+TOP = {"cli", "dashboard", "demo"}
 
 # The forbidden neighbours of each package of `jetlake`; "_engine" is treated by itself.
 FORBIDDEN = {
@@ -40,6 +40,7 @@ FORBIDDEN = {
     "client": SERVER_SIDE | FEATURES | TOP | {"iac", "spark"},
     "config": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
     "crashtest": SERVER_SIDE | FEATURES | TOP | {"iac", "spark", "sync", "testing"},
+    "demo": {"cli", "dashboard"},
     "errors": SERVER_SIDE | FEATURES | TOP | {"client", "config", "iac", "spark"},
     "frames": SERVER_SIDE | FEATURES | TOP | {"iac", "sync", "testing"},
     "iac": SERVER_SIDE | TOP | {"spark"},

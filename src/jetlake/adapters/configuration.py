@@ -88,9 +88,9 @@ def read_text_as(form: str, text: str, source: str) -> AdaptersConfiguration:
     try:
         content = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
     except ValueError as error:
-        raise ConfigurationError(f"{source} is no JSON: {error}") from error
+        raise ConfigurationError(f"{source} is not JSON: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{source} is no YAML: {' '.join(str(error).split())}") from error
+        raise ConfigurationError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise ConfigurationError(f"{source} is nested too deeply to be a configuration") from error
     if not isinstance(content, dict):

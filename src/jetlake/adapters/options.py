@@ -140,7 +140,7 @@ def _read_ingest(ingest: "_Map") -> IngestOptions:
     if not topic:
         ingest.problem("topic", "is missing: write the subject that nodes publish to, such as choria.discovery")
     elif not is_subscribable(topic):
-        ingest.problem("topic", f"is {topic!r}, which is no subject: no blanks, and no empty parts between dots")
+        ingest.problem("topic", f"is {topic!r}, which is not a subject: no blanks, and no empty parts between dots")
     protocol = ingest.text("protocol") or "reply"
     if protocol not in PROTOCOLS:
         ingest.problem("protocol", f"is {protocol!r}: it must be one of {', '.join(PROTOCOLS)}")

@@ -183,7 +183,7 @@ def _flat_yaml(text: str, source: str) -> dict[str, str]:
     try:
         content = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigurationError(f"{source} is no YAML: {' '.join(str(error).split())}") from error
+        raise ConfigurationError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise ConfigurationError(f"{source} holds no map: write identity: and the other keys below each other")
     flat: dict[str, str] = {}

@@ -57,7 +57,7 @@ def signer_of(options: NodeOptions) -> CertificateSigner | TokenSigner | None:
     except (ValueError, TypeError) as error:
         raise ConfigurationError(f"the key in {options.key_file} cannot be read: {error}; it must be PEM") from error
     if not isinstance(key, RSAPrivateKey):
-        raise ConfigurationError(f"the key in {options.key_file} is no RSA key, which requests are signed with")
+        raise ConfigurationError(f"the key in {options.key_file} is not an RSA key, which requests are signed with")
     return CertificateSigner(_read(options.certificate_file).decode(), key)
 
 

@@ -254,7 +254,7 @@ def _parse_reply_2(data: bytes, keep_signature: bool) -> Received:
 
 
 def parse_raw(payload: bytes, *, sender: str, time_ns: int, request_id: str) -> Received:
-    """Take a message that has no envelope as it is. Raises `EnvelopeError` for one that is no text."""
+    """Take a message that has no envelope as it is. Raises `EnvelopeError` for one that is not text."""
     return Received(_body_text(payload), sender, rfc3339_ns(time_ns), request_id)
 
 

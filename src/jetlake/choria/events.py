@@ -68,7 +68,7 @@ def lifecycle_body(
 ) -> dict[str, Any]:
     """Return the body of a lifecycle event; `fields` are those of its kind: version, governor and so on."""
     if kind not in LIFECYCLE_KINDS:
-        raise ValueError(f"{kind!r} is no kind of lifecycle event: there are {', '.join(LIFECYCLE_KINDS)}")
+        raise ValueError(f"{kind!r} is not a kind of lifecycle event: there are {', '.join(LIFECYCLE_KINDS)}")
     if not component:
         raise ValueError("a lifecycle event needs a component")
     return {
@@ -160,7 +160,7 @@ def encode(body: dict[str, Any], *, raw: bool = False, event_id: str = "") -> by
 
 
 def decode(payload: bytes) -> dict[str, Any] | None:
-    """Return the body of an event, raw or in a CloudEvent; None = it is none of Choria's."""
+    """Return the body of an event, raw or in a CloudEvent; None = it is not one of Choria's."""
     try:
         event = msgspec.json.decode(payload)
     except (ValueError, RecursionError):

@@ -69,10 +69,10 @@ def _unpacked(packed: bytes) -> bytes:
         try:
             content += reader.decompress(packed, CONTENT_BYTES_MAX + 1 - len(content))
         except zlib.error as error:
-            raise ValueError(f"not a registration: zcontent is no gzip: {error}") from error
+            raise ValueError(f"not a registration: zcontent is not gzip: {error}") from error
         if len(content) > CONTENT_BYTES_MAX:
             raise ValueError(f"not a registration: it unpacks to more than {CONTENT_BYTES_MAX:,} bytes")
         if not reader.eof:
-            raise ValueError("not a registration: zcontent is no gzip: it ends too early")
+            raise ValueError("not a registration: zcontent is not gzip: it ends too early")
         packed = reader.unused_data.lstrip(b"\0")
     return content

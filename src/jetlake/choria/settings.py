@@ -79,7 +79,7 @@ def parse_settings(text: str, source: str = "the configuration", prefix: str = "
             continue
         key, separator, value = stripped.partition("=")
         if not separator or not key.strip():
-            raise ConfigurationError(f"{source}:{number}: {stripped[:60]!r} is no setting: write key = value")
+            raise ConfigurationError(f"{source}:{number}: {stripped[:60]!r} is not a setting: write key = value")
         values[prefix + key.strip()] = value.strip()
     return values
 
@@ -98,9 +98,9 @@ def read_text(path: Path) -> str:
     """Return the text of a configuration file. Raises `ConfigurationError`."""
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
-            raise ConfigurationError(f"{path} is larger than {FILE_BYTES_MAX:,} bytes: it is no configuration")
+            raise ConfigurationError(f"{path} is larger than {FILE_BYTES_MAX:,} bytes: it is not a configuration")
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {reason_of(error)}; check the path") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is no text in UTF-8: give a configuration file") from error
+        raise ConfigurationError(f"{path} is not UTF-8 text: give a configuration file") from error

@@ -161,7 +161,7 @@ def _issuer_key(text: str) -> Ed25519PublicKey:
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(text))
     except ValueError as error:
         raise ConfigurationError(
-            f"the issuer {text!r} is no Ed25519 key: give {ED25519_KEY_BYTES} bytes in hexadecimal"
+            f"the issuer {text!r} is not an Ed25519 key: give {ED25519_KEY_BYTES} bytes in hexadecimal"
         ) from error
 
 

@@ -12,10 +12,13 @@ What all commands share:
 - `explain`       refusals of a server in words that name the stream and what to do
 - `output`        tables, facts, JSON, questions, progress
 - `quantities`    sizes and lengths of time as people write them
+- `rate_graph`    rates of messages and bytes, drawn as bars
+- `received`      what becomes of received messages: printed, counted, drawn
 - `moments`       points in time as people write them
 - `message_text`  bodies with templates, headers, and what is printed of a message
 - `choose`        which stream or consumer is meant when the line does not say
 - `settings`      flags that are fields of a configuration
+- `own_name`      how this `jetlake` is called from the current folder, for lines to paste
 - `hosted`        commands that run until they are told to stop, also as children of a server
 - `nats_conf`     files in nats-server's format, for commands that need a block of one
 - `interrupts`    Ctrl-C in commands whose work is in other threads and processes
@@ -39,6 +42,7 @@ The commands:
 - `consumer`    `jetlake consumer`; `consumer_messages` takes messages, `consumer_settings` are its flags
 - `context`     `jetlake context`, named connections
 - `dead`        `jetlake dead`, messages that consumers have given up on
+- `demo`        `jetlake demo`, the whole system at work
 - `dev`         `jetlake dev`, a server to play with
 - `device`      `jetlake device`, the device event bus
 - `simulate`    `jetlake simulate`, made-up traffic

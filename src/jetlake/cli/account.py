@@ -12,17 +12,17 @@ from jetlake.errors import ClientError
 if TYPE_CHECKING:
     from jetlake.client.api import Api
 
-application = typer.Typer(help="Who this connection is, and what its account may store.", no_args_is_help=True)
+application = typer.Typer(help="Show who you are connected as, and your limits.", no_args_is_help=True)
 
 
 @application.callback()
 def account() -> None:
-    """Who this connection is, and what its account may store."""
+    """Show who you are connected as, and your limits."""
 
 
 @application.command("info")
 def info(as_json: JsonOption = False) -> None:
-    """Show user, account, server, and what of JetStream is used and allowed."""
+    """Show user, account, server, and JetStream usage and limits."""
 
     async def work(api: "Api") -> dict[str, Any]:
         connection = api.connection

@@ -22,7 +22,7 @@ FileOption = Annotated[
     typer.Option(
         "--config",
         "-c",
-        help="File that configures adapters: YAML, JSON, Puppet, Choria's keys, nats.conf.",
+        help="Configuration of the adapters: YAML, JSON, Puppet, Choria's keys or nats.conf.",
         metavar="FILE",
     ),
 ]

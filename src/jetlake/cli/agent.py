@@ -23,7 +23,7 @@ application = typer.Typer(help="Run the agent of a node.", no_args_is_help=True)
 
 FileOption = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="File that configures the node: Choria's keys, or YAML.", metavar="FILE"),
+    typer.Option("--config", "-c", help="Configuration of the node: Choria's keys or YAML.", metavar="FILE"),
 ]
 CONFIG_MISSING = "name the configuration of the node: -c FILE"
 

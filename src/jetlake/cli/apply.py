@@ -33,7 +33,7 @@ def apply(
     paths: PathsArgument,
     var: VariableOption = None,
     allow_destroy: Annotated[
-        bool, typer.Option("--allow-destroy", help="Allow what deletes messages, streams or the states of consumers.")
+        bool, typer.Option("--allow-destroy", help="Allow changes that delete messages, streams or consumer state.")
     ] = False,
     prune: PruneOption = False,
     take_over: TakeOverOption = False,

@@ -45,17 +45,17 @@ def bench(
         Workload,
         typer.Option(
             help="publish: nobody listens. pubsub: publishers to subscribers. fanout: one to many. "
-            "fanin: many to one. request: question and answer. store: to a stream that is there, acknowledged."
+            "fanin: many to one. request: request and reply. store: to an existing stream, acknowledged."
         ),
     ] = Workload.PUBSUB,
-    publishers: Annotated[int | None, typer.Option(help="Connections that send.")] = None,
-    subscribers: Annotated[int | None, typer.Option(help="Connections that receive, or answer.")] = None,
+    publishers: Annotated[int | None, typer.Option(help="Number of publishing connections.")] = None,
+    subscribers: Annotated[int | None, typer.Option(help="Number of subscribing or replying connections.")] = None,
     clients: Annotated[int, typer.Option(help="Connections on the many side of fanout and fanin.")] = DEFAULT_CLIENTS,
-    size: Annotated[int, typer.Option(help="Bytes of payload.")] = 128,
+    size: Annotated[int, typer.Option(help="Payload size in bytes.")] = 128,
     messages: Annotated[int, typer.Option(help="Messages per publisher.")] = 1_000_000,
-    rate: Annotated[int, typer.Option(help="Messages per second and publisher; 0 is as fast as it goes.")] = 0,
-    in_flight: Annotated[int, typer.Option(help="Messages of one publisher that a stream may owe an answer.")] = 1_000,
-    subject: Annotated[str, typer.Option(help="Subject to use.")] = "bench",
+    rate: Annotated[int, typer.Option(help="Messages per second of each publisher (0: no limit).")] = 0,
+    in_flight: Annotated[int, typer.Option(help="Unacknowledged messages per publisher.")] = 1_000,
+    subject: Annotated[str, typer.Option(help="Subject to publish to.")] = "bench",
     as_json: JsonOption = False,
 ) -> None:
     """Measure a server with the native load generator."""

@@ -24,6 +24,7 @@ COMMANDS = (
     Command("server", "jetlake.server.main", "main", "Run a server; takes nats-server's flags.", raw=True),
     Command("server-view", "jetlake.cli.server_view", "application", "Inspect and check running servers.", hidden=True),
     Command("dev", "jetlake.cli.dev", "dev", "Run a server to play with, with a sample stream."),
+    Command("demo", "jetlake.cli.demo", "demo", "Show the whole system at work."),
     Command("pub", "jetlake.cli.pub", "pub", "Publish messages.", aliases=("publish",)),
     Command("sub", "jetlake.cli.sub", "sub", "Subscribe and print messages.", aliases=("subscribe",)),
     Command("req", "jetlake.cli.req", "req", "Send requests and print the replies.", aliases=("request",)),

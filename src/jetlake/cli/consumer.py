@@ -45,7 +45,7 @@ from jetlake.errors import ClientError
 if TYPE_CHECKING:
     from jetlake.client.api import Api
 
-application = typer.Typer(help="What can be done with consumers.", no_args_is_help=True)
+application = typer.Typer(help="Create, inspect and manage consumers.", no_args_is_help=True)
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="A JSON file with the configuration; flags win over it.", metavar="FILE")
@@ -54,7 +54,7 @@ ConfigOption = Annotated[
 
 @application.callback()
 def consumer() -> None:
-    """What can be done with consumers."""
+    """Create, inspect and manage consumers."""
 
 
 @application.command("add")
@@ -70,9 +70,9 @@ def add(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Make a consumer.
+    """Create a consumer.
 
-    It is durable, is asked for messages, begins with the first one and wants every message acknowledged, unless flags
+    It is a durable pull consumer that starts with the first message and expects each to be acknowledged, unless flags
     say otherwise.
     """
     with refusals():
@@ -108,7 +108,7 @@ def add(
         return await create(api, chosen, wanted, "create")
 
     made = run(work)
-    _show(made, f"Consumer {made['name']} of {made['stream_name']} was made", as_json=as_json)
+    _show(made, f"Created consumer {made['name']} of stream {made['stream_name']}", as_json=as_json)
 
 
 @application.command("ls")
@@ -164,7 +164,7 @@ def edit(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Change a consumer: shows the difference, and asks."""
+    """Change a consumer; shows the difference and asks first."""
     with refusals():
         replacement = None if config is None else read_config(config)
     fields = normalised(settings)
@@ -198,7 +198,7 @@ def copy(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Make a consumer with the configuration of another; it begins where that one began."""
+    """Create a consumer with the configuration of another; it starts where that one started."""
     is_ephemeral = settings.pop("_ephemeral", False)
     settings.pop("_pull", None)
     fields = normalised(settings)
@@ -213,7 +213,7 @@ def copy(
         return await create(api, stream, wanted, "create")
 
     made = run(work)
-    _show(made, f"Consumer {destination} was made with the configuration of {origin}", as_json=as_json)
+    _show(made, f"Created consumer {destination} with the configuration of {origin}", as_json=as_json)
 
 
 @application.command("rm")
@@ -237,7 +237,7 @@ def pause(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a consumer deliver nothing for a while."""
+    """Pause a consumer."""
     try:
         moment = read_moment(until)
     except ValueError as error:
@@ -263,7 +263,7 @@ def resume(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a paused consumer go on."""
+    """Resume a paused consumer."""
 
     async def work(api: "Api") -> dict[str, Any]:
         confirm(f"Really resume the consumer {name} of {stream}?", force=force)
@@ -282,14 +282,12 @@ def reset(
     name: NamedConsumer,
     sequence: Annotated[
         int,
-        typer.Option(
-            "--sequence", min=0, help="Begin again with this one; with the first unacknowledged unless given."
-        ),
+        typer.Option("--sequence", min=0, help="Sequence to start from; the first unacknowledged one unless given."),
     ] = 0,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a consumer deliver again what it has delivered already."""
+    """Reset a consumer, so that it delivers messages again."""
 
     async def work(api: "Api") -> dict[str, Any]:
         where = f"to sequence {sequence:,}" if sequence else "to the first message that is not acknowledged"
@@ -325,7 +323,7 @@ def unpin(
 
 @application.command("report")
 def report(stream: StreamArgument = "", as_json: JsonOption = False) -> None:
-    """Compare the consumers of a stream: how far they are, and what they owe."""
+    """Compare the progress and backlog of a stream's consumers."""
 
     async def work(api: "Api") -> tuple[dict[str, Any], list[dict[str, Any]]]:
         chosen = await choose_stream(api, stream)

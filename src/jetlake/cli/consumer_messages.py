@@ -8,8 +8,8 @@ import typer
 from jetlake.cli.choose import ConsumerArgument, NamedStream, StreamArgument, choose_consumer, choose_stream
 from jetlake.cli.output import JsonOption
 from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.received import Manner, show
 from jetlake.cli.run import run
-from jetlake.cli.sub import Manner, show
 from jetlake.client.api import token
 from jetlake.client.pulls import pull
 from jetlake.errors import ClientError
@@ -23,18 +23,19 @@ BATCH = 10
 """Messages that `sub` asks for at once: few, because those that are not printed yet are away from others."""
 
 AckOption = Annotated[bool, typer.Option(help="Acknowledge what is printed.")]
-RawOption = Annotated[bool, typer.Option("--raw", "-r", help="Print the payloads only.")]
+RawOption = Annotated[bool, typer.Option("--raw", "-r", help="Print payloads only.")]
 
 
 def take(
     stream: NamedStream,
-    consumer: Annotated[str, typer.Argument(help="The consumer; one that is asked for messages.", metavar="CONSUMER")],
-    count: Annotated[int, typer.Option(min=1, help="So many at most.")] = 1,
+    consumer: Annotated[str, typer.Argument(help="A pull consumer.", metavar="CONSUMER")],
+    count: Annotated[int, typer.Option(min=1, help="Largest number of messages to fetch.")] = 1,
     ack: AckOption = True,
-    nak: Annotated[bool, typer.Option("--nak", help="Refuse it: it is delivered again.")] = False,
-    term: Annotated[bool, typer.Option("--term", help="Give it up: it is not delivered again.")] = False,
+    nak: Annotated[bool, typer.Option("--nak", help="Reject the message (nak): it is delivered again.")] = False,
+    term: Annotated[bool, typer.Option("--term", help="Terminate the message: it is not delivered again.")] = False,
     wait: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Wait this long; --timeout unless given.")
+        int,
+        typer.Option(parser=read_duration, metavar="TIME", help="Time to wait for messages; --timeout unless given."),
     ] = 0,
     raw: RawOption = False,
     as_json: JsonOption = False,

@@ -14,7 +14,7 @@ from jetlake.client.access import CONTEXT_KEYS
 from jetlake.client.first_connect import without_secrets
 from jetlake.errors import ConfigurationError, JetlakeError
 
-application = typer.Typer(help="Named connections.", no_args_is_help=True)
+application = typer.Typer(help="Manage named connections.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="The context.", metavar="CONTEXT")]
 SECRETS = ("password", "token", "user_seed", "user_jwt")
@@ -33,7 +33,7 @@ def context() -> None:
 def list_all(
     names: Annotated[bool, typer.Option("--names", "-n", help="Names only.")] = False, as_json: JsonOption = False
 ) -> None:
-    """List the contexts; the chosen one has a star."""
+    """List the contexts; a star marks the selected one."""
     with refusals():
         chosen = contexts.chosen()
         found = {name: contexts.read(name) for name in contexts.names()}
@@ -55,9 +55,9 @@ def list_all(
 def add(
     name: NameArgument,
     description: Annotated[str, typer.Option(help="What it is for.")] = "",
-    select: Annotated[bool, typer.Option("--select", help="Choose it too.")] = False,
+    select: Annotated[bool, typer.Option("--select", help="Select it as well.")] = False,
 ) -> None:
-    """Save a connection under a name: the flags of this line, --server, --creds and so on, change what is there."""
+    """Save the connection flags of this line (--server, --creds and so on) under a name."""
     with refusals():
         content = contexts.read(name) if name in contexts.names() else {}
         content |= {CONTEXT_KEYS[field]: value for field, value in current().options.items() if field in CONTEXT_KEYS}
@@ -79,7 +79,7 @@ def edit(name: NameArgument) -> None:
 
 @application.command("copy")
 def copy(name: NameArgument, destination: Annotated[str, typer.Argument(help="Name of the new one.")]) -> None:
-    """Save a context under another name, with what the flags of this line change."""
+    """Copy a context; the flags of this line change the copy."""
     with refusals():
         content = contexts.read(name)
         content |= {CONTEXT_KEYS[field]: value for field, value in current().options.items() if field in CONTEXT_KEYS}
@@ -99,7 +99,7 @@ def rm(name: NameArgument, force: ForceOption = False) -> None:
 
 @application.command("select")
 def select(name: NameArgument) -> None:
-    """Choose the context that is used when none is named; - is the one before."""
+    """Select the default context; - selects the previous one."""
     with refusals():
         wanted = contexts.previous() if name == "-" else name
         if not wanted:
@@ -110,13 +110,13 @@ def select(name: NameArgument) -> None:
 
 @application.command("previous")
 def previous() -> None:
-    """Choose the context that was chosen before."""
+    """Select the previous context."""
     select("-")
 
 
 @application.command("unselect")
 def unselect() -> None:
-    """Choose no context."""
+    """Select no context."""
     with refusals():
         contexts.choose("")
     print_note("No context is chosen")
@@ -124,7 +124,7 @@ def unselect() -> None:
 
 @application.command("info")
 def info(
-    name: Annotated[str, typer.Argument(help="The chosen one unless given.", metavar="CONTEXT")] = "",
+    name: Annotated[str, typer.Argument(help="The selected context unless given.", metavar="CONTEXT")] = "",
     secrets: Annotated[bool, typer.Option("--show-secrets", help="Show passwords and tokens.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -150,11 +150,11 @@ def info(
 
 @application.command("validate")
 def validate(
-    name: Annotated[str, typer.Argument(help="All unless given.", metavar="CONTEXT")] = "",
-    connect: Annotated[bool, typer.Option("--connect", help="Connect too.")] = False,
+    name: Annotated[str, typer.Argument(help="All contexts unless given.", metavar="CONTEXT")] = "",
+    connect: Annotated[bool, typer.Option("--connect", help="Also connect to the servers.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check contexts. Ends with 1 when one is not good."""
+    """Check contexts. Ends with 1 if one is invalid."""
     problems = {each: _problem(each, connect=connect) for each in ([name] if name else contexts.names())}
     if as_json:
         print_json(problems)

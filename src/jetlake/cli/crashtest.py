@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SECONDS = 120
 
 MEANINGS = {
-    "kill": "SIGKILL under load, again and again on one store",
+    "kill": "SIGKILL under load, repeatedly on one store",
     "power-cut": "ext4 in an image (loop device); only what reached the device survives",
     "torn-write": "the newest file is cut off within its last 2 KiB, after a kill",
     "bit-flip": "one bit of one file is flipped, after a kill",
@@ -29,7 +29,7 @@ def crashtest(
     folder: Annotated[
         Path | None, typer.Argument(help="Folder on the disk to test; the current one unless given.", metavar="FOLDER")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=1, help="How long all tests take together, about.")] = SECONDS,
+    seconds: Annotated[float, typer.Option(min=1, help="Approximate time for all tests together.")] = SECONDS,
     only: Annotated[
         list[str] | None, typer.Option(help="One of kill, power-cut, torn-write, bit-flip; may be repeated.")
     ] = None,
@@ -37,7 +37,7 @@ def crashtest(
         Path | None, typer.Option(help="Executable to compare with; the one on the PATH unless given.", metavar="FILE")
     ] = None,
     compare: Annotated[bool, typer.Option(help="Test nats-server too, if there is one.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Repeat a run: its times and damages.", show_default=False)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of a run to repeat.", show_default=False)] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Kill servers, cut their power and damage their files, on this disk, and count what is lost.

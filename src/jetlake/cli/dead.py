@@ -13,7 +13,7 @@ from jetlake.cli.run import refusals
 from jetlake.client.dead_letters import DeadLetter, DeadLetters
 from jetlake.errors import ClientError
 
-application = typer.Typer(help="Messages that consumers have given up on.", no_args_is_help=True)
+application = typer.Typer(help="List, inspect and redrive dead letters.", no_args_is_help=True)
 
 StreamArgument = Annotated[str, typer.Argument(help="The stream that keeps the dead letters.", metavar="STREAM")]
 
@@ -23,7 +23,7 @@ PAYLOAD_SHOWN_MAX = 2_000
 
 @application.callback()
 def dead() -> None:
-    """Messages that consumers have given up on.
+    """List, inspect and redrive dead letters.
 
     A stream names where they are kept in its metadata: jetlake.dead_letters=DEAD.
     """

@@ -162,7 +162,7 @@ def watch(
     authority: AuthorityOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print events as they come."""
+    """Print events as they arrive."""
 
     async def work(client: "DeviceClient") -> None:
         from contextlib import aclosing
@@ -199,7 +199,7 @@ def send(
         int, typer.Option(parser=read_duration, help="Wait this long for the device's answer.", metavar="TIME")
     ] = 0,
     time_to_live: Annotated[
-        int, typer.Option(parser=read_duration, help="The command is valid for so long.", metavar="TIME")
+        int, typer.Option(parser=read_duration, help="How long the command is valid.", metavar="TIME")
     ] = 0,
     correlation_id: Annotated[
         str, typer.Option("--correlation-id", help="Id of the command; a new one unless given.")

@@ -51,7 +51,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def doctor(
-    store: Annotated[Path, typer.Option(help="The folder a server stores in, or will.", metavar="FOLDER")] = Path(),
+    store: Annotated[Path, typer.Option(help="Store folder of a server.", metavar="FOLDER")] = Path(),
     as_json: JsonOption = False,
 ) -> None:
     """Check this machine: engine, port, disk, clock, limits, Java and Spark. Ends with 1 when something is bad."""

@@ -9,11 +9,11 @@ from jetlake.cli.output import JsonOption, print_facts, print_json, print_table
 from jetlake.cli.run import fail
 from jetlake.management.error_codes import ErrorCode
 
-application = typer.Typer(help="What the numbers in refusals mean.", no_args_is_help=True)
+application = typer.Typer(help="Look up an error code.", no_args_is_help=True)
 
 ADVICE = {
     10002: "The account's limit is reached: delete or shrink streams, or raise it in the server's configuration.",
-    10003: "The request is no JSON, or has a field it must not have: `jetlake schema validate` shows which.",
+    10003: "The request is not JSON or has an unknown field: `jetlake schema validate` shows which.",
     10013: "A consumer of that name is there with another configuration: edit it, or choose another name.",
     10014: "`jetlake consumer ls STREAM` lists those there are.",
     10023: "The server's disk, memory or account is full: free some, or raise the limits.",
@@ -29,8 +29,8 @@ ADVICE = {
     10059: "`jetlake stream ls` lists those there are. Streams belong to an account: check --user and --context too.",
     10060: "The publish expected another stream: the subject belongs to a different one.",
     10065: "Subjects belong to one stream: `jetlake stream ls --subject SUBJECT` shows which has them.",
-    10070: "The publish expected another last message id: somebody else has published meanwhile.",
-    10071: "Somebody else has published meanwhile: read the last sequence again, and retry.",
+    10070: "The publish expected another last message id: another client has published in between.",
+    10071: "Another client has published in between: read the last sequence again and retry.",
     10074: "Give num_replicas 1, or run a cluster of nats-servers.",
     10076: "JetStream is not enabled on this server: start it with -js.",
     10077: "The stream is full and discards new messages: consume, purge, or raise its limits.",
@@ -45,19 +45,19 @@ ADVICE = {
 
 @application.callback()
 def errors() -> None:
-    """What the numbers in refusals mean, as in `stream not found (10059)`."""
+    """Look up the number of an error, as in `stream not found (10059)`."""
 
 
 @application.command("ls")
 def list_all(
-    pattern: Annotated[str, typer.Argument(help="A regular expression; only those whose text it is found in.")] = "",
+    pattern: Annotated[str, typer.Argument(help="Only errors that match this regular expression.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """List the errors of JetStream's API."""
     try:
         wanted = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
-        raise typer.BadParameter(f"{pattern!r} is no regular expression: {error}") from error
+        raise typer.BadParameter(f"{pattern!r} is not a regular expression: {error}") from error
     found = [_facts(code) for code in ErrorCode]
     found = sorted(
         (facts for facts in found if wanted.search(f"{facts['name']} {facts['description']} {facts['error_code']}")),
@@ -72,7 +72,7 @@ def list_all(
 
 @application.command("lookup")
 def lookup(
-    code: Annotated[int, typer.Argument(help="The number in brackets, as 10059.")], as_json: JsonOption = False
+    code: Annotated[int, typer.Argument(help="The number in brackets, such as 10059.")], as_json: JsonOption = False
 ) -> None:
     """Explain an error by its number."""
     found = next((each for each in ErrorCode if each.value[0] == code), None)

@@ -38,16 +38,16 @@ def events(
     metrics: Annotated[bool, typer.Option("--js-metric", help="JetStream's metrics.")] = False,
     advisories: Annotated[bool, typer.Option("--js-advisory", help="JetStream's advisories.")] = False,
     server: Annotated[
-        bool, typer.Option("--srv-advisory", help="Connections and servers; of the system account.")
+        bool, typer.Option("--srv-advisory", help="Connections and servers; needs the system account.")
     ] = False,
-    lifecycle: Annotated[bool, typer.Option("--lifecycle", help="Choria's nodes and brokers start and stop.")] = False,
-    machines: Annotated[bool, typer.Option("--machines", help="Choria's machines change.")] = False,
-    checks: Annotated[bool, typer.Option("--checks", help="Choria's checks find something.")] = False,
+    lifecycle: Annotated[
+        bool, typer.Option("--lifecycle", help="Starts and stops of Choria's nodes and brokers.")
+    ] = False,
+    machines: Annotated[bool, typer.Option("--machines", help="Transitions of Choria's machines.")] = False,
+    checks: Annotated[bool, typer.Option("--checks", help="Results of Choria's checks.")] = False,
     everything: Annotated[bool, typer.Option("--all", "-a", help="All of them.")] = False,
     subjects: Annotated[list[str] | None, typer.Option(help="Events on these subjects.")] = None,
-    pattern: Annotated[
-        str, typer.Option("--filter", help="A regular expression that must be found in the event.")
-    ] = "",
+    pattern: Annotated[str, typer.Option("--filter", help="Only events that match this regular expression.")] = "",
     count: Annotated[int, typer.Option(min=0, help="Stop after N events (0: run until interrupted).")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -58,7 +58,7 @@ def events(
     try:
         wanted = re.compile(pattern)
     except re.error as error:
-        raise typer.BadParameter(f"{pattern!r} is no regular expression: {error}") from error
+        raise typer.BadParameter(f"{pattern!r} is not a regular expression: {error}") from error
     nothing_chosen = not (metrics or advisories or server or lifecycle or machines or checks or subjects)
     chosen = [
         *([ADVISORIES] if advisories or everything or nothing_chosen else []),

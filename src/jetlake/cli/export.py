@@ -24,9 +24,9 @@ class Format(StrEnum):
 
 def export(
     streams: Annotated[list[str] | None, typer.Argument(help="Only these streams; all unless given.")] = None,
-    format: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.yaml,  # noqa: A002
+    format: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.yaml,  # noqa: A002
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
-    project: Annotated[str, typer.Option(help="Only what this project has made.")] = "",
+    project: Annotated[str, typer.Option(help="Only what this project manages.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Write what a server has as a declaration, which makes the same on an empty server.

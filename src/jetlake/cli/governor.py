@@ -21,7 +21,7 @@ from jetlake.monitoring.go_text import duration_text
 if TYPE_CHECKING:
     from jetlake.client.api import Api
 
-application = typer.Typer(help="Limit how many do something at once, network-wide.", no_args_is_help=True)
+application = typer.Typer(help="Limit how many processes do something at once, network-wide.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="The governor.", metavar="NAME")]
 
@@ -30,9 +30,9 @@ MILLISECOND_NS = 1_000_000
 
 @application.callback()
 def governor() -> None:
-    """Limit how many do something at once, network-wide.
+    """Limit how many processes do something at once, network-wide.
 
-    A governor has a number of slots. Whoever gets one holds a lease, which expires if its holder crashes.
+    A governor has a number of slots. Each holder of a slot has a lease, which expires if its holder crashes.
     """
 
 
@@ -177,7 +177,7 @@ def watch(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show who enters and leaves governors, as it happens.
+    """Show leases being taken and released, live.
 
     Leases that expire send no event.
     """

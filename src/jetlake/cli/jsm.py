@@ -175,7 +175,7 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _MisuseError(f"{text!r} is no number: write -1 for no limit") from None
+        raise _MisuseError(f"{text!r} is not a number: write -1 for no limit") from None
 
 
 def _duration_ns(text: str) -> int:

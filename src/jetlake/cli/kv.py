@@ -80,7 +80,7 @@ def edit(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Change a bucket: shows the difference, and asks."""
+    """Change a bucket; shows the difference and asks first."""
 
     async def work(buckets: "Buckets") -> "BucketStatus | None":
         before = (await buckets.status(bucket)).config
@@ -157,7 +157,7 @@ def compact(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what is left of deleted keys: their history, and markers that are old enough."""
+    """Remove the history and old markers of deleted keys."""
     confirm(f"Really remove what is left of the deleted keys of bucket {bucket}?", force=force)
     removed = kv_values.with_bucket(bucket, lambda opened: opened.compact(older_than_s=older / SECOND))
     if as_json:
@@ -168,7 +168,7 @@ def compact(
 
 @application.command()
 def clear(bucket: BucketArgument, force: ForceOption = False) -> None:
-    """Remove all values of a bucket. Watchers do not hear of it."""
+    """Remove all values of a bucket. Watchers are not notified."""
     confirm(f"Really remove all values of bucket {bucket}?", force=force)
     removed = kv_values.with_bucket(bucket, lambda opened: opened.clear())
     print_note(f"Removed {removed:,} values of bucket {bucket}")
@@ -177,8 +177,8 @@ def clear(bucket: BucketArgument, force: ForceOption = False) -> None:
 @application.command()
 def backup(
     bucket: BucketArgument,
-    folder: Annotated[Path, typer.Argument(help="Where to; NATS' own command line can restore it too.")],
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a backup that is there.")] = False,
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; natscli can restore it too.")],
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing backup.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a backup of a bucket to a folder."""

@@ -142,7 +142,7 @@ def purge(bucket: BucketArgument, key: KeyArgument, ttl: TtlOption = 0, force: F
 def revert(
     bucket: BucketArgument,
     key: KeyArgument,
-    revision: Annotated[int, typer.Argument(min=1, help="The revision whose value it gets again.")],
+    revision: Annotated[int, typer.Argument(min=1, help="The revision whose value to restore.")],
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -27,14 +27,14 @@ def watch(
     patterns: Annotated[
         list[str] | None, typer.Argument(help="Only these keys; * is one token, > all that follow.", metavar="KEY")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="Begin with all revisions there are.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Start with all existing revisions.")] = False,
     updates: Annotated[bool, typer.Option("--updates", help="Only what changes from now on.")] = False,
     deletes: Annotated[bool, typer.Option(help="Show deletes too.")] = True,
-    meta: Annotated[bool, typer.Option("--meta", help="Without the values.")] = False,
-    revision: Annotated[int, typer.Option(min=0, help="Begin with this revision.")] = 0,
+    meta: Annotated[bool, typer.Option("--meta", help="Print no values.")] = False,
+    revision: Annotated[int, typer.Option(min=0, help="Start with this revision.")] = 0,
     once: Annotated[bool, typer.Option("--once", help="Print the first value and stop.")] = False,
     count: Annotated[int, typer.Option(min=0, help="Stop after N entries (0: run until interrupted).")] = 0,
-    snapshot: Annotated[bool, typer.Option("--snapshot", help="Stop after the values there are now.")] = False,
+    snapshot: Annotated[bool, typer.Option("--snapshot", help="Stop after the current values.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the values of keys, and every change of them. Stop with Ctrl-C."""

@@ -67,7 +67,7 @@ def read_headers(pairs: list[str] | None, count: int = 1) -> dict[str, str] | No
     for pair in pairs or []:
         name, colon, value = pair.partition(":")
         if not colon or not name.strip():
-            raise typer.BadParameter(f"{pair!r} is no header: write Name:Value")
+            raise typer.BadParameter(f"{pair!r} is not a header: write Name:Value")
         headers[name.strip()] = filled(value.strip(), count)
     return headers or None
 

@@ -24,7 +24,7 @@ def read_moment(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no time: write 10m, 1d, or 2030-01-31 12:00:00") from error
+        raise ValueError(f"{text!r} is not a time: write 10m, 1d, or 2030-01-31 12:00:00") from error
     return (moment if moment.tzinfo else moment.astimezone()).isoformat()
 
 

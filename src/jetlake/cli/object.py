@@ -94,7 +94,7 @@ def add(store: StoreArgument, as_json: JsonOption = False, *, settings: dict[str
 def list_all(
     store: Annotated[str, typer.Argument(help="List the objects of this store.", metavar="STORE")] = "",
     names: Annotated[bool, typer.Option("--names", "-n", help="Names only.")] = False,
-    deleted: Annotated[bool, typer.Option("--deleted", help="Deleted objects too.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include deleted objects.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the object stores, or the objects of one."""
@@ -136,7 +136,7 @@ def rm(store: StoreArgument, force: ForceOption = False) -> None:
 @application.command()
 def seal(store: StoreArgument, force: ForceOption = False) -> None:
     """Make an object store read-only. This cannot be undone."""
-    confirm(f"Really make the object store {store} read-only for ever?", force=force)
+    confirm(f"Really make the object store {store} read-only permanently?", force=force)
     object_files.with_store(store, lambda opened: opened.seal())
     print_note(f"Sealed object store {store}")
 
@@ -144,8 +144,8 @@ def seal(store: StoreArgument, force: ForceOption = False) -> None:
 @application.command()
 def backup(
     store: StoreArgument,
-    folder: Annotated[Path, typer.Argument(help="Where to; NATS' own command line can restore it too.")],
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a backup that is there.")] = False,
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; natscli can restore it too.")],
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing backup.")] = False,
 ) -> None:
     """Write a backup of an object store to a folder."""
     from jetlake.client import archives

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 StoreArgument = Annotated[str, typer.Argument(help="The object store.", metavar="STORE")]
 NameArgument = Annotated[str, typer.Argument(help="The name of the object.", metavar="NAME")]
 HeaderOption = Annotated[
-    list[str] | None, typer.Option("--header", "-H", help="A header, any number of them.", metavar="NAME:VALUE")
+    list[str] | None, typer.Option("--header", "-H", help="A header; may be repeated.", metavar="NAME:VALUE")
 ]
 MetadataOption = Annotated[
-    list[str] | None, typer.Option("--metadata", help="A note of your own, any number of them.", metavar="KEY=VALUE")
+    list[str] | None, typer.Option("--metadata", help="Metadata, KEY=VALUE; may be repeated.", metavar="KEY=VALUE")
 ]
 
 T = TypeVar("T")
@@ -57,13 +57,13 @@ def put(
     store: StoreArgument,
     file: Annotated[str, typer.Argument(help="The file; - reads standard input.", metavar="FILE")],
     name: Annotated[str, typer.Option(help="Another name than that of the file.")] = "",
-    description: Annotated[str, typer.Option(help="What it is.")] = "",
+    description: Annotated[str, typer.Option(help="Description.")] = "",
     header: HeaderOption = None,
     metadata: MetadataOption = None,
     chunk_size: Annotated[
         int, typer.Option(help="Size of the messages it is stored as.", metavar="SIZE", parser=read_size)
     ] = 0,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an object that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing object.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store a file, in constant memory."""
@@ -103,7 +103,7 @@ def get(
     output: Annotated[
         str, typer.Option("--output", "-O", help="Write to this file; - is standard output.", metavar="FILE")
     ] = "",
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fetch an object into a file, in constant memory; its digest is verified."""
@@ -197,7 +197,7 @@ def rename(
     store: StoreArgument,
     name: NameArgument,
     new_name: Annotated[str, typer.Option("--name", help="Another name.")] = "",
-    description: Annotated[str | None, typer.Option(help="What it is.")] = None,
+    description: Annotated[str | None, typer.Option(help="Description.")] = None,
     header: HeaderOption = None,
     metadata: MetadataOption = None,
     as_json: JsonOption = False,

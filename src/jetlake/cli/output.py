@@ -195,7 +195,7 @@ def print_note(text: str, *, style: str = "") -> None:
     if current().json_notes:
         print_json({"message": text})
     elif is_terminal():
-        console().print(text, style=style, markup=False)
+        console().print(text, style=style, markup=False, soft_wrap=True)
     else:
         typer.echo(text)
 

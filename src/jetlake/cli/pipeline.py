@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jetlake.spark.pipelines.summary import TableSummary
     from jetlake.spark.pipelines.validation import Verdict
 
-application = typer.Typer(help="Pipelines from streams to tables.", no_args_is_help=True)
+application = typer.Typer(help="Run pipelines from streams to tables.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="A name that `ls` shows, or a file.", metavar="NAME")]
 NamesArgument = Annotated[list[str], typer.Argument(help="Names that `ls` shows, or files.", metavar="NAME...")]
@@ -59,7 +59,7 @@ def pipeline() -> None:
 def list_all(
     lake: LakeOption = DEFAULT_LAKE, folder: FolderOption = DEFAULT_DEFINITIONS, as_json: JsonOption = False
 ) -> None:
-    """List the pipelines there are, and how they are. Ends with 1 when a definition cannot be read."""
+    """List the pipelines and their state. Ends with 1 when a definition cannot be read."""
     from jetlake.spark.pipelines.catalog import Catalog
     from jetlake.spark.pipelines.state import PipelineFiles
 
@@ -93,7 +93,7 @@ def list_all(
 @application.command()
 def run(
     names: NamesArgument,
-    once: Annotated[bool, typer.Option("--once", help="Take what is there, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process what is there now, then stop.")] = False,
     settings: SettingOption = None,
     lake: LakeOption = DEFAULT_LAKE,
     folder: FolderOption = DEFAULT_DEFINITIONS,
@@ -154,11 +154,11 @@ def status(names: SomeNamesArgument = None, lake: LakeOption = DEFAULT_LAKE, as_
 @application.command()
 def stop(
     names: NamesArgument,
-    wait: Annotated[bool, typer.Option(help="Wait until they have ended.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until they have stopped.")] = True,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask pipelines to end after the batch at hand. Ends with 1 when one does not run or does not end."""
+    """Stop pipelines after their current batch. Ends with 1 when one does not run or does not end."""
     from jetlake.spark.pipelines.state import PipelineFiles, known
 
     results = []
@@ -277,7 +277,7 @@ def new(
     folder: FolderOption = DEFAULT_DEFINITIONS,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a pipeline that works, and its test, to begin with."""
+    """Create a working pipeline and its test as a starting point."""
     from jetlake.spark.pipelines import scaffold
 
     with _refusals("new"):

@@ -54,20 +54,24 @@ HeaderOption = Annotated[
     list[str] | None,
     typer.Option("--header", "-H", help="A header, Name:Value; may be repeated.", metavar="NAME:VALUE"),
 ]
-TemplatesOption = Annotated[bool, typer.Option(help="Fill in {{Count}}, {{Time}}, {{ID}} and the others.")]
+TemplatesOption = Annotated[bool, typer.Option(help="Fill in {{Count}}, {{Time}}, {{ID}} and other templates.")]
 SendOnOption = Annotated[SendOn, typer.Option(help="Standard input is one message, or each line is.")]
-StdinOption = Annotated[bool, typer.Option("--force-stdin", help="Read standard input although a body is given.")]
+StdinOption = Annotated[bool, typer.Option("--force-stdin", help="Read standard input even if a body is given.")]
 SleepOption = Annotated[int, typer.Option(parser=read_duration, metavar="TIME", help="Wait between two messages.")]
 
 
 def pub(
-    subject: Annotated[str, typer.Argument(help="Where to; templates are filled in.")],
-    body: Annotated[str | None, typer.Argument(help="What; standard input unless given.", show_default=False)] = None,
+    subject: Annotated[str, typer.Argument(help="Subject to publish to; templates are filled in.")],
+    body: Annotated[
+        str | None, typer.Argument(help="Payload; standard input unless given.", show_default=False)
+    ] = None,
     reply: Annotated[str, typer.Option(help="The subject to reply to.")] = "",
     header: HeaderOption = None,
     count: Annotated[int, typer.Option(min=1, help="Number of messages to send.")] = 1,
     sleep: SleepOption = 0,
-    jetstream: Annotated[bool, typer.Option("--jetstream", "-J", help="Wait for the stream to acknowledge.")] = False,
+    jetstream: Annotated[
+        bool, typer.Option("--jetstream", "-J", help="Wait for the stream's acknowledgement.")
+    ] = False,
     atomic: Annotated[
         bool, typer.Option("--atomic", help="Store all messages or none, as one batch; the stream must allow it.")
     ] = False,

@@ -25,7 +25,7 @@ def read_size(text: str | int) -> int:
         return text
     size = size_bytes(text.replace(",", ""))
     if size is None:
-        raise ValueError(f"{text!r} is no size: write 512, 10MiB or 1.5GiB, or -1 for no limit")
+        raise ValueError(f"{text!r} is not a size: write 512, 10MiB or 1.5GiB, or -1 for no limit")
     return size
 
 
@@ -38,7 +38,7 @@ def read_duration(text: str | int) -> int:
         return text
     time_ns = -1 if text.strip() == "-1" else duration_ns(text)
     if time_ns is None or time_ns < -1:
-        raise ValueError(f"{text!r} is no time: write 30s, 1h30m, 1d, 1w or 1y")
+        raise ValueError(f"{text!r} is not a time: write 30s, 1h30m, 1d, 1w or 1y")
     if time_ns > TIME_NS_MAX:
         raise ValueError(f"{text!r} is too long: at most 292 years")
     return time_ns

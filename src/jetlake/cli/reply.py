@@ -28,7 +28,7 @@ COMMAND_S_MAX = 60.0
 
 
 def reply(
-    subject: Annotated[str, typer.Argument(help="What to answer; may have wildcards.")],
+    subject: Annotated[str, typer.Argument(help="Subject to answer; may have wildcards.")],
     body: Annotated[str, typer.Argument(help="The answer; templates are filled in, {{Request}} too.")] = "",
     echo: Annotated[bool, typer.Option("--echo", help="Answer with the request.")] = False,
     command: Annotated[
@@ -38,7 +38,7 @@ def reply(
             "{{Request}} the request; NATS_REQUEST_SUBJECT and NATS_REQUEST_BODY are set."
         ),
     ] = "",
-    queue: Annotated[str, typer.Option("--queue", "-q", help="The group that shares the requests.")] = QUEUE,
+    queue: Annotated[str, typer.Option("--queue", "-q", help="Queue group that shares the requests.")] = QUEUE,
     header: HeaderOption = None,
     sleep: SleepOption = 0,
     count: Annotated[int, typer.Option(min=0, help="Stop after N requests (0: run until interrupted).")] = 0,

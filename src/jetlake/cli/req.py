@@ -33,17 +33,19 @@ NO_RESPONDERS = "503"
 
 
 def req(
-    subject: Annotated[str, typer.Argument(help="Whom to ask.")],
-    body: Annotated[str | None, typer.Argument(help="What; standard input unless given.", show_default=False)] = None,
+    subject: Annotated[str, typer.Argument(help="Subject to send the request to.")],
+    body: Annotated[
+        str | None, typer.Argument(help="Payload; standard input unless given.", show_default=False)
+    ] = None,
     header: HeaderOption = None,
     count: Annotated[int, typer.Option(min=1, help="Number of requests to send.")] = 1,
-    replies: Annotated[int, typer.Option(min=0, help="Wait for so many answers; 0 waits until the time is over.")] = 1,
+    replies: Annotated[int, typer.Option(min=0, help="Number of replies to wait for (0: all until the timeout).")] = 1,
     reply_timeout: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="How long the next of several answers may take.")
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Longest wait between two replies.")
     ] = REPLY_TIMEOUT_NS,
-    wait_for_empty: Annotated[bool, typer.Option("--wait-for-empty", help="Until an empty answer comes.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", "-r", help="Print the payloads only.")] = False,
-    translate: Annotated[str, typer.Option(help="A command that every payload goes through.")] = "",
+    wait_for_empty: Annotated[bool, typer.Option("--wait-for-empty", help="Stop at an empty reply.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", "-r", help="Print payloads only.")] = False,
+    translate: Annotated[str, typer.Option(help="Shell command that each payload is piped through.")] = "",
     templates: TemplatesOption = True,
     send_on: SendOnOption = SendOn.EOF,
     force_stdin: StdinOption = False,

@@ -15,7 +15,7 @@ ITERATIONS = 5
 
 
 def rtt(
-    iterations: Annotated[int, typer.Argument(min=1, help="Round trips to do.")] = ITERATIONS,
+    iterations: Annotated[int, typer.Argument(min=1, help="Number of round trips.")] = ITERATIONS,
     as_json: JsonOption = False,
 ) -> None:
     """Measure round trips to the server: one PING and its PONG each."""

@@ -17,7 +17,7 @@ application = typer.Typer(help="JSON schemas of requests, answers and advisories
 
 @application.command("ls")
 def list_all(
-    pattern: Annotated[str, typer.Argument(help="Only those whose names hold this.")] = "",
+    pattern: Annotated[str, typer.Argument(help="Only schemas whose name contains this.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """List the schemas."""
@@ -47,7 +47,7 @@ def validate(
     file: Annotated[Path, typer.Argument(help="A JSON file; - is standard input.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check a JSON file by a schema. Ends with 1 when it does not fit."""
+    """Validate a JSON file against a schema. Ends with 1 if it is invalid."""
     with refusals():
         schema = schemas.read(name)
         try:
@@ -55,7 +55,7 @@ def validate(
         except OSError as error:
             raise ClientError(f"cannot read {file}: {reason_of(error)}") from error
         except ValueError as error:
-            raise ClientError(f"{file} is no JSON: {error}") from error
+            raise ClientError(f"{file} is not JSON: {error}") from error
     found = list(schemas.problems(value, schema))
     if as_json:
         print_json(found)

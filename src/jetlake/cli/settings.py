@@ -166,7 +166,7 @@ def read_config(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {reason_of(error)}") from error
     except ValueError as error:
-        raise ConfigurationError(f"{path} is no JSON: {error}") from error
+        raise ConfigurationError(f"{path} is not JSON: {error}") from error
     if isinstance(content, dict) and isinstance(content.get("config"), dict):
         content = content["config"]
     if not isinstance(content, dict):

@@ -33,8 +33,8 @@ application = typer.Typer(help="Create, inspect and manage streams.", no_args_is
 SUBJECTS_PAGES_MAX = 10_000
 """Pages of subjects: a server whose total never ends must not keep us for ever."""
 
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="Those of buckets, object stores and MQTT too.")]
-SubjectOption = Annotated[str, typer.Option(help="Only those that take this subject.")]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="Include the streams of buckets, object stores and MQTT.")]
+SubjectOption = Annotated[str, typer.Option(help="Only streams that listen on this subject.")]
 
 
 @application.callback()
@@ -74,7 +74,7 @@ def list_all(
 @application.command()
 def info(
     name: StreamArgument = "",
-    state: Annotated[bool, typer.Option("--state", help="Only what it holds.")] = False,
+    state: Annotated[bool, typer.Option("--state", help="Show the state only.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the configuration and the state of a stream."""
@@ -88,7 +88,7 @@ def info(
 
 @application.command("state")
 def show_state(name: StreamArgument = "", as_json: JsonOption = False) -> None:
-    """Show what a stream holds."""
+    """Show the state of a stream."""
     info(name, state=True, as_json=as_json)
 
 
@@ -97,10 +97,10 @@ def subjects(
     name: StreamArgument = "",
     pattern: Annotated[str, typer.Argument(metavar="FILTER", help="Only these; may have wildcards.")] = ">",
     names: Annotated[bool, typer.Option("--names", help="Names only.")] = False,
-    by_name: Annotated[bool, typer.Option("--by-name", help="Sort by name, not by messages.")] = False,
+    by_name: Annotated[bool, typer.Option("--by-name", help="Sort by name instead of by messages.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the subjects that a stream holds messages of."""
+    """List the subjects of a stream's messages."""
 
     async def work(api: "Api") -> dict[str, int]:
         chosen = await choose_stream(api, name)
@@ -149,11 +149,11 @@ def purge(
     name: StreamArgument = "",
     subject: Annotated[str, typer.Option(help="Only messages of this subject; may have wildcards.")] = "",
     sequence: Annotated[int, typer.Option("--seq", min=0, help="Only messages before this sequence.")] = 0,
-    keep: Annotated[int, typer.Option(min=0, help="Keep so many of the newest.")] = 0,
+    keep: Annotated[int, typer.Option(min=0, help="Keep this many of the newest messages.")] = 0,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete messages of a stream: all, or some."""
+    """Delete all or some messages of a stream."""
     if sequence and keep:
         raise typer.BadParameter("--seq and --keep exclude each other")
 
@@ -175,7 +175,7 @@ def purge(
 
 @application.command()
 def seal(name: StreamArgument = "", force: ForceOption = False, as_json: JsonOption = False) -> None:
-    """Seal a stream for good: it accepts no more messages and loses none."""
+    """Seal a stream: no message can be added or removed. This cannot be undone."""
 
     async def work(api: "Api") -> str:
         found = await _info(api, name)
@@ -206,7 +206,7 @@ def report(
     everything: AllOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare all streams: what they hold, and what it adds up to."""
+    """Compare all streams, with totals."""
     if sort not in SORTS:
         raise typer.BadParameter(f"--sort is {sort!r}: it must be one of {', '.join(SORTS)}")
     found = sorted(
@@ -240,17 +240,15 @@ def report(
 def fork(
     origin: Annotated[str, typer.Argument(help="The stream, and with @ the last sequence wanted: ORDERS@1000.")],
     name: Annotated[str, typer.Argument(help="Name of the new stream.")],
-    subject: Annotated[
-        list[str] | None, typer.Option(help="A subject the new stream takes; its name unless given.")
-    ] = None,
+    subject: Annotated[list[str] | None, typer.Option(help="Subject of the new stream; its name unless given.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a writable copy of a stream as it was at a sequence; the two share their files until either changes."""
+    """Create a writable copy of a stream as of a sequence; both share their files until one changes."""
     from jetlake.client import streams
 
     origin_name, _, sequence = origin.partition("@")
     if sequence and not sequence.isdecimal():
-        raise typer.BadParameter(f"{sequence!r} is no sequence; write ORDERS@1000, or ORDERS for all of it")
+        raise typer.BadParameter(f"{sequence!r} is not a sequence; write ORDERS@1000, or ORDERS for all of it")
     with refusals():
         wanted = streams.fork(current().access(), origin_name, name, last_sequence=int(sequence or 0), subjects=subject)
         answer = asyncio.run(wanted)

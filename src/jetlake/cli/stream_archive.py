@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 def backup(
     name: NamedStream,
-    folder: Annotated[Path, typer.Argument(help="Where to; NATS' own command line can restore it too.")],
-    consumers: Annotated[bool, typer.Option(help="With the consumers and where they are.")] = True,
-    check: Annotated[bool, typer.Option("--check", help="Have the server check the stream before.")] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a backup that is there.")] = False,
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; natscli can restore it too.")],
+    consumers: Annotated[bool, typer.Option(help="Include consumers and their positions.")] = True,
+    check: Annotated[bool, typer.Option("--check", help="Have the server check the stream first.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing backup.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a backup of a stream to a folder."""
@@ -41,20 +41,20 @@ def backup(
     if as_json:
         print_json({"stream": name, "folder": str(folder), "messages": messages, "archive_bytes": received})
     else:
-        print_note(f"{messages:,} messages of {name} are in {folder}, an archive of {shown(Bytes(received))}")
+        print_note(f"Backed up {messages:,} messages of {name} to {folder} ({shown(Bytes(received))})")
 
 
 def restore(
     folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
     config: Annotated[
-        Path | None, typer.Option("--config", help="Another configuration, a JSON file.", metavar="FILE")
+        Path | None, typer.Option("--config", help="JSON file with another configuration.", metavar="FILE")
     ] = None,
-    name: Annotated[str, typer.Option(help="Another name.")] = "",
-    subjects: Annotated[str, typer.Option(help="Other subjects, with commas between them.")] = "",
-    replicas: Annotated[int, typer.Option(min=0, help="Another number of copies in a cluster.")] = 0,
+    name: Annotated[str, typer.Option(help="Restore under this name.")] = "",
+    subjects: Annotated[str, typer.Option(help="Restore with these subjects, separated by commas.")] = "",
+    replicas: Annotated[int, typer.Option(min=0, help="Number of replicas in a cluster.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a stream of a backup, its consumers included."""
+    """Create a stream from a backup, including its consumers."""
     from jetlake.client import archives
 
     with refusals():
@@ -78,13 +78,13 @@ def restore(
         print_json(made)
         return
     state = made["state"]
-    print_note(f"Stream {made['config']['name']} is back with {state['messages']:,} messages")
+    print_note(f"Restored stream {made['config']['name']} with {state['messages']:,} messages")
 
 
 def verify(
     name: NamedStream,
     last: Annotated[int, typer.Option("--to", min=0, help="Read up to this sequence only.")] = 0,
-    digest: Annotated[str, typer.Option(help="The digest it must have, of an earlier time or another server.")] = "",
+    digest: Annotated[str, typer.Option(help="Expected digest, from an earlier run or another server.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Read every message and print one digest of them all: equal digests are equal streams.

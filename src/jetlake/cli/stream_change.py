@@ -111,7 +111,7 @@ def copy(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Make a stream with the configuration of another, without its messages; `fork` takes them along.
+    """Create a stream with the configuration of another, without its messages; `fork` includes them.
 
     Subjects belong to one stream, so the new one needs others: --subjects.
     """

@@ -12,9 +12,9 @@ from jetlake.cli.message_text import data_facts, print_headers, print_payload, t
 from jetlake.cli.moments import before_now
 from jetlake.cli.output import ForceOption, JsonOption, confirm, is_terminal, print_json, print_note
 from jetlake.cli.quantities import read_duration
+from jetlake.cli.received import Manner
+from jetlake.cli.received import show as show_message
 from jetlake.cli.run import run
-from jetlake.cli.sub import Manner
-from jetlake.cli.sub import show as show_message
 from jetlake.client.api import encoded, token
 from jetlake.errors import ClientError
 
@@ -26,18 +26,18 @@ PAGE = 10
 DIRECT_HEADERS = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending")
 """What a server adds to the headers of a message that it gives directly."""
 
-TranslateOption = Annotated[str, typer.Option(help="A command that every payload goes through.")]
+TranslateOption = Annotated[str, typer.Option(help="Shell command that each payload is piped through.")]
 
 
 def view(
     name: StreamArgument = "",
-    size: Annotated[int, typer.Argument(min=1, help="Messages of one page.")] = PAGE,
-    sequence: Annotated[int, typer.Option("--id", min=0, help="Begin with this sequence.")] = 0,
+    size: Annotated[int, typer.Argument(min=1, help="Messages per page.")] = PAGE,
+    sequence: Annotated[int, typer.Option("--id", min=0, help="Start with this sequence.")] = 0,
     since: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Begin with what is younger than this.")
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Start with messages younger than this.")
     ] = 0,
-    subject: Annotated[str, typer.Option(help="Only of this subject; may have wildcards.")] = "",
-    raw: Annotated[bool, typer.Option("--raw", help="Print the payloads only.")] = False,
+    subject: Annotated[str, typer.Option(help="Only messages of this subject; may have wildcards.")] = "",
+    raw: Annotated[bool, typer.Option("--raw", help="Print payloads only.")] = False,
     translate: TranslateOption = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -135,9 +135,7 @@ async def _direct(api: "Api", stream: str, body: dict[str, Any]) -> dict[str, An
 def rm_msg(
     name: StreamArgument = "",
     sequence: Annotated[int, typer.Argument(min=0, help="Its sequence.", show_default=False)] = 0,
-    no_erase: Annotated[
-        bool, typer.Option("--no-erase", help="Leave the bytes on the disk to be overwritten.")
-    ] = False,
+    no_erase: Annotated[bool, typer.Option("--no-erase", help="Delete without overwriting the bytes on disk.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:

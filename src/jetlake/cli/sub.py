@@ -1,30 +1,20 @@
 """`jetlake sub`: print the messages that come, live or from a stream."""
 
 import asyncio
-import time
-from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from jetlake.cli.message_text import (
-    data_facts,
-    is_stored,
-    message_facts,
-    message_head,
-    print_headers,
-    print_payload,
-    translated,
-)
+from jetlake.cli.message_text import is_stored
 from jetlake.cli.moments import before_now
-from jetlake.cli.output import Cell, JsonOption, is_terminal, print_note, print_table
+from jetlake.cli.output import JsonOption, is_terminal, print_note
 from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.received import Counted, Drawn, Manner, Printed, Receiver
 from jetlake.cli.run import run
-from jetlake.errors import ClientError, reason_of
+from jetlake.errors import ClientError
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -35,68 +25,61 @@ if TYPE_CHECKING:
 QUEUED_MAX = 100_000
 """Messages that wait to be printed; what comes faster than it can be read is lost, as with every subscriber."""
 
-REPORT_S = 1.0
-"""Between two reports of --report-subjects."""
-
-
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """How messages are printed."""
-
-    raw: bool = False
-    headers_only: bool = False
-    subjects_only: bool = False
-    timestamp: bool = False
-    translate: str = ""
-    dump: Path | None = None
-    as_json: bool = False
-
 
 def sub(
-    subjects: Annotated[list[str] | None, typer.Argument(help="What to listen to; may have wildcards.")] = None,
-    queue: Annotated[str, typer.Option(help="Share the messages with others of this group.")] = "",
-    raw: Annotated[bool, typer.Option("--raw", "-r", help="Print the payloads only.")] = False,
+    subjects: Annotated[list[str] | None, typer.Argument(help="Subject to subscribe to; may have wildcards.")] = None,
+    queue: Annotated[str, typer.Option(help="Join this queue group.")] = "",
+    raw: Annotated[bool, typer.Option("--raw", "-r", help="Print payloads only.")] = False,
     headers_only: Annotated[bool, typer.Option("--headers-only", help="Print no payloads.")] = False,
     subjects_only: Annotated[bool, typer.Option("--subjects-only", help="Print subjects only.")] = False,
-    timestamp: Annotated[bool, typer.Option("--timestamp", "-t", help="Print when a message came.")] = False,
+    timestamp: Annotated[bool, typer.Option("--timestamp", "-t", help="Print the time each message arrived.")] = False,
     count: Annotated[int, typer.Option(min=0, help="Stop after N messages (0: run until interrupted).")] = 0,
     wait: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="End when nothing has come for so long.")
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Stop after this long without a message.")
     ] = 0,
-    ack: Annotated[bool, typer.Option("--ack", help="Acknowledge messages that want it.")] = False,
-    inbox: Annotated[bool, typer.Option("--inbox", "-i", help="Listen on an inbox of its own.")] = False,
+    ack: Annotated[bool, typer.Option("--ack", help="Acknowledge JetStream messages.")] = False,
+    inbox: Annotated[bool, typer.Option("--inbox", "-i", help="Subscribe to a new inbox.")] = False,
     ignore_subject: Annotated[
         list[str] | None, typer.Option("--ignore-subject", "-I", help="Do not print these; may have wildcards.")
     ] = None,
-    translate: Annotated[str, typer.Option(help="A command that every payload goes through.")] = "",
+    translate: Annotated[str, typer.Option(help="Shell command that each payload is piped through.")] = "",
     dump: Annotated[Path | None, typer.Option(help="Write each payload to a file in this folder.")] = None,
     report_subjects: Annotated[
         bool, typer.Option("--report-subjects", help="Count messages by subject instead of printing them.")
     ] = False,
-    report_top: Annotated[int, typer.Option(min=1, help="With it: so many subjects.")] = 10,
+    report_top: Annotated[int, typer.Option(min=1, help="Number of subjects to report.")] = 10,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Draw the rate of messages and bytes instead of printing them.")
+    ] = False,
     stream: Annotated[str, typer.Option(help="Read from this stream.")] = "",
-    durable: Annotated[str, typer.Option(help="Read by this consumer of the stream, which must be there.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="From a stream: all there is, then what comes.")] = False,
-    new: Annotated[bool, typer.Option("--new", help="From a stream: what comes from now on.")] = False,
-    last: Annotated[bool, typer.Option("--last", help="From a stream: the last one, then what comes.")] = False,
+    durable: Annotated[str, typer.Option(help="Use this existing consumer of the stream.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="From a stream: all messages, then new ones.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="From a stream: new messages only.")] = False,
+    last: Annotated[bool, typer.Option("--last", help="From a stream: the last message, then new ones.")] = False,
     last_per_subject: Annotated[
-        bool, typer.Option("--last-per-subject", help="From a stream: the last one of each subject, then what comes.")
+        bool, typer.Option("--last-per-subject", help="From a stream: the last message of each subject, then new ones.")
     ] = False,
     since: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="From a stream: what is younger, then what comes.")
+        int,
+        typer.Option(
+            parser=read_duration, metavar="TIME", help="From a stream: messages younger than this, then new ones."
+        ),
     ] = 0,
     start_sequence: Annotated[int, typer.Option(min=0, help="From a stream: from this sequence on.")] = 0,
     terminate_at_end: Annotated[
-        bool, typer.Option("--terminate-at-end", "-T", help="From a stream: end when all were read.")
+        bool, typer.Option("--terminate-at-end", "-T", help="From a stream: stop when all were read.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Listen, and print what comes, until Ctrl-C.
+    """Subscribe and print messages until Ctrl-C.
 
     With --stream, --durable, --all, --new, --last, --last-per-subject, --since or --start-sequence messages are read
-    from the stream that keeps them. With --json every message is one line.
+    from the stream that stores them. With --json each message is one line.
     """
     if not (subjects or inbox or stream):
         raise typer.BadParameter("nothing to listen to: give a subject, --inbox or --stream")
+    if graph and report_subjects:
+        raise typer.BadParameter("--graph and --report-subjects exclude each other: give one of them")
     manner = Manner(
         raw=raw,
         headers_only=headers_only,
@@ -106,7 +89,9 @@ def sub(
         dump=dump,
         as_json=as_json,
     )
-    report: Counter[str] | None = Counter() if report_subjects else None
+    receiver = _receiver(
+        manner, report_top if report_subjects else 0, graph=graph, name=", ".join(subjects or [stream])
+    )
     from_stream = bool(stream or durable or everything or new or last or last_per_subject or since or start_sequence)
 
     def source(api: "Api") -> AsyncGenerator["Msg", None]:
@@ -120,15 +105,12 @@ def sub(
 
     async def work(api: "Api") -> None:
         number = 0
-        async with aclosing(source(api)) as given:
+        async with receiver, aclosing(source(api)) as given:
             async for message in within(given, wait / SECOND if wait else None):
                 if any(matches(pattern, message.subject) for pattern in ignore_subject or []):
                     continue
                 number += 1
-                if report is not None:
-                    report[message.subject] += 1
-                else:
-                    show(message, number, manner)
+                receiver.receive(message, number)
                 if (ack or durable) and is_stored(message):
                     await message.ack()
                 if count and number >= count:
@@ -136,12 +118,14 @@ def sub(
         if ack or durable:
             await api.settle()
 
-    try:
-        run(work, reconnect=True)
-    finally:
-        if report is not None:
-            rows: list[tuple[Cell, ...]] = [(subject, amount) for subject, amount in report.most_common(report_top)]
-            print_table(("subject", "messages"), rows, totals=("", report.total()))
+    run(work, reconnect=True)
+
+
+def _receiver(manner: Manner, top: int, *, graph: bool, name: str) -> Receiver:
+    """Return what becomes of the messages."""
+    if top:
+        return Counted(top)
+    return Drawn(name or "inbox") if graph else Printed(manner)
 
 
 async def live(api: "Api", subjects: list[str], queue: str) -> AsyncGenerator["Msg", None]:
@@ -198,40 +182,6 @@ async def within(messages: AsyncGenerator["Msg", None], wait_s: float | None) ->
             yield await asyncio.wait_for(anext(messages), wait_s)
         except (TimeoutError, StopAsyncIteration):
             return
-
-
-def show(message: "Msg", number: int, manner: Manner) -> None:
-    """Print one message."""
-    payload = translated(message.data, manner.translate, message.subject) if manner.translate else message.data
-    if manner.dump is not None:
-        write(manner.dump, number, payload)
-    elif manner.as_json:
-        facts: dict[str, Any] = message_facts(message)
-        if manner.translate:
-            facts = {key: value for key, value in facts.items() if not key.startswith("data")} | data_facts(payload)
-        typer.echo(msgspec.json.encode(facts).decode())
-    elif manner.subjects_only:
-        typer.echo(message.subject)
-    elif manner.raw:
-        print_payload(payload)
-    else:
-        when = f"{time.strftime('%H:%M:%S')} " if manner.timestamp else ""
-        print_note(when + message_head(message, number), style="cyan")
-        print_headers(message.headers)
-        if message.headers:
-            typer.echo()
-        if not manner.headers_only:
-            print_payload(payload)
-            typer.echo()
-
-
-def write(folder: Path, number: int, payload: bytes) -> None:
-    """Write a payload to a file named by its number."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number}").write_bytes(payload)
-    except OSError as error:
-        raise ClientError(f"cannot write to {folder}: {reason_of(error)}") from error
 
 
 def matches(pattern: str, subject: str) -> bool:

@@ -36,7 +36,10 @@ SpoolOption = Annotated[
 SizeOption = Annotated[
     int | None,
     typer.Option(
-        "--max-spool-size", min=1, help="Messages of one priority that may wait, 500 unless given.", show_default=False
+        "--max-spool-size",
+        min=1,
+        help="Largest number of waiting messages per priority, 500 unless given.",
+        show_default=False,
     ),
 ]
 

@@ -37,7 +37,7 @@ def top(
     monitor: Annotated[
         str,
         typer.Option(
-            "--monitor", "-m", help="Port or address of the monitoring pages; without it the server is asked."
+            "--monitor", "-m", help="Port or address of the monitoring pages; without it the server is asked over NATS."
         ),
     ] = "",
     sort: Annotated[str, typer.Option(help=f"One of {', '.join(SORTS)}.")] = "cid",
@@ -148,7 +148,7 @@ def read_page(address: str, options: dict[str, Any]) -> Page:
     from urllib.request import urlopen
 
     if not address.startswith(("http://", "https://")):
-        raise ClientError(f"{address} is no address of pages: write 8222 or http://host:8222")
+        raise ClientError(f"{address} is not an address of monitoring pages: write 8222 or http://host:8222")
     try:
         with urlopen(f"{address}/connz?{urlencode(options)}", timeout=ANSWER_S_MAX) as answer:  # noqa: S310
             page: Page = json.load(answer)

@@ -74,7 +74,7 @@ class Lease:
 
     @property
     def is_expired(self) -> bool:
-        """Whether the lease is older than the governor keeps it, so that somebody else may have the slot."""
+        """Whether the lease is older than the governor keeps it, so that another process may have the slot."""
         return self.expires_in_s is not None and self.expires_in_s <= 0
 
     @property

@@ -142,6 +142,9 @@ def _note(
         return "deletes messages"
     if name in _ONE_WAY:
         return "cannot be undone"
+    if name == "allow_direct" and not wanted[name]:
+        # The command line creates streams with it; a file that does not name it turns it off.
+        return "direct gets will be refused; declare allow_direct: true to keep them"
     return "it becomes a stream of its own" if name == "mirror" else ""
 
 

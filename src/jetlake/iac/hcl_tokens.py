@@ -75,7 +75,7 @@ class _Tokens:
             taken = self._take(pattern)
             if taken is not None:
                 return Token(kind, taken[0], place)  # type: ignore[arg-type]
-        raise refusal(place, f"{self._source[self._position]!r} is no part of HCL")
+        raise refusal(place, f"{self._source[self._position]!r} is not valid HCL")
 
     def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         taken = pattern.match(self._source, self._position)
@@ -134,7 +134,7 @@ class _Tokens:
         size = {"u": 4, "U": 8}.get(letter, 0)
         digits = self._source[self._position + 2 : self._position + 2 + size]
         if not size or not re.fullmatch(rf"[0-9a-fA-F]{{{size}}}", digits) or int(digits, 16) > 0x10FFFF:
-            raise refusal(place, f"\\{letter} is no escape of HCL")
+            raise refusal(place, f"\\{letter} is not an escape sequence of HCL")
         self._advance(2 + size)
         return chr(int(digits, 16))
 

@@ -23,13 +23,13 @@ def read_json(text: str, file: str) -> list[Node]:
         json.loads(text)
         return [_Walk(text, file).value()]
     except json.JSONDecodeError as error:
-        reason = f"this is no JSON: {error.msg}, in column {error.colno}"
+        reason = f"this is not JSON: {error.msg}, in column {error.colno}"
         raise refusal(Place(file, error.lineno), reason) from error
     except RecursionError as error:
         raise refusal(Place(file), "this is nested too deeply") from error
     except ValueError as error:
         # A number of thousands of digits.
-        raise refusal(Place(file), f"this is no JSON: {error}") from error
+        raise refusal(Place(file), f"this is not JSON: {error}") from error
 
 
 class _Walk:

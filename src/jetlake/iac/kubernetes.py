@@ -48,7 +48,7 @@ def read_manifest(node: Node, declaration: Declaration) -> None:
         return
     group, _, number = version.rpartition("/")
     if group != GROUP:
-        declaration.warn(node.place, f"a {kind} of {version} is left out: it is none of {GROUP}")
+        declaration.warn(node.place, f"a {kind} of {version} is left out: it is not one of {GROUP}")
         return
     if number not in VERSIONS:
         raise refusal(mapping["apiVersion"].place, f"{version} is not known: {' and '.join(VERSIONS)} are")

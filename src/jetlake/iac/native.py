@@ -164,7 +164,7 @@ def _section_kind(key: str, node: Node, *, what: str) -> str:
     found = sections.get(word) or kinds.get(word) or (_SECTIONS[other] if other else None)
     if found is None:
         hint = suggestion(key, [*_SECTIONS, *SETTINGS])
-        raise refusal(node.place, f"{key!r} is none of the {what}: {', '.join(_SECTIONS)}{hint}")
+        raise refusal(node.place, f"{key!r} is not one of the {what}: {', '.join(_SECTIONS)}{hint}")
     return found
 
 

@@ -48,7 +48,7 @@ def read_plan(path: Path) -> Plan:
         raise ConfigurationError(f"the plan {path} cannot be read: {reason_of(error)}") from error
     except msgspec.DecodeError as error:
         raise ConfigurationError(
-            f"{path} is no plan that can be read: {error}; make it again by `jetlake plan`"
+            f"{path} is not a plan that can be read: {error}; make it again by `jetlake plan`"
         ) from error
     if kept.format != FORMAT:
         raise ConfigurationError(f"{path} was made by another version: make it again by `jetlake plan`")

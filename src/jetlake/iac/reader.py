@@ -161,4 +161,4 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise refusal(Place(str(path)), f"the file cannot be read: {reason_of(error)}") from error
     except UnicodeDecodeError:
-        raise refusal(Place(str(path)), "the file is no text in UTF-8") from None
+        raise refusal(Place(str(path)), "the file is not UTF-8 text") from None

@@ -81,7 +81,7 @@ class _Module:
     def add_to(self, declaration: Declaration) -> None:
         for (kind, _), block in self._resources.items():
             if kind not in _TYPES:
-                declaration.warn(block.place, f"a resource {kind} is left out: it is none of streams and consumers")
+                declaration.warn(block.place, f"a resource {kind} is left out: it is neither a stream nor a consumer")
                 continue
             resource = self._resource(_TYPES[kind], kind, block)
             declaration.add(resource)
@@ -94,7 +94,7 @@ class _Module:
             if (kind, name) in self._resources:
                 raise refusal(block.place, f"{kind}.{name} stands twice: at {self._resources[kind, name].place} too")
             if kind.startswith("jetstream_") and kind not in (*_TYPES, "jetstream_kv_entry"):
-                raise refusal(block.place, f"{kind} is no type of resource{suggestion(kind, list(_TYPES))}")
+                raise refusal(block.place, f"{kind} is not a type of resource{suggestion(kind, list(_TYPES))}")
             self._resources[kind, name] = block
         elif block.kind == "variable" and len(block.labels) == 1:
             self._variables[block.labels[0]] = block

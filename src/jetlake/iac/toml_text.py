@@ -24,10 +24,10 @@ def read_toml(text: str, file: str) -> list[Node]:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = _LINE.search(str(error))
-        raise refusal(Place(file, int(found[1]) if found else 0), f"this is no TOML: {error}") from error
+        raise refusal(Place(file, int(found[1]) if found else 0), f"this is not TOML: {error}") from error
     except ValueError as error:
         # A number of thousands of digits.
-        raise refusal(Place(file), f"this is no TOML: {error}") from error
+        raise refusal(Place(file), f"this is not TOML: {error}") from error
     except RecursionError:
         raise refusal(Place(file), "this is nested too deeply") from None
     return [_node(value, (), _lines(text), Place(file, 1))]

@@ -265,7 +265,7 @@ class Bucket(Generic[T]):
         except ConflictError as error:
             last = await self._last(key, consistent=True)
             now = "it is not there" if last is None else f"its last revision is {last.revision}"
-            raise self._conflict(key, f"{now}, not {revision}", "was changed by somebody else") from error
+            raise self._conflict(key, f"{now}, not {revision}", "was changed by another client") from error
 
     def _reader(self, patterns: list[str], start: Start, *, headers_only: bool = False) -> OrderedReader:
         subjects = [self._layout.read_prefix + pattern for pattern in patterns]

@@ -52,7 +52,7 @@ class Republish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BucketConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bucket is like. Times are in seconds; -1 is no limit."""
+    """What a bucket is like. Times are in seconds; -1 means unlimited."""
 
     bucket: str
     description: str = ""

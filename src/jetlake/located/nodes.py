@@ -88,7 +88,7 @@ def describe(value: Any) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, int | float):
-        return f"the number {value}" if abs(value) < 2**64 else "a number that is no sensible one"
+        return f"the number {value}" if abs(value) < 2**64 else "a number out of range"
     if isinstance(value, str):
         return f"the text {value!r}"
     return "a list" if isinstance(value, list) else "a mapping"

@@ -28,9 +28,9 @@ def read_yaml(text: str, file: str) -> list[Node]:
         nodes = [reader.node(document) for document in documents]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise refusal(Place(file, line), f"this is no YAML: {error.problem or error.context}") from error
+        raise refusal(Place(file, line), f"this is not YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise refusal(Place(file), f"this is no YAML: {error}") from error
+        raise refusal(Place(file), f"this is not YAML: {error}") from error
     except RecursionError as error:
         raise refusal(Place(file), "this is nested too deeply") from error
     return [node for node in nodes if node.value is not None]

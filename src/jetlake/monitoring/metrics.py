@@ -145,9 +145,9 @@ def stream_families(source: Source, _statistics: Statistics) -> Iterator[Family]
     text = "Messages that were delivered more than once and are not acknowledged."
     yield of_consumers("redelivered_messages", text, lambda each: each.redelivered)
     yield of_consumers("waiting_requests", "Pull requests that wait for messages.", lambda each: each.waiting)
-    text = "Streams that are not named above, because there are so many."
+    text = "Streams that are not named above, because there are too many."
     yield single("jetlake_streams_left_out", "gauge", text, figures.streams_left_out)
-    text = "Consumers that are not named above, because there are so many."
+    text = "Consumers that are not named above, because there are too many."
     yield single("jetlake_consumers_left_out", "gauge", text, figures.consumers_left_out)
     bounds = [micros / 1_000_000 for micros in figures.sync_bounds_micros]
     yield prometheus.histogram(

@@ -16,7 +16,7 @@ SECOND = 1_000_000_000
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What an object store is like. Times are in seconds; -1 is no limit."""
+    """What an object store is like. Times are in seconds; -1 means unlimited."""
 
     store: str
     description: str = ""

@@ -43,7 +43,7 @@ def _fields(text: str) -> dict[str, Any]:
     for part in _split(text):
         found = FIELD.fullmatch(part)
         if found is None:
-            raise ConfigurationError(f"columns {text!r}: {part.strip()!r} is no field; write id BIGINT, total DOUBLE")
+            raise ConfigurationError(f"columns {text!r}: {part.strip()!r} is not a field; write id BIGINT, name STRING")
         fields[found[1] or found[2]] = _type(found[3])
     return fields
 

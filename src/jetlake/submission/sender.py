@@ -332,7 +332,7 @@ class Sender:
     # Around it
 
     async def _keep_connected(self, stop: asyncio.Event) -> None:
-        """Have a connection: the first one takes as long as it takes, and one that is closed for good is made anew."""
+        """Stay connected: the first connection may take its time, and one that is closed for good is replaced."""
         delay_s, tries = table(TWENTY_SECONDS_MS), 0
         while not stop.is_set():
             try:

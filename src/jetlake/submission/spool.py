@@ -146,7 +146,7 @@ class Spool:
             raise SpoolError(f"{file} cannot be read: {reason_of(error)}") from error
 
     def replace(self, priority: int, name: str, message: SpoolMessage) -> None:
-        """Write a message anew, in one step. Raises `SpoolError`; then the file is what it was."""
+        """Rewrite a message in one step. Raises `SpoolError`; then the file is what it was."""
         try:
             unfinished = self._write(encode(message), durable=False)
             try:

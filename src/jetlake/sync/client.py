@@ -108,7 +108,7 @@ class SyncClient:
     def publish(
         self, subject: str, data: object = b"", *, headers: dict[str, str] | None = None, reply: str = ""
     ) -> None:
-        """Send a message to whoever is subscribed; `streams.publish` waits for a stream's acknowledgement.
+        """Send a message to current subscribers; `streams.publish` waits for a stream's acknowledgement.
 
         Returns when the server has received it.
         """

@@ -34,7 +34,7 @@ def test_a_duration_is_read(text, duration_ns):
 
 @pytest.mark.parametrize("text", ["1", "w", "1x", "-5s", "1w2"])
 def test_what_is_no_duration_says_what_one_is(text):
-    with pytest.raises(ValueError, match="is no duration: write a number with"):
+    with pytest.raises(ValueError, match="is not a duration: write a number with"):
         texts.read_duration_ns(text)
 
 

@@ -185,7 +185,7 @@ class MachineHost:
             node.report("error", f"a machine cannot be loaded: {error}")
             return
         if running is not None:
-            node.report("info", f"{running.machine.name}: the manifest has changed: starting anew")
+            node.report("info", f"{running.machine.name}: the manifest has changed: restarting")
             del self._hosted[folder]
             await _end([running.task], STOP_S_MAX)
         self._refused.pop(folder, None)

@@ -178,9 +178,9 @@ def read_json_file(path: str) -> dict[str, Any]:
     except OSError as error:
         raise NatsError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise NatsError(f"{path} is no JSON: {error}") from None
+        raise NatsError(f"{path} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise NatsError(f"{path} is no JSON object")
+        raise NatsError(f"{path} is not a JSON object")
     return value
 
 

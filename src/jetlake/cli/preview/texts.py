@@ -85,7 +85,7 @@ def read_duration_ns(text: str) -> int:
     while position < len(text):
         part = _PART.match(text, position)
         if part is None:
-            raise ValueError(f"{text!r} is no duration: write a number with s, m, h, d, w or y, such as 1w or 1h30m")
+            raise ValueError(f"{text!r} is not a duration: write a number with s, m, h, d, w or y, such as 1w or 1h30m")
         seconds += float(part[1]) * SECONDS_OF_UNITS[part[2]]
         position = part.end()
     return min(round(seconds * NANOSECONDS_PER_SECOND), DURATION_NS_MAX)
