@@ -51,7 +51,7 @@ def test_consumer_that_nobody_asks(server):
 
     (reason,) = reasons(server, "ORDERS", "C").values()
     assert reason["code"] == "no_request"
-    assert "10 wait" in reason["text"]
+    assert "10 messages are waiting" in reason["text"]
     assert reason["command"] == "jetlake consumer next ORDERS C"
 
 

@@ -76,18 +76,24 @@ class Session:
     def run(self, block: Block) -> str:
         """Run a block to its end, its first failure included, and return what it printed."""
         script = "\n".join((*self._recall(), "set -euo pipefail", *_lines(block), f"export -p > {_VARIABLES}"))
-        answer = subprocess.run(
+        process = subprocess.Popen(
             ["bash", "-c", script],
             cwd=self._folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            check=False,
-            timeout=BLOCK_S_MAX,
+            start_new_session=True,
         )
-        printed = answer.stdout + answer.stderr
-        assert answer.returncode == 0, f"{block.page}:{block.line} ended with {answer.returncode}:\n{printed}"
+        try:
+            printed, _ = process.communicate(timeout=BLOCK_S_MAX)
+        except subprocess.TimeoutExpired:
+            # A server that a block starts in the foreground goes on when its shell is killed: the whole group must end.
+            os.killpg(process.pid, signal.SIGKILL)
+            printed, _ = process.communicate()
+            raise AssertionError(f"{block.page}:{block.line} does not end:\n{printed}") from None
+        assert process.returncode == 0, f"{block.page}:{block.line} ended with {process.returncode}:\n{printed}"
         return printed
 
     def _recall(self) -> list[str]:
