@@ -1,5 +1,6 @@
 """`jetlake.connect`: at once or refused at once, with the cause."""
 
+import asyncio
 import logging
 import socket
 
@@ -101,3 +102,24 @@ async def test_refused_subject_keeps_its_case(caplog):
     assert heard == ['Permissions Violation for Publish to "$JS.API.STREAM.List"']
     own = [record.getMessage() for record in caplog.records if record.name == "jetlake.client"]
     assert own == ['the connection reports: Permissions Violation for Publish to "B"']
+
+
+async def test_task_that_is_cancelled_while_it_connects_ends(jetlake_server):
+    """nats-py swallows a cancellation that comes in some moments of a connection's beginning."""
+
+    async def connected_for_ever() -> None:
+        connection = await jetlake.connect(jetlake_server)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await connection.close()
+
+    for number in range(60):
+        task = asyncio.create_task(connected_for_ever())
+        await asyncio.sleep(number * 0.0003)
+
+        task.cancel()
+
+        done, _ = await asyncio.wait((task,), timeout=20)
+        assert done, f"it goes on after a cancellation {number * 0.3:.1f} ms after its beginning"
+        assert task.cancelled()

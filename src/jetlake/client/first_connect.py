@@ -66,6 +66,7 @@ async def first_connect(
             else:
                 LOG.warning("the connection reports: %s", str(error) or type(error).__name__)
 
+        cancellations = _cancellations()
         try:
             # The other servers follow, for a reconnection.
             servers = [*urls[number:], *urls[:number]]
@@ -73,9 +74,13 @@ async def first_connect(
         except (Error, OSError, TimeoutError) as error:
             # A refused client keeps its socket until it is closed.
             await client.close()
+            _check_cancelled(cancellations)
             # "No servers available" says nothing; what was reported before it does.
             failure, failed_url = (causes[0] if causes else error), url
         else:
+            if _cancellations() > cancellations:
+                await client.close()
+            _check_cancelled(cancellations)
             is_connected = True
             client.options |= later
             return client
@@ -83,6 +88,18 @@ async def first_connect(
     shown = ", ".join(without_secrets(each) for each in urls)
     several = f" (tried {shown})" if len(urls) > 1 else ""
     raise ClientError(f"cannot connect to {without_secrets(failed_url)}: {text}{several}") from failure
+
+
+def _cancellations() -> int:
+    """Return how often the task that runs has been cancelled."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+def _check_cancelled(before: int) -> None:
+    """Raise what the library has swallowed: a task that was cancelled while it connected must end."""
+    if _cancellations() > before:
+        raise asyncio.CancelledError
 
 
 async def _explain(url: str, failure: BaseException, login_hint: str) -> str:
