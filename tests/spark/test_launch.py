@@ -102,4 +102,4 @@ def test_small_sessions_compile_little():
     from jetlake.spark.sessions import defaults
 
     assert "spark.driver.extraJavaOptions" not in defaults("local[2]", small=True)
-    assert defaults("local[2]")["spark.driver.extraJavaOptions"] == "-XX:+UseParallelGC"
+    assert defaults("local[2]")["spark.driver.extraJavaOptions"].startswith("-XX:+UseParallelGC -XX:Tier4")

@@ -5,7 +5,15 @@ import pytest
 from jetlake.errors import ConfigurationError
 from jetlake.spark.pipelines.catalog import SHIPPED, Catalog, load
 from jetlake.spark.pipelines.definition import parse
-from jetlake.spark.pipelines.model import StreamInput, StreamOutput, TableInput, TableOutput, duration_s, trigger_s
+from jetlake.spark.pipelines.model import (
+    Pipeline,
+    StreamInput,
+    StreamOutput,
+    TableInput,
+    TableOutput,
+    duration_s,
+    trigger_s,
+)
 
 GOOD = """
 pipeline: large_orders
@@ -154,3 +162,15 @@ def test_a_name_that_is_not_found_is_refused_with_the_nearest(tmp_path, name, se
 def test_durations_are_read(text, seconds):
     assert duration_s(text, "test") == seconds
     assert trigger_s("once") is None
+
+
+def test_several_frames_may_add_rows_to_one_table_and_only_one_may_upsert_them():
+    def made(**more):
+        outputs = tuple(TableOutput("all", of=frame, **more) for frame in ("one", "two"))
+        return Pipeline("p", {"orders": StreamInput("ORDERS")}, lambda frames: frames, outputs)
+
+    made().check()
+
+    assert made().table_names() == ["all", "p_bad"]
+    with pytest.raises(ConfigurationError, match="all is written twice"):
+        made(key=("id",)).check()
