@@ -8,7 +8,7 @@ DOCS_STAMP := $(VENV)/installed-docs
 DEMO_STAMP := $(VENV)/installed-demo
 OWN := $(BIN)/pytest -q --dist loadfile -m 'not nats_server' -o cache_dir=build/own-cache
 REFERENCE := $(BIN)/pytest -q -n 2 --dist loadfile -m nats_server -o cache_dir=build/reference-cache
-LOUD_MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop
+LOUD_MATURIN := PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop
 MATURIN := $(LOUD_MATURIN) -q --skip-install
 
 .DEFAULT_GOAL := help

@@ -313,7 +313,7 @@ def test_ids_may_come_from_a_column(shore: Shore, connection: RawConnection) -> 
         ({"data": [b"x"], "color": ["red"]}, {"subject": "a"}, "color"),
         ({"subject": ["a"]}, {}, "no column data or value"),
         ({"data": [b"x"]}, {}, "row 1 has no subject"),
-        ({"data": [b"x"], "subject": ["a b"]}, {}, "row 1 has the subject"),
+        ({"data": [b"x"], "subject": ["a b"]}, {}, "row 1 has an invalid subject"),
         ({"data": [1]}, {"subject": "a"}, "Int64"),
         ({"data": [b"xyz"]}, {"subject": "a", "payload_bytes_max": 2}, "3 bytes"),
     ],
@@ -387,7 +387,7 @@ def test_a_plan_keeps_to_what_is_wanted_at_most(jetlake_shore: Shore) -> None:
         ({"deliver_subject": "x", "columns": ["color"]}, "there is no column 'color'"),
         ({"deliver_subject": "x.>"}, "bad request"),
         ({"columns": ["data"]}, "bad request"),
-        ({"deliver_subject": "x", "subjects": ["a..b"]}, "is no subject"),
+        ({"deliver_subject": "x", "subjects": ["a..b"]}, "is not a valid subject"),
         ({"deliver_subject": "x", "start": -1}, "cannot unmarshal"),
     ],
 )

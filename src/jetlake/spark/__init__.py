@@ -19,6 +19,7 @@ spark.sql("SELECT subject, count(*) FROM streams.orders GROUP BY subject").show(
 - `ranges`         reads one range of one stream as Arrow batches
 - `files`          the same from the files of a server on the same host
 - `decoders`      Python objects that make the column `value` of other payloads
+- `packs`         many rows as one value, on the way to and from a state in Python
 - `decoding`       payloads that are JSON, as columns
 - `variant`        values in the binary form of Spark's VARIANT
 - `batch_reader`   reads a table once

@@ -11,6 +11,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from jetlake.errors import ClientError
 from jetlake.spark.columns import Narrowed, arrange
+from jetlake.spark.decoders import load_packer
+from jetlake.spark.packs import is_packed, packed
 from jetlake.spark.plan_once import plan_once
 from jetlake.spark.planning import StreamRange
 from jetlake.spark.ranges import read_range
@@ -51,5 +53,9 @@ def read_partition(partition: InputPartition, narrowed: Narrowed, values: dict[s
             return
         raise ClientError(f"this is not a partition of Jetlake: {partition!r}")
     schema = narrowed.arrow_schema()
-    for batch in read_range(partition.wanted, narrowed.asked, values):
+    batches = read_range(partition.wanted, narrowed.asked, values)
+    if is_packed(narrowed.wanted):
+        yield from packed(batches, load_packer(narrowed.decoder), schema)
+        return
+    for batch in batches:
         yield arrange(batch, narrowed, schema)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jetlake.errors import ConfigurationError
-from jetlake.spark.decoders import INPUTS, load_decoder
+from jetlake.spark.decoders import INPUTS, load_decoder, load_packer
+from jetlake.spark.packs import is_packed
 from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ def narrow(schema: "StructType", decoder: str = "") -> Narrowed:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     wanted = tuple(field.name for field in schema.fields)
+    if decoder and is_packed(wanted):
+        arrow = to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes()
+        return Narrowed(asked=load_packer(decoder).inputs, wanted=wanted, arrow=arrow, decoder=decoder)
     if not wanted:
         raise ConfigurationError(f"the schema given names no column: there are {', '.join([*MESSAGE, VALUE])}")
     for field in schema.fields:

@@ -19,14 +19,15 @@ it.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.packs import Packer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Decoder", "INPUTS", "load_decoder"]  # noqa: RUF022
+__all__ = ["Decoder", "INPUTS", "load_decoder", "load_packer"]  # noqa: RUF022
 
 INPUTS = ("subject", "data")
 """The columns that a decoder is given."""
@@ -45,6 +46,23 @@ class Decoder(Protocol):
 
 def load_decoder(path: str) -> Decoder:
     """Return the decoder that `module:NAME` names. Raises `ConfigurationError`."""
+    found = _load(path)
+    if not isinstance(getattr(found, "fields", None), str) or not hasattr(found, "decode"):
+        raise ConfigurationError(f"decoder {path!r} is not a decoder: it needs the text `fields` and a method `decode`")
+    decoder: Decoder = found
+    return decoder
+
+
+def load_packer(path: str) -> Packer:
+    """Return the packer that `module:NAME` names (see `packs`). Raises `ConfigurationError`."""
+    found = _load(path)
+    if not isinstance(getattr(found, "inputs", None), tuple) or not hasattr(found, "parts"):
+        raise ConfigurationError(f"decoder {path!r} makes no packs: it needs the names `inputs` and a method `parts`")
+    packer: Packer = found
+    return packer
+
+
+def _load(path: str) -> Any:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise ConfigurationError(f"decoder is {path!r}: write module:NAME, such as jetlake.devices.columns:EVENTS")
@@ -54,7 +72,4 @@ def load_decoder(path: str) -> Decoder:
         raise ConfigurationError(
             f"decoder {path!r} cannot be imported: {error}; install the package here and on every worker"
         ) from error
-    found: Decoder | None = getattr(module, name, None)
-    if found is None or not isinstance(getattr(found, "fields", None), str) or not hasattr(found, "decode"):
-        raise ConfigurationError(f"decoder {path!r} is not a decoder: it needs the text `fields` and a method `decode`")
-    return found
+    return getattr(module, name, None)

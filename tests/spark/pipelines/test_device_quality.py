@@ -11,10 +11,11 @@ import pytest
 from jetlake.spark.pipelines.device_arrivals import Arrivals
 from jetlake.spark.pipelines.device_quality import EPOCHS_KEPT, RANGES_KEPT, Quality
 
-pandas = pytest.importorskip("pandas", reason="the extra `spark` is not installed")
+pyarrow = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 
 SECOND = 1_000_000_000
 UNDECODABLE = (-1, 0)
+SUBJECT = "events.D.resources.A.resourcechanged"
 
 
 def taken(*batches):
@@ -25,18 +26,23 @@ def taken(*batches):
             continue
         messages = [(sequence + number, *message) for number, message in enumerate(batch, 1)]
         sequence += len(batch)
-        frame = pandas.DataFrame(
+        random.Random(len(batch)).shuffle(messages)
+        stored_us = [(made_s + 2) * 1_000_000 for _, _, made_s in messages]
+        table = pyarrow.table(
             {
-                "aggregate_id": "A",
-                "device_id": "D",
-                "href": "/a",
+                # Only a message that cannot be read has one.
+                "subject": pyarrow.array([SUBJECT if version < 0 else None for _, version, _ in messages], "string"),
+                "aggregate_id": ["" if version < 0 else "A" for _, version, _ in messages],
+                "device_id": ["D"] * len(messages),
+                "href": ["/a"] * len(messages),
                 "own_version": [version for _, version, _ in messages],
                 "own_ns": [made_s * SECOND for _, _, made_s in messages],
-                "stored_us": [(made_s + 2) * 1_000_000 for _, _, made_s in messages],
+                "timestamp": pyarrow.array(stored_us, pyarrow.timestamp("us", "UTC")),
                 "sequence": [number for number, _, _ in messages],
             }
         )
-        (arrivals,) = Arrivals.of_frame(frame.sample(frac=1, random_state=len(batch)))
+        half = len(messages) // 2
+        (arrivals,) = Arrivals.of_tables([table[:half], table[half:]], {SUBJECT: "A"}.__getitem__)
         # A state is stored between two batches.
         quality = msgspec.msgpack.decode(msgspec.msgpack.encode(quality), type=Quality)
         arrivals.add_to(quality)

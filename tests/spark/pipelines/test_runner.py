@@ -132,6 +132,8 @@ def test_log_lines_are_counted_and_a_burst_is_found(stream, run_once, rows_in):
         (9, "error"),
         (10, "error"),
         (90, "error"),
+        # A window is told while it fills.
+        (1, "info"),
     ]
     assert rows_in("log_anomalies", "kind", "source", "lines", order="window_start") == [("burst", "web1", 90)]
 

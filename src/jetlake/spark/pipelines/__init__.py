@@ -22,10 +22,11 @@ def large_orders(orders):
 - `fleet`         ships: nodes with their inventory, availability, checks, machines and governors
 - `logs`          ships: log lines, their rates and what is unusual about them
 - `logs_report`   what `show logs` says
-- `devices`       ships: device events as tables; `device_history` the changes, `device_tables` the columns of others
+- `devices`       ships: device events as tables; `device_packs` how they are read, `device_tables` their columns
+- `device_history` changes of resources, each with the value before it
 - `device_state`  what is remembered of a device; `device_rows` the rows of tables that change with it
 - `device_quality` what the bus did to an aggregate; `device_arrivals` the messages of a batch, by aggregate
-- `device_processor` both in Spark's own state; `device_lines` the rows that come from there
+- `device_processor` all of them in Spark's own state; `device_targets` the rows that leave it, by table
 - `device_report` the page; `device_bus_report` what it says of the bus, `device_figures` what the sections share
 - `dead`          ships: dead letters, their causes and trends; `dead_report` the page
 - `messages`      messages as frames: payloads into columns, bad ones set aside with the reason

@@ -72,8 +72,6 @@ class BatchWriter:
 
     def write(self, frame: "DataFrame", output: TableOutput, batch: int) -> LakeTable:
         """Add the rows of a batch to the table of an output, or upsert them if it has a key."""
-        if output.ordered is not None:
-            return self._write_ordered(frame, output, output.ordered, batch)
         if not output.key:
             return self.append(frame, output.table, batch, output.partition_by)
         target = self._target(output.table, upserted=True)
@@ -89,18 +87,6 @@ class BatchWriter:
         )
         self._written(target, result.rows)
         return target.table
-
-    def _write_ordered(self, frame: "DataFrame", output: TableOutput, ordered: Ordered, batch: int) -> LakeTable:
-        """Add the rows that are newer than what is known, and upsert those that are late, each once."""
-        known = self.lake.table(ordered.current)
-        current = known.read(frame.sparkSession) if known.exists() else None
-        table = self.append(ordered.fresh(frame, current), output.table, batch, output.partition_by)
-        late = ordered.late(frame, current)
-        if current is not None and not late.isEmpty():
-            rows = ordered.reconciled(late, table.read(frame.sparkSession))
-            # A second commit of the same batch, so under a name of its own.
-            table.upsert(rows, f"{self.query()}{LATE_SUFFIX}", batch, output.key, reduced=True)
-        return table
 
     def write_rows(self, rows: "pyarrow.Table", output: TableOutput, batch: int) -> None:
         """Do the same with rows that are in this process."""
@@ -118,6 +104,19 @@ class BatchWriter:
             before_commit=lambda: self._sync_offsets(batch),
         )
         self._written(target, result.rows)
+
+    def put_in_order(self, rows: "pyarrow.Table", output: TableOutput, ordered: Ordered, batch: int) -> None:
+        """Upsert rows that came late to a table, and those that follow another row because of them, once."""
+        from pyspark.sql import SparkSession
+
+        if not len(rows):
+            return
+        spark = SparkSession.getActiveSession()
+        assert spark is not None, "a batch runs in a session"
+        target = self._target(output.table)
+        changed = ordered.reconciled(spark.createDataFrame(rows), target.table.read(spark))
+        # A second commit of the same batch, so under a name of its own.
+        target.table.upsert(changed, f"{self.query()}{LATE_SUFFIX}", batch, ordered.key, reduced=True)
 
     def _target(self, table: str, *, upserted: bool = False) -> Target:
         if table not in self.targets:
@@ -216,10 +215,7 @@ class ResultBatches(BatchWriter):
         """Treat one batch."""
         takes = [output for output in self.outputs if isinstance(output, TableOutput) and output.take is not None]
         if len(takes) == len(self.outputs):
-            rows = batch.toArrow()
-            for taking in takes:
-                assert taking.take is not None
-                self.write_rows(taking.take(rows), taking, number)
+            self._take(batch.toArrow(), takes, number)
             return
         # Every write is a job of its own, and each would run what keeps the state again.
         shared = len(self.outputs) > 1 or any(isinstance(each, TableOutput) and each.derived for each in self.outputs)
@@ -231,6 +227,14 @@ class ResultBatches(BatchWriter):
         finally:
             if shared:
                 batch.unpersist()
+
+    def _take(self, rows: "pyarrow.Table", outputs: list[TableOutput], number: int) -> None:
+        """Write all tables from rows that are in this process."""
+        for output in outputs:
+            assert output.take is not None
+            self.write_rows(output.take(rows), output, number)
+            if output.ordered is not None:
+                self.put_in_order(output.ordered.late(rows), output, output.ordered, number)
 
 
 def tidy(target: Target) -> None:

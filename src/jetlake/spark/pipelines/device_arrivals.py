@@ -6,7 +6,7 @@ where a version is out of turn, messages are taken one by one.
 Invariant: `Arrivals.add_to` gives the same as taking the messages one by one in the order of the stream.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,12 @@ import numpy as np
 from jetlake.spark.pipelines.device_quality import Quality
 
 if TYPE_CHECKING:
-    import pandas
+    import pyarrow as pa
 
     Numbers = np.ndarray[Any, np.dtype[Any]]
+
+COLUMNS = ["subject", "aggregate_id", "device_id", "href", "own_version", "own_ns", "timestamp", "sequence"]
+"""What it takes of a message."""
 
 NEVER = np.iinfo(np.int64).max
 """The time of an event that says none, where the oldest is looked for."""
@@ -49,17 +52,29 @@ class Arrivals:
     last_sequence: int
 
     @classmethod
-    def of_frame(cls, frame: "pandas.DataFrame") -> "Iterator[Arrivals]":
-        """Yield the messages of each aggregate."""
-        import pandas
+    def of_tables(cls, parts: "list[pa.Table]", aggregate_of: Callable[[str], str]) -> "Iterator[Arrivals]":
+        """Yield the messages of each aggregate, as packs have them.
 
-        codes, names = pandas.factorize(frame["aggregate_id"])
-        sequences = frame["sequence"].to_numpy()
+        One that cannot be read belongs to the aggregate that `aggregate_of` knows by its subject.
+        """
+        import pyarrow as pa
+        from pyarrow import compute
+
+        rows = pa.concat_tables([part.select(COLUMNS) for part in parts]).combine_chunks()
+        aggregates = rows.column("aggregate_id").combine_chunks()
+        is_bad = compute.is_valid(rows.column("subject"))
+        if compute.any(is_bad).as_py():
+            subjects = rows.column("subject").to_pylist()
+            of_subjects = [None if subject is None else aggregate_of(subject) for subject in subjects]
+            aggregates = compute.coalesce(pa.array(of_subjects, pa.string()), aggregates)
+        encoded = aggregates.dictionary_encode()
+        names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+        sequences = rows.column("sequence").to_numpy()
         order = np.lexsort((sequences, codes))
         codes, sequences = codes[order], sequences[order]
-        versions = frame["own_version"].to_numpy()[order]
-        made_ns = frame["own_ns"].to_numpy()[order]
-        stored_us = frame["stored_us"].to_numpy()[order]
+        versions = rows.column("own_version").to_numpy()[order]
+        made_ns = rows.column("own_ns").to_numpy()[order]
+        stored_us = rows.column("timestamp").cast(pa.int64()).to_numpy()[order]
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
         ends = np.append(starts[1:], len(codes))
 
@@ -69,10 +84,11 @@ class Arrivals:
         is_timed = (made_ns > 0) & (versions >= 0)
         lateness_ms = np.where(is_timed, (stored_us - made_ns // 1000) // 1000, 0)
         late_max = np.maximum.reduceat(np.where(is_timed, lateness_ms, -NEVER), starts)
+        firsts = rows.take(pa.array(order[starts]))
         columns = zip(
-            names[codes[starts]],
-            frame["device_id"].to_numpy()[order[starts]],
-            frame["href"].to_numpy()[order[starts]],
+            [names[code] for code in codes[starts].tolist()],
+            firsts.column("device_id").to_pylist(),
+            firsts.column("href").to_pylist(),
             starts.tolist(),
             ends.tolist(),
             is_run.tolist(),

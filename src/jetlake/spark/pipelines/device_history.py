@@ -1,93 +1,163 @@
 """The history of resources: each change with the one before it, and the newest of each resource.
 
-Changes mostly come in order. Those that are newer than anything known of their resource are added with the value before
-them, which is in the same batch or in the table of the newest values. The few that come late or twice are looked up in
-the history itself; only then is it read.
+Changes mostly come in order. Those that are newer than anything known of their resource get the value before them,
+which is in the same batch or in the state. A change that comes late is put between its neighbours, which may be days
+old, so the history itself is read for it; only then.
 
 Invariant: a change is in the history once, and `previous_value` is that of the change before it by time and version,
 whatever order they came in.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from jetlake.spark.pipelines import device_tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    Numbers = np.ndarray[Any, np.dtype[Any]]
 
 CHANGE_KEY = ("aggregate_id", "event_ns", "version")
 """Versions start again when a device is deleted and onboarded anew, so the time is part of the key."""
 
-IS_NEWER = "(event_ns > _known_ns OR (event_ns = _known_ns AND version > _known_version))"
-
 REMOVED = "NOT_FOUND"
 """The status of a resource whose link is gone; it has no content then."""
 
+PREVIOUS = ("previous_value", "previous_at", "seconds_since_previous")
+"""The columns about the change before."""
 
-def told(rows: "DataFrame") -> "DataFrame":
-    """Rows of messages → the changes they tell; a snapshot tells the last one before it."""
-    return rows.where("reason IS NULL AND version >= 0").drop("reason", "payload", "subject", "event_type")
+LATE_COLUMNS = {name: kind for name, kind in device_tables.CHANGES.items() if name not in PREVIOUS}
+"""Of late changes: what is before them is found in the history."""
 
 
-def newest(rows: "DataFrame") -> "DataFrame":
-    """Rows of messages → the newest change of each resource."""
-    from pyspark.sql import functions
+class Newest(msgspec.Struct, array_like=True):
+    """The newest change that is known of a resource."""
 
-    changes = told(rows)
-    # Whole rows can only be aggregated by sorting all of them; numbers cannot be beaten, and leave few rows to sort.
-    last = changes.groupBy("aggregate_id").agg(functions.max("event_ns").alias("_last_ns"))
-    few = changes.join(last, "aggregate_id").where("event_ns = _last_ns").drop("_last_ns")
-    row = functions.struct(*few.columns)
-    order = functions.struct("event_ns", "version")
-    return (
-        few.groupBy("device_id", "href")
-        .agg(functions.max_by(row, order).alias("_row"))
-        .select("_row.*")
-        .select(
-            "device_id",
-            "href",
-            "aggregate_id",
-            "version",
-            "event_ns",
-            moment("event_ns").alias("changed_at"),
-            "status",
-            ((functions.col("status") == REMOVED) & (functions.length("content") == 0)).alias("is_removed"),
-            functions.col("content_json").alias("value"),
-            "content",
-            "content_type",
-            "content_format",
-            "etag",
-            "resource_types",
-            "user_id",
-            "owner",
-            "hub_id",
-            "origin_id",
-            "sequence",
-            functions.col("timestamp").alias("stored_at"),
-        )
+    event_ns: int
+    version: int
+    value: str | None
+
+
+class Folded(NamedTuple):
+    """What changes of one batch lead to."""
+
+    history: "pa.Table"
+    """Changes that are newer than anything known, each with the one before it."""
+
+    late: "pa.Table"
+    """Changes that are not, and not the newest one itself; most came twice. Nothing is said about the one before."""
+
+    resources: "pa.Table"
+    """The newest change of each resource that has one."""
+
+    newest: dict[str, Newest]
+    """The same by aggregate, as it is to be remembered."""
+
+
+def fold(changes: "pa.Table", known: Callable[[str], Newest | None]) -> Folded:
+    """Take changes, as packs have them, but those that cannot be read; `known` tells what is known of an aggregate."""
+    encoded = changes.column("aggregate_id").combine_chunks().dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    there = [known(name) for name in names]
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    event_ns, version = numbers(changes, "event_ns"), numbers(changes, "version")
+    order = np.lexsort((numbers(changes, "sequence"), version, event_ns, codes))
+    codes, event_ns, version = codes[order], event_ns[order], version[order]
+
+    is_known = np.array([each is not None for each in there], bool)[codes]
+    known_ns = np.array([each.event_ns if each else 0 for each in there], np.int64)
+    known_version = np.array([each.version if each else -1 for each in there], np.int64)
+    since_ns, since_version = event_ns - known_ns[codes], version - known_version[codes]
+    # Snapshots tell the newest change again.
+    is_repeated = (np.diff(codes, prepend=-1) == 0) & (np.diff(event_ns, prepend=0) == 0)
+    is_repeated &= np.diff(version, prepend=0) == 0
+    is_newer = ~is_known | (since_ns > 0) | ((since_ns == 0) & (since_version > 0))
+    is_newest_itself = is_known & (since_ns == 0) & (since_version == 0)
+    fresh = np.flatnonzero(is_newer & ~is_repeated)
+    late = np.flatnonzero(~is_newer & ~is_repeated & ~is_newest_itself)
+
+    rows = changes.take(order[fresh])
+    codes, event_ns = codes[fresh], event_ns[fresh]
+    is_first = np.diff(codes, prepend=-1) != 0
+    last = np.flatnonzero(np.diff(codes, append=-1) != 0)
+    # Of a first change the one before it is what is known of its resource, if anything is.
+    previous_ns = np.where(is_first, known_ns[codes], np.roll(event_ns, 1))
+    has_none = is_first & ~is_known[fresh]
+    values = rows.column("content_json").combine_chunks()
+    history = told(rows) | previous(values, [each.value if each else None for each in there], codes, is_first)
+    history |= times_since(event_ns, previous_ns, has_none)
+    newest = {
+        names[code]: Newest(int(event_ns[row]), int(numbers(rows, "version")[row]), values[row].as_py())
+        for code, row in zip(codes[last].tolist(), last.tolist(), strict=True)
+    }
+    return Folded(
+        device_tables.arranged(history, device_tables.CHANGES),
+        device_tables.arranged(told(changes.take(order[late])), LATE_COLUMNS),
+        device_tables.arranged(held(rows.take(last)), device_tables.RESOURCES),
+        newest,
     )
 
 
-def fresh(rows: "DataFrame", current: "DataFrame | None") -> "DataFrame":
-    """Rows of messages → changes newer than anything known of their resource, each with the one before it."""
-    changes = plain(rows)
-    if current is None:
-        return with_previous(changes)
-    return with_previous(compared(changes, current).where(f"_known_ns IS NULL OR {IS_NEWER}"))
+def told(rows: "pa.Table") -> dict[str, Any]:
+    """Return the columns of the history that a change itself tells."""
+    changed_at = moments(numbers(rows, "event_ns"))
+    return {name: rows.column(name) for name in rows.column_names} | {
+        "changed_at": changed_at,
+        "value": rows.column("content_json"),
+        "stored_at": rows.column("timestamp"),
+        "day": changed_at.cast(device_tables.arrow_type("DATE")),
+    }
 
 
-def late(rows: "DataFrame", current: "DataFrame | None") -> "DataFrame":
-    """Rows of messages → changes that are not newer than what is known of their resource; most came twice."""
-    changes = plain(rows)
-    if current is None:
-        return changes.where("false")
-    # The newest one itself is told again by the next snapshot, and is no news.
-    is_known = "event_ns = _known_ns AND version = _known_version"
-    found = compared(changes, current).where(f"_known_ns IS NOT NULL AND NOT ({IS_NEWER}) AND NOT ({is_known})")
-    return found.select(*changes.columns)
+def held(rows: "pa.Table") -> dict[str, Any]:
+    """Return the columns of what a resource holds."""
+    from pyarrow import compute
+
+    is_removed = compute.and_(
+        compute.equal(rows.column("status"), REMOVED), compute.equal(compute.binary_length(rows.column("content")), 0)
+    )
+    return told(rows) | {"is_removed": is_removed}
+
+
+def previous(values: "pa.Array", known: list[str | None], codes: "Numbers", is_first: "Numbers") -> dict[str, Any]:
+    """Return the value before each change: that of the row before, or what is known of the aggregate."""
+    import pyarrow as pa
+
+    both = pa.concat_arrays([values, pa.array(known, pa.string())])
+    places = np.where(is_first, len(values) + codes, np.arange(len(codes)) - 1)
+    return {"previous_value": both.take(pa.array(places))}
+
+
+def times_since(event_ns: "Numbers", previous_ns: "Numbers", has_none: "Numbers") -> dict[str, Any]:
+    """Return when the change before each was, and how long its value stood."""
+    import pyarrow as pa
+
+    return {
+        "previous_at": moments(previous_ns, has_none),
+        "seconds_since_previous": pa.array((event_ns - previous_ns) / 1e9, mask=has_none),
+    }
+
+
+def numbers(rows: "pa.Table", name: str) -> "Numbers":
+    found: Numbers = rows.column(name).to_numpy()
+    return found
+
+
+def moments(nanoseconds: "Numbers", mask: "Numbers | None" = None) -> "pa.Array":
+    """Return nanoseconds since 1970 as times."""
+    import pyarrow as pa
+
+    return pa.array(nanoseconds // 1000, mask=mask).cast(device_tables.arrow_type("TIMESTAMP"))
 
 
 def reconciled(changes: "DataFrame", history: "DataFrame") -> "DataFrame":
     """Late changes and the history → rows of the history that are new, or follow another change than they did."""
-    from pyspark.sql import functions
+    from pyspark.sql import Window, functions
 
     aggregates = functions.broadcast(changes.select("aggregate_id").distinct())
     there = history.join(aggregates, "aggregate_id", "left_semi")
@@ -98,72 +168,16 @@ def reconciled(changes: "DataFrame", history: "DataFrame") -> "DataFrame":
     both = old.unionByName(
         new.withColumns({"_was": functions.lit(None).cast("timestamp"), "_is_old": functions.lit(False)})
     )
-    fixed = with_previous(both)
-    return fixed.where("NOT _is_old OR NOT (previous_at <=> _was)").drop("_was", "_is_old")
-
-
-def plain(rows: "DataFrame") -> "DataFrame":
-    """Rows of messages → changes with the columns of the history but those about the one before."""
-    from pyspark.sql import functions
-
-    return told(rows).select(
-        "device_id",
-        "href",
-        "aggregate_id",
-        "version",
-        "event_ns",
-        moment("event_ns").alias("changed_at"),
-        "status",
-        functions.col("content_json").alias("value"),
-        "user_id",
-        "origin_id",
-        "sequence",
-        functions.col("timestamp").alias("stored_at"),
-        functions.to_date(moment("event_ns")).alias("day"),
-    )
-
-
-def compared(changes: "DataFrame", current: "DataFrame") -> "DataFrame":
-    """Return changes beside the newest one that is known of their resource."""
-    from pyspark.sql import functions
-
-    known = current.select(
-        "aggregate_id",
-        functions.col("event_ns").alias("_known_ns"),
-        functions.col("version").alias("_known_version"),
-        functions.col("value").alias("_known_value"),
-    )
-    return changes.join(known, "aggregate_id", "left")
-
-
-def with_previous(changes: "DataFrame") -> "DataFrame":
-    """Return changes, each once, with the value before it and how long that stood."""
-    from pyspark.sql import Window, functions
-
     order = Window.partitionBy("aggregate_id").orderBy("event_ns", "version", "sequence")
-    before = functions.lag(functions.struct("event_ns", "version", "value")).over(order)
-    compared_columns = [name for name in changes.columns if name.startswith("_known")]
-    rows = changes.withColumn("_before", before).where(
-        "_before IS NULL OR _before.event_ns <> event_ns OR _before.version <> version"
-    )
-    previous_ns, previous_value = functions.col("_before.event_ns"), functions.col("_before.value")
-    if compared_columns:
-        is_first = functions.col("_before").isNull()
-        previous_ns = functions.when(is_first, functions.col("_known_ns")).otherwise(previous_ns)
-        previous_value = functions.when(is_first, functions.col("_known_value")).otherwise(previous_value)
-    return rows.withColumns(
+    before = functions.lag(functions.struct("event_ns", "value")).over(order)
+    previous_ns = functions.col("_before.event_ns")
+    # Not as a fraction: it would have too few digits.
+    previous_at = functions.timestamp_micros(functions.call_function("div", previous_ns, functions.lit(1000)))
+    fixed = both.withColumn("_before", before).withColumns(
         {
-            "previous_value": previous_value,
-            "previous_at": moment(previous_ns),
+            "previous_value": functions.col("_before.value"),
+            "previous_at": previous_at,
             "seconds_since_previous": (functions.col("event_ns") - previous_ns) / 1e9,
         }
-    ).drop("_before", *compared_columns)
-
-
-def moment(nanoseconds: "Column | str") -> "Column":
-    """Return nanoseconds since 1970 as a time."""
-    from pyspark.sql import functions
-
-    column = functions.col(nanoseconds) if isinstance(nanoseconds, str) else nanoseconds
-    # Not as a fraction: it would have too few digits.
-    return functions.timestamp_micros(functions.call_function("div", column, functions.lit(1000)))
+    )
+    return fixed.where("NOT _is_old OR NOT (previous_at <=> _was)").drop("_was", "_is_old", "_before")

@@ -1,53 +1,68 @@
 """Device events in Spark's own state: one value per bucket of devices, read and written once per batch.
 
 Python reaches Spark's state through a socket, so a value per device would cost a round trip per device and batch. A
-bucket holds the states of many devices as one value; of these only the ones that have events are decoded. Rows leave as
-lines of JSON, one text per table and bucket: Spark makes a Python object of each value on its way.
+bucket holds the states of many devices, and of their aggregates, as one value each; of these only the ones that have
+events are decoded. Events come and rows leave as packs, one per table and bucket: Spark makes a Python object of each
+value on its way.
 
 This module imports PySpark; import it where a pipeline is about to run.
 
-Invariant: the state of a device is what `device_rows.fold` left of it, that of an aggregate what its `Quality` has
-taken, and both are replaced once per batch.
+Invariant: the state of a device is what `device_rows.fold` left of it; that of an aggregate is what its `Quality` has
+taken, and its newest change; each is replaced once per batch.
 """
 
+import gc
 import io
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from jetlake.spark.packs import pack, unpacked
+from jetlake.spark.pipelines import device_history, device_tables
 from jetlake.spark.pipelines.device_arrivals import Arrivals
+from jetlake.spark.pipelines.device_history import Newest
+from jetlake.spark.pipelines.device_packs import CHANGES, EVENTS_PART
 from jetlake.spark.pipelines.device_quality import Quality
 from jetlake.spark.pipelines.device_rows import fold
 from jetlake.spark.pipelines.device_state import LINKS_HREF, METADATA_HREF, DeviceEvent, DeviceState
+from jetlake.spark.pipelines.device_targets import AUDIT, BAD, HISTORY, LATE, QUALITY, RESOURCES, audit_rows, bad_rows
 
 if TYPE_CHECKING:
     import pandas
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-OUTPUT = "target STRING, lines STRING"
-BAD, AUDIT, QUALITY = "bad", "audit", "bus_quality"
-"""Tables whose rows come from events as they are, and that of the quality of the bus."""
+OUTPUT = "target STRING, pack BINARY"
 
 PREPARING_PROCESS = "pyspark.sql.streaming.transform_with_state_driver_worker"
 """A program of Spark that imports this module when it reads the processor."""
 
+EVENT_FIELDS = DeviceEvent.__struct_fields__
+
 States = dict[str, msgspec.Raw]
 
+
+class Aggregate(msgspec.Struct, array_like=True):
+    """What is remembered of an aggregate."""
+
+    quality: Quality
+    newest: Newest | None = None
+
+
 _states = msgspec.msgpack.Decoder(States)
-_event = msgspec.json.Decoder(DeviceEvent)
 _device = msgspec.msgpack.Decoder(DeviceState)
-_quality = msgspec.msgpack.Decoder(Quality)
-_pack = msgspec.msgpack.Encoder().encode
-_line = msgspec.json.Encoder().encode
+_aggregate = msgspec.msgpack.Decoder(Aggregate)
+_encode = msgspec.msgpack.Encoder().encode
 
 
-def rows_of_tables(events: "DataFrame") -> "DataFrame":
-    """Events → rows of tables as lines of JSON, with the name of the table, through Spark's state."""
-    return events.groupBy("bucket").transformWithStateInPandas(
+def rows_of_tables(packs: "DataFrame") -> "DataFrame":
+    """Packs of events → packs of rows with the name of the table, through Spark's state."""
+    return packs.groupBy("bucket").transformWithStateInPandas(
         statefulProcessor=DeviceProcessor(), outputStructType=OUTPUT, outputMode="Update", timeMode="None"
     )
 
@@ -69,61 +84,111 @@ class DeviceProcessor(StatefulProcessor):
         """Take the events of one bucket and batch, and give the rows that change."""
         import pandas
 
-        pieces = list(rows)
-        frame = pieces[0] if len(pieces) == 1 else pandas.concat(pieces, ignore_index=True)
-        lines: dict[str, list[bytes]] = {}
-        take_events(frame, self._devices, lines)
-        take_arrivals(frame, self._aggregates, lines)
-        if lines:
-            texts = [b"\n".join(each).decode() for each in lines.values()]
-            yield pandas.DataFrame({"target": list(lines), "lines": texts})
+        parts: dict[str, list[bytes]] = {}
+        for frame in rows:
+            for part, packed in zip(frame["part"], frame["pack"], strict=True):
+                parts.setdefault(part, []).append(packed)
+        with no_collection():
+            found = BucketFold(stored(self._devices), stored(self._aggregates)).take(
+                unpacked(parts.get(CHANGES, ())), unpacked(parts.get(EVENTS_PART, ()))
+            )
+        self._devices.update((_encode(found.devices),))
+        self._aggregates.update((_encode(found.aggregates),))
+        packs = [(target, pack(table)) for target, table in found.tables.items() if table.num_rows]
+        if packs:
+            yield pandas.DataFrame(packs, columns=["target", "pack"])
 
     def close(self) -> None:
         """Keep nothing between batches but the state."""
 
 
-def take_events(frame: "pandas.DataFrame", state: Any, lines: dict[str, list[bytes]]) -> None:
-    """Take events into the states of their devices; changes of resources have none, and are not told here."""
-    told = frame[frame["event"].notna()]
-    of_device: dict[str, list[DeviceEvent]] = {}
-    for device_id, event, is_bad in zip(told["device_id"], told["event"], told["is_bad"], strict=True):
-        line = event.encode()
-        if is_bad:
-            lines.setdefault(BAD, []).append(line)
-            continue
-        decoded = _event.decode(line)
-        of_device.setdefault(device_id, []).append(decoded)
-        if not decoded.is_snapshot:
-            # It tells what other events have told.
-            lines.setdefault(AUDIT, []).append(line)
-    if not of_device:
-        return
-    states = stored(state)
-    for device_id, events in of_device.items():
-        packed = states.get(device_id)
-        device = DeviceState() if packed is None else _device.decode(packed)
-        for row in fold(device, device_id, events):
-            lines.setdefault(row.table, []).append(_line(row.values))
-        states[device_id] = msgspec.Raw(_pack(device))
-    state.update((_pack(states),))
+class BucketFold:
+    """The states of one bucket while they take a batch; what they hold stays packed until somebody asks for it."""
+
+    def __init__(self, devices: States, aggregates: States) -> None:
+        self.devices = devices
+        self.aggregates = aggregates
+        self.tables: dict[str, pa.Table] = {}
+        self._opened: dict[str, Aggregate] = {}
+
+    def take(self, changes: "pa.Table | None", events: "pa.Table | None") -> "BucketFold":
+        """Take the changes and the other events of a batch; `tables` then has the rows that change."""
+        from pyarrow import compute
+
+        parts = [each for each in (changes, events) if each is not None]
+        self._take_arrivals(parts)
+        readable = [each.filter(compute.is_null(each.column("reason"))) for each in parts]
+        self.tables[AUDIT] = audit_rows(readable)
+        self.tables[BAD] = bad_rows([each.filter(compute.is_valid(each.column("reason"))) for each in parts])
+        if changes is not None:
+            self._take_changes(readable[0])
+        if events is not None:
+            self._take_events(readable[-1])
+        for name, aggregate in self._opened.items():
+            self.aggregates[name] = msgspec.Raw(_encode(aggregate))
+        return self
+
+    def _take_arrivals(self, parts: "list[pa.Table]") -> None:
+        """Take what the stream says about messages into what is known of their aggregates."""
+        rows = []
+        for arrivals in Arrivals.of_tables(parts, aggregate_of):
+            there = self._aggregate(arrivals.aggregate_id)
+            if there is None:
+                there = self._opened[arrivals.aggregate_id] = Aggregate(arrivals.new_quality())
+            arrivals.add_to(there.quality)
+            rows.append(there.quality.row(arrivals.aggregate_id))
+        self.tables[QUALITY] = device_tables.table_of(rows, device_tables.TABLES[QUALITY])
+
+    def _take_changes(self, changes: "pa.Table") -> None:
+        """Take changes into the history of their resources."""
+        from pyarrow import compute
+
+        def known(aggregate_id: str) -> Newest | None:
+            there = self._aggregate(aggregate_id)
+            return None if there is None else there.newest
+
+        folded = device_history.fold(changes.filter(compute.greater_equal(changes.column("version"), 0)), known)
+        for name, newest in folded.newest.items():
+            self._opened[name].newest = newest
+        self.tables |= {HISTORY: folded.history, LATE: folded.late, RESOURCES: folded.resources}
+
+    def _take_events(self, events: "pa.Table") -> None:
+        """Take all other events into the states of their devices."""
+        of_device: dict[str, list[DeviceEvent]] = {}
+        columns = [values_of(events.column(name)) for name in EVENT_FIELDS]
+        told_events = map(DeviceEvent, *columns)
+        for device_id, event in zip(values_of(events.column("device_id")), told_events, strict=True):
+            of_device.setdefault(device_id, []).append(event)
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for device_id, told in of_device.items():
+            packed = self.devices.get(device_id)
+            device = DeviceState() if packed is None else _device.decode(packed)
+            for row in fold(device, device_id, told):
+                rows.setdefault(row.table, []).append(row.values)
+            self.devices[device_id] = msgspec.Raw(_encode(device))
+        for table, found in rows.items():
+            self.tables[table] = device_tables.table_of(found, device_tables.TABLES[table])
+
+    def _aggregate(self, name: str) -> Aggregate | None:
+        if name not in self._opened:
+            packed = self.aggregates.get(name)
+            if packed is None:
+                return None
+            self._opened[name] = _aggregate.decode(packed)
+        return self._opened[name]
 
 
-def take_arrivals(frame: "pandas.DataFrame", state: Any, lines: dict[str, list[bytes]]) -> None:
-    """Take what the stream says about messages into what is known of their aggregates."""
-    is_bad = frame["is_bad"]
-    if is_bad.any():
-        # They have their subject in its place.
-        frame.loc[is_bad, "aggregate_id"] = [aggregate_of(subject) for subject in frame.loc[is_bad, "aggregate_id"]]
-    states = stored(state)
-    made = []
-    for arrivals in Arrivals.of_frame(frame):
-        packed = states.get(arrivals.aggregate_id)
-        quality = arrivals.new_quality() if packed is None else _quality.decode(packed)
-        arrivals.add_to(quality)
-        states[arrivals.aggregate_id] = msgspec.Raw(_pack(quality))
-        made.append(_line(quality.row(arrivals.aggregate_id)))
-    lines[QUALITY] = made
-    state.update((_pack(states),))
+def values_of(column: "pa.ChunkedArray") -> list[Any]:
+    """Return the values of a column as `DeviceEvent` has them: lists are tuples, as the state gives them back."""
+    import pyarrow as pa
+
+    if not pa.types.is_list(column.type):
+        # Some times faster than through Arrow's own objects.
+        found: list[Any] = column.to_numpy().tolist()
+        return found
+    if not len(column.combine_chunks().flatten()):
+        return [()] * len(column)
+    return [tuple(value) for value in column.to_pylist()]
 
 
 def aggregate_of(subject: str) -> str:
@@ -132,6 +197,16 @@ def aggregate_of(subject: str) -> str:
     if family == "resources":
         return rest[0]
     return str(uuid5(NAMESPACE_URL, device_id + (METADATA_HREF if family == "metadata" else LINKS_HREF)))
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Have no garbage collected: many objects are made that live until the end, and none of them in a cycle."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def stored(state: Any) -> States:

@@ -48,7 +48,7 @@ DONE = {f"resource{kind}d": kind for kind in KINDS}
 """Kinds of commands by the types of the events that request and confirm them."""
 
 
-class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceEvent(msgspec.Struct, frozen=True):
     """One event, with the fields that matter here."""
 
     event_type: str

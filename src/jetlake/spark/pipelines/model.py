@@ -101,16 +101,15 @@ class Derived:
 class Ordered:
     """How rows that mostly come in order are added to a table, each with something of the one before it.
 
-    Each function gets rows of a batch and the table `current`, None before it is there. That table is written by a
-    later output of the same frame, so it is as it was before this batch, also when the batch is repeated.
+    The state gives those that are newer than anything it knows with what is before them. The others are put in their
+    places here.
     """
 
-    current: str
-    fresh: "Callable[[DataFrame, DataFrame | None], DataFrame]"
-    """The rows of the table that are newer than anything known: they are added."""
+    key: tuple[str, ...]
+    """The columns by which a row of the table is found again."""
 
-    late: "Callable[[DataFrame, DataFrame | None], DataFrame]"
-    """The others; mostly there are none."""
+    late: "Callable[[pyarrow.Table], pyarrow.Table]"
+    """The rows of a batch that are not newer; mostly there are none."""
 
     reconciled: "Callable[[DataFrame, DataFrame], DataFrame]"
     """From late rows and the whole table to those of its rows that are new or change: they are upserted by the key."""
@@ -139,7 +138,8 @@ class TableOutput:
     """A batch has every key once already: nobody need look for the newest of its rows."""
 
     ordered: Ordered | None = None
-    """Rows are added where they are newer than what is known, and upserted by the key where they are late."""
+    """Rows are added where they are newer than what is known, and upserted by its key where they are late. Needs
+    `take`."""
 
     sums: tuple[str, ...] = ()
     """Columns that are added to what the table has for the key; `pick` then gives every key of a batch once."""
@@ -233,12 +233,6 @@ class Pipeline:
     def rows_of(self, output: Output, frames: Frames) -> "DataFrame":
         """Return the rows of an output among those that the transformation returned for one batch."""
         return picked(output, self.frame_of(output, frames))
-
-    def first_rows_of(self, output: Output, frames: Frames) -> "DataFrame":
-        """Return the rows of an output as they would be written first, before its table is there."""
-        frame = self.rows_of(output, frames)
-        ordered = output.ordered if isinstance(output, TableOutput) else None
-        return frame if ordered is None else ordered.fresh(frame, None)
 
     def check(self) -> None:
         """Refuse what cannot work. Raises `ConfigurationError`."""

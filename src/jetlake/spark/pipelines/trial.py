@@ -69,7 +69,7 @@ def try_out(
 def collect(pipeline: Pipeline, frames: Frames, trial: Trial) -> None:
     """Put the rows of every output, and of the tables that follow it, into the trial."""
     for output in pipeline.outputs:
-        frame = pipeline.first_rows_of(output, frames)
+        frame = pipeline.rows_of(output, frames)
         trial.outputs[output.name] = as_rows(frame, f"output {output.name}")
         if isinstance(output, TableOutput):
             for derived in output.derived:

@@ -140,7 +140,7 @@ def check_output(
     pipeline: Pipeline, output: TableOutput | StreamOutput, results: Frames, lake: Lake, verdict: Verdict
 ) -> None:
     """Refuse rows that do not fit where they go."""
-    frame = pipeline.first_rows_of(output, results)
+    frame = pipeline.rows_of(output, results)
     if isinstance(output, StreamOutput):
         verdict.columns[output.name] = as_messages(frame, output).schema.simpleString()
         return
