@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from jetlake.spark import packs
 from jetlake.spark.columns import COLUMNS
+from jetlake.spark.decoders import load_packer
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines.runner import Runner
 
@@ -54,12 +56,23 @@ class FolderStream:
         parquet.write_table(Table.from_pylist(rows, schema=schema), target.with_suffix(".part"))
         target.with_suffix(".part").rename(target)
 
-    def read(self, spark, _given, _url):
+    def read(self, spark, given, _url):
         """Read as the format `jetlake` would; one file is one batch."""
         from pyspark.sql.types import StructType
 
         schema = StructType.fromDDL(COLUMNS)
-        return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder / "*.parquet"))
+        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        messages = reader.parquet(str(self.folder / "*.parquet"))
+        return in_packs(messages, given.options["decoder"]) if given.schema == packs.SCHEMA else messages
+
+
+def in_packs(messages, packer):
+    """Return messages as the packs that the reader makes of them."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema = to_arrow_schema(StructType.fromDDL(packs.SCHEMA))
+    return messages.mapInArrow(lambda batches: packs.packed(batches, load_packer(packer), schema), packs.SCHEMA)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from jetlake.spark.pipelines.device_history import fold
 from jetlake.spark.pipelines.device_packs import CHANGE_FIELDS
-from jetlake.spark.pipelines.device_tables import arrow_type
+from jetlake.spark.pipelines.targets import arrow_type
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 

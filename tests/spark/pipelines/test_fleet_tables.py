@@ -11,7 +11,10 @@ from jetlake.simulation.fleet import Fleet, FleetOptions
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines import catalog
 from jetlake.spark.pipelines.fleet import folding
+from jetlake.spark.pipelines.fleet.events import event_of
 from jetlake.spark.pipelines.fleet.folding import Event, Fold
+from jetlake.spark.pipelines.fleet.tables import tables_of
+from jetlake.spark.pipelines.targets import packs_of
 from tests.spark.pipelines.fleet_truth_check import differences
 
 pytestmark = [pytest.mark.timeout(180)]
@@ -21,7 +24,7 @@ BATCHES = 6
 
 
 def flat(sequence, event):
-    """Return a message as the event that Spark makes of it, taken apart by other means."""
+    """Return a message as the event that the reader makes of it, taken apart by other means."""
     values = {"name": None, "value": None, "more": None, "extra": None, "number": 0, "payload": None}
     if event.subject == "choria.discovery":
         sender = json.loads(event.payload)["headers"]["mc_sender"]
@@ -68,11 +71,7 @@ def kind_of(body):
 
 def rows_of(changes):
     """Return changed rows as they come out of Spark's state."""
-    kinds = {name: pyarrow.int64() for name in folding.Change._fields if name.startswith(("time", "number"))}
-    kinds |= {"kind": pyarrow.int32(), "flag": pyarrow.bool_(), "payload": pyarrow.binary()}
-    columns = zip(*changes, strict=True)
-    named = zip(folding.Change._fields, columns, strict=True)
-    return pyarrow.table({name: pyarrow.array(column, kinds.get(name, pyarrow.string())) for name, column in named})
+    return pyarrow.Table.from_pandas(packs_of(tables_of(changes)), preserve_index=False)
 
 
 def write(lake, pipeline, rows, batch, tables=None):
@@ -82,6 +81,21 @@ def write(lake, pipeline, rows, batch, tables=None):
         if len(taken):
             table = lake.table(output.table)
             table.write_rows(taken, "query", batch, output.key, output.order_by, list(output.partition_by))
+
+
+def test_the_reader_takes_messages_apart_in_the_same_way():
+    fleet = Fleet(FleetOptions(nodes=20, seconds=1800, seed=4, start_s=1_767_225_600, crashes_per_hour=2))
+    messages = list(fleet.events())
+
+    for number, message in enumerate(messages, 1):
+        found = event_of("S", message.subject, number, 0, message.payload)
+        expected = flat(number, message)
+        if found.kind == folding.REGISTRATION:
+            assert found._replace(event=0) == expected._replace(name="", value="", extra="")
+        else:
+            # What an event does not say is an empty text for the reader.
+            assert found == Event(*("" if value is None else value for value in expected))._replace(payload=None)
+    assert {found.kind for found in map(flat, range(len(messages)), messages)} >= {1, 2, 3, 5, 6, 7, 8}
 
 
 def test_the_tables_say_what_the_fleet_did_though_batches_are_written_again(tmp_path):

@@ -37,6 +37,8 @@ def large_orders(orders):
 - `validation`    what is wrong with a pipeline, before it runs
 - `flows`         a pipeline as queries of Spark
 - `batches`       what happens to one micro-batch
+- `targets`       the rows of many tables in one frame, packed
+- `processes`     what processors of the state do with the process they run in
 - `tallies`       sums that grow batch by batch
 - `outgoing`      rows as messages for a stream
 - `refresh`       a pipeline from tables only

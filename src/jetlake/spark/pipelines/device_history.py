@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from jetlake.spark.pipelines import device_tables
+from jetlake.spark.pipelines.targets import arranged, arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,9 +97,9 @@ def fold(changes: "pa.Table", known: Callable[[str], Newest | None]) -> Folded:
         for code, row in zip(codes[last].tolist(), last.tolist(), strict=True)
     }
     return Folded(
-        device_tables.arranged(history, device_tables.CHANGES),
-        device_tables.arranged(told(changes.take(order[late])), LATE_COLUMNS),
-        device_tables.arranged(held(rows.take(last)), device_tables.RESOURCES),
+        arranged(history, device_tables.CHANGES),
+        arranged(told(changes.take(order[late])), LATE_COLUMNS),
+        arranged(held(rows.take(last)), device_tables.RESOURCES),
         newest,
     )
 
@@ -110,7 +111,7 @@ def told(rows: "pa.Table") -> dict[str, Any]:
         "changed_at": changed_at,
         "value": rows.column("content_json"),
         "stored_at": rows.column("timestamp"),
-        "day": changed_at.cast(device_tables.arrow_type("DATE")),
+        "day": changed_at.cast(arrow_type("DATE")),
     }
 
 
@@ -152,7 +153,7 @@ def moments(nanoseconds: "Numbers", mask: "Numbers | None" = None) -> "pa.Array"
     """Return nanoseconds since 1970 as times."""
     import pyarrow as pa
 
-    return pa.array(nanoseconds // 1000, mask=mask).cast(device_tables.arrow_type("TIMESTAMP"))
+    return pa.array(nanoseconds // 1000, mask=mask).cast(arrow_type("TIMESTAMP"))
 
 
 def reconciled(changes: "DataFrame", history: "DataFrame") -> "DataFrame":

@@ -15,7 +15,7 @@ import numpy as np
 
 from jetlake.spark.decoders import Decoder, load_decoder
 from jetlake.spark.packs import Part
-from jetlake.spark.pipelines.device_tables import arrow_type
+from jetlake.spark.pipelines.targets import arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

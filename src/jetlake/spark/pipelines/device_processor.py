@@ -11,18 +11,14 @@ Invariant: the state of a device is what `device_rows.fold` left of it; that of 
 taken, and its newest change; each is replaced once per batch.
 """
 
-import gc
-import io
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from jetlake.spark.packs import pack, unpacked
+from jetlake.spark.packs import unpacked
 from jetlake.spark.pipelines import device_history, device_tables
 from jetlake.spark.pipelines.device_arrivals import Arrivals
 from jetlake.spark.pipelines.device_history import Newest
@@ -31,16 +27,13 @@ from jetlake.spark.pipelines.device_quality import Quality
 from jetlake.spark.pipelines.device_rows import fold
 from jetlake.spark.pipelines.device_state import LINKS_HREF, METADATA_HREF, DeviceEvent, DeviceState
 from jetlake.spark.pipelines.device_targets import AUDIT, BAD, HISTORY, LATE, QUALITY, RESOURCES, audit_rows, bad_rows
+from jetlake.spark.pipelines.processes import keep_quiet, no_collection
+from jetlake.spark.pipelines.targets import SCHEMA, packs_of, table_of
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow as pa
     from pyspark.sql import DataFrame
-
-OUTPUT = "target STRING, pack BINARY"
-
-PREPARING_PROCESS = "pyspark.sql.streaming.transform_with_state_driver_worker"
-"""A program of Spark that imports this module when it reads the processor."""
 
 EVENT_FIELDS = DeviceEvent.__struct_fields__
 
@@ -63,7 +56,7 @@ _encode = msgspec.msgpack.Encoder().encode
 def rows_of_tables(packs: "DataFrame") -> "DataFrame":
     """Packs of events → packs of rows with the name of the table, through Spark's state."""
     return packs.groupBy("bucket").transformWithStateInPandas(
-        statefulProcessor=DeviceProcessor(), outputStructType=OUTPUT, outputMode="Update", timeMode="None"
+        statefulProcessor=DeviceProcessor(), outputStructType=SCHEMA, outputMode="Update", timeMode="None"
     )
 
 
@@ -82,8 +75,6 @@ class DeviceProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: ARG002, N803
     ) -> "Iterator[pandas.DataFrame]":
         """Take the events of one bucket and batch, and give the rows that change."""
-        import pandas
-
         parts: dict[str, list[bytes]] = {}
         for frame in rows:
             for part, packed in zip(frame["part"], frame["pack"], strict=True):
@@ -94,9 +85,7 @@ class DeviceProcessor(StatefulProcessor):
             )
         self._devices.update((_encode(found.devices),))
         self._aggregates.update((_encode(found.aggregates),))
-        packs = [(target, pack(table)) for target, table in found.tables.items() if table.num_rows]
-        if packs:
-            yield pandas.DataFrame(packs, columns=["target", "pack"])
+        yield packs_of(found.tables)
 
     def close(self) -> None:
         """Keep nothing between batches but the state."""
@@ -137,7 +126,7 @@ class BucketFold:
                 there = self._opened[arrivals.aggregate_id] = Aggregate(arrivals.new_quality())
             arrivals.add_to(there.quality)
             rows.append(there.quality.row(arrivals.aggregate_id))
-        self.tables[QUALITY] = device_tables.table_of(rows, device_tables.TABLES[QUALITY])
+        self.tables[QUALITY] = table_of(rows, device_tables.TABLES[QUALITY])
 
     def _take_changes(self, changes: "pa.Table") -> None:
         """Take changes into the history of their resources."""
@@ -167,7 +156,7 @@ class BucketFold:
                 rows.setdefault(row.table, []).append(row.values)
             self.devices[device_id] = msgspec.Raw(_encode(device))
         for table, found in rows.items():
-            self.tables[table] = device_tables.table_of(found, device_tables.TABLES[table])
+            self.tables[table] = table_of(found, device_tables.TABLES[table])
 
     def _aggregate(self, name: str) -> Aggregate | None:
         if name not in self._opened:
@@ -199,27 +188,10 @@ def aggregate_of(subject: str) -> str:
     return str(uuid5(NAMESPACE_URL, device_id + (METADATA_HREF if family == "metadata" else LINKS_HREF)))
 
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Have no garbage collected: many objects are made that live until the end, and none of them in a cycle."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def stored(state: Any) -> States:
     """Return what a state holds, each value still packed."""
     there = state.get()
     return {} if there is None else _states.decode(bytes(there[0]))
-
-
-def keep_quiet() -> None:
-    """Have the process that prepares the state for the first batch say nothing: Spark prints what it does there."""
-    main = sys.modules.get("__main__")
-    if getattr(getattr(main, "__spec__", None), "name", "") == PREPARING_PROCESS:
-        sys.stdout = io.StringIO()
 
 
 keep_quiet()

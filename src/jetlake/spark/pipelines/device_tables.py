@@ -1,15 +1,7 @@
-"""The columns and keys of the tables of devices, and their types in Arrow.
+"""The columns and keys of the tables of devices.
 
 Invariant: what leaves the state for a table has these columns, in this order.
 """
-
-from collections.abc import Mapping, Sequence
-from functools import cache
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CHANGES = {
     "device_id": "STRING",
@@ -188,58 +180,3 @@ KEYS = {
 
 ORDERS = {"commands": ("known_ends", "revision"), "bus_quality": ("last_sequence",)}
 """What is the newest row of a key; of the others it is `revision`."""
-
-
-def arrow_schema(columns: Mapping[str, str]) -> "pa.Schema":
-    """Return columns that Spark spells as those of Arrow."""
-    import pyarrow as pa
-
-    return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in columns.items()])
-
-
-def arranged(columns: Mapping[str, Any], wanted: Mapping[str, str]) -> "pa.Table":
-    """Return columns of Arrow in the order and with the types of a table."""
-    import pyarrow as pa
-
-    schema = arrow_schema(wanted)
-    return pa.table([columns[field.name].cast(field.type) for field in schema], schema=schema)
-
-
-def table_of(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> "pa.Table":
-    """Return rows as a table; times in them are microseconds since 1970."""
-    import pyarrow as pa
-
-    schema = arrow_schema(columns)
-    if not rows:
-        return schema.empty_table()
-    in_columns = zip(*map(itemgetter(*columns), rows), strict=True)
-    arrays = [
-        pa.array(values, arrow_type(kind.replace("TIMESTAMP", "BIGINT"))).cast(field.type)
-        for values, field, kind in zip(in_columns, schema, columns.values(), strict=True)
-    ]
-    return pa.table(arrays, schema=schema)
-
-
-@cache
-def arrow_type(kind: str) -> "pa.DataType":
-    """Return a type that Spark spells as Spark itself makes it in Arrow; workers have no Spark to ask."""
-    import pyarrow as pa
-
-    plain = {
-        "STRING": pa.string(),
-        "BINARY": pa.binary(),
-        "BIGINT": pa.int64(),
-        "INT": pa.int32(),
-        "DOUBLE": pa.float64(),
-        "BOOLEAN": pa.bool_(),
-        "TIMESTAMP": pa.timestamp("us", "UTC"),
-        "DATE": pa.date32(),
-    }
-    if kind in plain:
-        return plain[kind]
-    outer, _, inner = kind.removesuffix(">").partition("<")
-    if outer == "ARRAY":
-        return pa.list_(pa.field("element", arrow_type(inner)))
-    assert outer == "STRUCT", f"{kind} is not among the types of these tables"
-    fields = [field.split(": ") for field in inner.split(", ")]
-    return pa.struct([pa.field(name, arrow_type(spelled)) for name, spelled in fields])

@@ -1,23 +1,17 @@
-"""Which rows that leave the state of devices go to which table, and those that are events as they are.
+"""Where rows that leave the state of devices go, and those that are events as they are.
 
-Rows leave as packs with the name of their target, so that a batch needs one job of Spark for all tables.
-
-Invariant: `Target.pick` and `Target.take` give the same rows; Spark runs the first, and the second needs no job of
-Spark.
+Invariant: every message is in the audit, in the table of bad rows, or a snapshot.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jetlake.spark.packs import unpacked
 from jetlake.spark.pipelines import device_tables
+from jetlake.spark.pipelines.targets import arranged, arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 HISTORY, LATE, RESOURCES = "changes", "late changes", "resources"
 """Changes: those that are newer than anything known, those that are not, and the newest of each resource."""
@@ -33,37 +27,6 @@ SNAPSHOT = "snapshottaken"
 EMPTY_IS_NULL = ("user_id", "owner", "origin_id", "correlation_id")
 
 
-@dataclass(frozen=True)
-class Target:
-    """The rows of one table among those of all tables."""
-
-    name: str
-    columns: Mapping[str, str]
-    """Types by name, as Spark spells them."""
-
-    def pick(self, rows: "DataFrame") -> "DataFrame":
-        """Return the rows of this table."""
-        from pyspark.sql import functions
-
-        def unpack(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-            for batch in batches:
-                table = unpacked(batch.column("pack").to_pylist())
-                if table is not None:
-                    yield from table.to_batches()
-
-        spelled = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        mine = rows.where(functions.col("target") == self.name).select("pack")
-        return mine.mapInArrow(unpack, spelled)
-
-    def take(self, rows: "pa.Table") -> "pa.Table":
-        """Return the same of rows that are in this process."""
-        from pyarrow import compute
-
-        packs = rows.filter(compute.equal(rows.column("target"), self.name)).column("pack").to_pylist()
-        found = unpacked(packs)
-        return device_tables.arrow_schema(self.columns).empty_table() if found is None else found
-
-
 def audit_rows(parts: "list[pa.Table]") -> "pa.Table":
     """Return who caused each event of these, which can be read; a snapshot tells what another event has told."""
     import pyarrow as pa
@@ -76,12 +39,12 @@ def audit_rows(parts: "list[pa.Table]") -> "pa.Table":
         columns = {name: events.column(name) for name in events.column_names} | {
             "stored_at": events.column("timestamp"),
             "happened_at": happened_at,
-            "day": happened_at.cast(device_tables.arrow_type("DATE")),
+            "day": happened_at.cast(arrow_type("DATE")),
         }
         for name in EMPTY_IS_NULL:
             texts = columns.get(name, pa.nulls(len(events), pa.string()))
             columns[name] = compute.if_else(compute.equal(texts, ""), pa.scalar(None, pa.string()), texts)
-        found.append(device_tables.arranged(columns, device_tables.AUDIT))
+        found.append(arranged(columns, device_tables.AUDIT))
     return pa.concat_tables(found)
 
 
@@ -98,9 +61,9 @@ def bad_rows(parts: "list[pa.Table]") -> "pa.Table":
             "sequence": part.column("sequence"),
             "timestamp": part.column("timestamp"),
             "data": part.column("payload"),
-            "day": part.column("timestamp").cast(device_tables.arrow_type("DATE")),
+            "day": part.column("timestamp").cast(arrow_type("DATE")),
         }
-        found.append(device_tables.arranged(columns, device_tables.BAD))
+        found.append(arranged(columns, device_tables.BAD))
     return pa.concat_tables(found)
 
 
@@ -108,4 +71,4 @@ def times(rows: "pa.Table", name: str) -> "pa.Array":
     """Return a column of nanoseconds since 1970 as times."""
     import pyarrow as pa
 
-    return pa.array(rows.column(name).to_numpy() // np.int64(1000)).cast(device_tables.arrow_type("TIMESTAMP"))
+    return pa.array(rows.column(name).to_numpy() // np.int64(1000)).cast(arrow_type("TIMESTAMP"))

@@ -24,8 +24,8 @@ from jetlake.errors import ConfigurationError
 from jetlake.spark.packs import SCHEMA
 from jetlake.spark.pipelines import device_history, device_tables, device_targets
 from jetlake.spark.pipelines.device_report import report
-from jetlake.spark.pipelines.device_targets import Target
 from jetlake.spark.pipelines.model import Frames, Ordered, Pipeline, StreamInput, TableOutput
+from jetlake.spark.pipelines.targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

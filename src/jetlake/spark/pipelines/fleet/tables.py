@@ -13,24 +13,52 @@
 | `<prefix>_leases`       | slot of a governor that was taken |
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jetlake.spark.packs import SCHEMA
 from jetlake.spark.pipelines.fleet import folding
-from jetlake.spark.pipelines.fleet.events import events
 from jetlake.spark.pipelines.model import Frames, Pipeline, StreamInput, TableOutput, duration_s
+from jetlake.spark.pipelines.targets import Target, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import DataFrame
 
 ABOUT = "Nodes of a fleet: inventory, availability, checks, machines and governors."
 
+PACKER = "jetlake.spark.pipelines.fleet.events:EVENTS"
+
 CHANGES = "changes"
 
-DAY, INPUT = "day of time_1", "'events'"
-"""Columns that are no slots: the day of a time, and the name of the input."""
+DAY, INPUT = "day of time_1", "name of the input"
+"""Columns that are no slots."""
+
+TYPES = {
+    "key": "STRING",
+    "name": "STRING",
+    "text": "STRING",
+    "time": "TIMESTAMP",
+    "number": "BIGINT",
+    "flag": "BOOLEAN",
+    "payload": "BINARY",
+    DAY: "DATE",
+    INPUT: "STRING",
+}
+"""Types by slot, without its number."""
+
+NAMES = {
+    folding.NODE: "nodes",
+    folding.SESSION: "sessions",
+    folding.INVENTORY: "inventory",
+    folding.CHECK_STATE: "checks",
+    folding.CHECK_CHANGE: "check_changes",
+    folding.MACHINE: "machines",
+    folding.STEP: "transitions",
+    folding.LEASE: "leases",
+    folding.BAD_ROW: "bad",
+}
+"""Of the packs by kind of row."""
 
 COLUMNS = {
     folding.NODE: {
@@ -145,7 +173,7 @@ def build(name: str, parameters: Parameters) -> Pipeline:
     def transform(frames: Frames) -> Frames:
         from jetlake.spark.pipelines.fleet.processor import changes
 
-        return {CHANGES: changes(events(frames["events"]), lateness_s)}
+        return {CHANGES: changes(frames["events"], lateness_s)}
 
     return Pipeline(
         name=name,
@@ -154,7 +182,8 @@ def build(name: str, parameters: Parameters) -> Pipeline:
             "events": StreamInput(
                 pattern=parameters.streams,
                 start=parameters.start,
-                options={"maxRowsPerTrigger": str(parameters.batch)},
+                schema=SCHEMA,
+                options={"decoder": PACKER, "maxRowsPerTrigger": str(parameters.batch)},
             )
         },
         transform=transform,
@@ -173,8 +202,8 @@ def outputs(name: str, prefix: str) -> tuple[TableOutput, ...]:
             of=CHANGES,
             key=key,
             order_by=order_by,
-            pick=picking(kind),
-            take=taking(kind),
+            pick=target_of(kind).pick,
+            take=target_of(kind).take,
             reduced=not order_by,
         )
 
@@ -186,51 +215,54 @@ def outputs(name: str, prefix: str) -> tuple[TableOutput, ...]:
         keyed("checks", folding.CHECK_STATE, "identity", "check"),
         keyed("check_changes", folding.CHECK_CHANGE, "identity", "check", "changed_at"),
         keyed("machines", folding.MACHINE, "identity", "machine"),
-        TableOutput(f"{prefix}_transitions", of=CHANGES, pick=picking(folding.STEP), take=taking(folding.STEP)),
+        TableOutput(
+            f"{prefix}_transitions",
+            of=CHANGES,
+            pick=target_of(folding.STEP).pick,
+            take=target_of(folding.STEP).take,
+        ),
         keyed("leases", folding.LEASE, "governor", "lease"),
         TableOutput(
             f"{name}_bad",
             of=CHANGES,
-            pick=picking(folding.BAD_ROW),
-            take=taking(folding.BAD_ROW),
+            pick=target_of(folding.BAD_ROW).pick,
+            take=target_of(folding.BAD_ROW).take,
             partition_by=("day",),
         ),
     )
 
 
-def picking(kind: int) -> "Callable[[DataFrame], DataFrame]":
-    """Return the function that takes the rows of one kind, with their names."""
-
-    def expression(name: str, slot: str) -> str:
-        if slot == DAY:
-            return f"to_date(timestamp_seconds(time_1)) AS {name}"
-        return f"timestamp_seconds({slot}) AS {name}" if slot.startswith("time_") else f"{slot} AS {name}"
-
-    def pick(rows: "DataFrame") -> "DataFrame":
-        return rows.where(f"kind = {kind}").selectExpr(*(expression(*column) for column in COLUMNS[kind].items()))
-
-    return pick
+def target_of(kind: int) -> Target:
+    """Return where the rows of one kind go."""
+    columns = {name: TYPES.get(slot) or TYPES[slot[:-2]] for name, slot in COLUMNS[kind].items()}
+    return Target(NAMES[kind], columns)
 
 
-def taking(kind: int) -> "Callable[[pyarrow.Table], pyarrow.Table]":
-    """Return the same for rows that are in this process."""
+def tables_of(changes: list[folding.Change]) -> "dict[str, pyarrow.Table]":
+    """Return rows that changed as tables by target."""
+    import pyarrow
 
-    def column(rows: "pyarrow.Table", slot: str) -> Any:
-        import pyarrow
-        from pyarrow import compute
+    of_kind: dict[int, list[folding.Change]] = {}
+    for change in changes:
+        of_kind.setdefault(change.kind, []).append(change)
+    tables = {}
+    for kind, rows in of_kind.items():
+        slots = dict(zip(folding.Change._fields, zip(*rows, strict=True), strict=True))
+        arrays = [
+            array_of(slots, slot, field.type)
+            for slot, field in zip(COLUMNS[kind].values(), arrow_schema(target_of(kind).columns), strict=True)
+        ]
+        tables[NAMES[kind]] = pyarrow.table(arrays, schema=arrow_schema(target_of(kind).columns))
+    return tables
 
-        if slot == INPUT:
-            return pyarrow.array([slot.strip("'")] * len(rows), pyarrow.string())
-        if slot != DAY and not slot.startswith("time_"):
-            return rows.column(slot)
-        seconds = compute.cast(rows.column("time_1" if slot == DAY else slot), pyarrow.timestamp("s", "UTC"))
-        return compute.cast(seconds, pyarrow.date32() if slot == DAY else pyarrow.timestamp("us", "UTC"))
 
-    def take(rows: "pyarrow.Table") -> "pyarrow.Table":
-        import pyarrow
-        from pyarrow import compute
+def array_of(slots: Mapping[str, Sequence[Any]], slot: str, kind: "pyarrow.DataType") -> Any:
+    """Return a slot of many rows as a column of its table."""
+    import pyarrow
 
-        mine = rows.filter(compute.equal(rows.column("kind"), kind))
-        return pyarrow.table({name: column(mine, slot) for name, slot in COLUMNS[kind].items()})
-
-    return take
+    if slot == INPUT:
+        return pyarrow.array(["events"] * len(slots["kind"]), kind)
+    if slot == DAY or slot.startswith("time_"):
+        seconds = pyarrow.array(slots["time_1" if slot == DAY else slot], pyarrow.int64())
+        return seconds.cast(pyarrow.timestamp("s", "UTC")).cast(kind)
+    return pyarrow.array(slots[slot], kind)
