@@ -12,7 +12,7 @@ LOUD_MATURIN := PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop
 MATURIN := $(LOUD_MATURIN) -q --skip-install
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools engine engine-release format check test test-compatibility test-long protos reference bench demo docs wheel
+.PHONY: help setup tools browser engine engine-release format check test test-compatibility test-long protos reference bench demo docs wheel
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,10 +24,18 @@ tools:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11: run 'make PYTHON=/path/to/a/newer/python3'" >&2; exit 1; }
 	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust 1.85 or newer, see https://rustup.rs, or your system's packages 'cargo' and 'rustc'; then open a new shell" >&2; exit 1; }
 
+# Without one the tests of the dashboard are skipped, and say so at the end; it is never a reason to fail.
+browser: ## install Debian's chromium for the tests of the dashboard, if none is there and this user may
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then apt-get install -qq -y --no-install-recommends chromium \
+		|| echo "make: chromium was not installed; the tests of the dashboard will be skipped" >&2; \
+	else echo "make: no Chromium: install your system's package 'chromium' to test the dashboard" >&2; fi
+
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,spark]'
-	touch $(STAMP)
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,spark]'
+	@$(MAKE) --no-print-directory browser
+	touch $(STAMP) $(DOCS_STAMP)
 
 engine: setup ## rebuild the engine in place after a Rust edit
 	$(MATURIN)

@@ -1,6 +1,7 @@
 """Fixtures for all tests: a server inside the test process, and the server as a process of its own."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,23 @@ REQUEST_S_MAX = 10.0
 
 START_S_MAX = 20.0
 """How long a server process may take to say that it is ready, on a machine that is busy with other tests."""
+
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NO_CHROMIUM = "no Chromium is installed: run `make browser`, or install your system's package `chromium`"
+
+
+def find_chromium() -> str | None:
+    """Return the path of a browser for the tests of the dashboard, if there is one."""
+    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name)) is not None), None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly that tests in a browser were skipped; here, because xdist's main process reads no other conftest."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if NO_CHROMIUM in str(report.longrepr)]
+    if skipped:
+        terminalreporter.section("THE DASHBOARD WAS NOT TESTED", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{len(skipped)} tests were skipped: {NO_CHROMIUM}", red=True)
 
 
 class ServerProcess:

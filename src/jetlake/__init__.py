@@ -25,6 +25,7 @@ The map of the package:
 - `storage`     what is on a disk, looked at without a server: the check of a store
 - `management`  the JetStream API's decisions: what streams and consumers may be, and what answers say
 - `crashtest`   what servers keep after kills, power cuts and damage
+- `dashboard`   a server in a browser
 - `frames`      `table`: a stream as Arrow or pandas, without Spark
 - `sync`        `connect_sync`: a client for scripts and notebooks, without asyncio
 - `testing`     a pytest plug-in: a fresh server per test, and what was published to it

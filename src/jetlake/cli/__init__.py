@@ -41,6 +41,7 @@ The commands:
 - `completion`  `jetlake completion`, scripts for shells
 - `consumer`    `jetlake consumer`; `consumer_messages` takes messages, `consumer_settings` are its flags
 - `context`     `jetlake context`, named connections
+- `dashboard`   `jetlake dashboard`, a server in a browser
 - `dead`        `jetlake dead`, messages that consumers have given up on
 - `demo`        `jetlake demo`, the whole system at work
 - `dev`         `jetlake dev`, a server to play with

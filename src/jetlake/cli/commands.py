@@ -66,6 +66,7 @@ COMMANDS = (
         aliases=("a",),
     ),
     Command("context", "jetlake.cli.context", "application", "Manage named connections.", aliases=("ctx",)),
+    Command("dashboard", "jetlake.cli.dashboard", "dashboard", "Serve a dashboard for browsers."),
     Command("top", "jetlake.cli.top", "top", "Show a live view of connections."),
     Command("events", "jetlake.cli.events", "events", "Show events and advisories of servers.", aliases=("event",)),
     Command("rtt", "jetlake.cli.rtt", "rtt", "Measure the round-trip time to a server."),

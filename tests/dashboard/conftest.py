@@ -1,0 +1,175 @@
+"""Fixtures of the dashboard's tests: a server of each kind, a dashboard as a process, and a Chromium that is there.
+
+All tests here are synchronous: Playwright's blocking interface keeps an event loop in the thread of the tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from jetlake.client.access import Access
+from jetlake.client.api import open_api
+from tests.compatibility import fixtures
+from tests.conftest import NO_CHROMIUM, find_chromium
+
+own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
+start_server = fixtures.start_server
+
+START_S_MAX = 20.0
+"""How long a dashboard may take to say that it is ready, on a machine that is busy with other tests."""
+
+WAIT_MS = 20_000
+"""How long a page may take to show something, on such a machine."""
+
+READY = "Dashboard is ready at "
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    fixtures.register_markers(config)
+
+
+class DashboardProcess:
+    """One `jetlake dashboard` started by a test."""
+
+    def __init__(self, server_url: str, folder: Path, *flags: str) -> None:
+        self._output_path = folder / f"dashboard-{time.monotonic_ns()}.log"
+        command = [sys.executable, "-m", "jetlake", "dashboard", "--port", "0", "--server", server_url, *flags]
+        with self._output_path.open("wb") as output:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        deadline = time.monotonic() + START_S_MAX
+        while READY not in self.output() or "Ctrl-C" not in self.output():
+            assert self.process.poll() is None, f"did not start:\n{self.output()}"
+            assert time.monotonic() < deadline, f"did not start in time:\n{self.output()}"
+            time.sleep(0.01)
+
+    def output(self) -> str:
+        return self._output_path.read_text()
+
+    @property
+    def entry_url(self) -> str:
+        """The address that the terminal shows."""
+        line = next(line for line in self.output().splitlines() if READY in line)
+        return line.partition(READY)[2].strip()
+
+    @property
+    def url(self) -> str:
+        return self.entry_url.partition("/enter")[0]
+
+    def stop(self) -> int:
+        """End it as Ctrl-C does, and return the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(START_S_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+def ask_server(access: Access | str, *requests: tuple[str, Any]) -> list[dict[str, Any]]:
+    """Send requests of JetStream's API, in a thread of their own."""
+
+    async def work() -> list[dict[str, Any]]:
+        async with open_api(access) as api:
+            return [await api.request(request, body) for request, body in requests]
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work()).result()
+
+
+def publish(access: Access | str, *messages: tuple[str, bytes]) -> None:
+    """Publish messages and wait until the server has them."""
+
+    async def work() -> None:
+        async with open_api(access) as api:
+            for subject, payload in messages:
+                await api.connection.publish(subject, payload)
+            await api.settle()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work()).result()
+
+
+def create_stream(access: Access | str, name: str, *subjects: str) -> None:
+    config = {"name": name, "subjects": list(subjects) or [f"{name.lower()}.>"], "num_replicas": 1}
+    ask_server(access, (f"STREAM.CREATE.{name}", config))
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of this folder."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip(NO_CHROMIUM)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser without cookies."""
+    made = browser.new_context(viewport={"width": 1280, "height": 900})
+    made.set_default_timeout(WAIT_MS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page in which no script fails, nothing is refused by the policy, and nothing is loaded from another host."""
+    made = context.new_page()
+    wrong: list[str] = []
+    made.on("pageerror", lambda error: wrong.append(f"script failed: {error}"))
+    made.on("console", lambda told: wrong.append(told.text) if "Content Security Policy" in told.text else None)
+    made.on("dialog", lambda dialog: (wrong.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+    made.on("request", lambda sent: None if "//127.0.0.1:" in sent.url else wrong.append(f"another host: {sent.url}"))
+    yield made
+    assert not wrong, wrong
+
+
+@pytest.fixture(scope="module")
+def dashboard(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardProcess]:
+    """A dashboard of the server that the tests of a file share."""
+    started = DashboardProcess(url, tmp_path_factory.mktemp("dashboard"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def start_dashboard(tmp_path: Path) -> Iterator[Callable[..., DashboardProcess]]:
+    """A function that starts further dashboards, stopped when the test ends."""
+    started: list[DashboardProcess] = []
+
+    def start(server_url: str, *flags: str) -> DashboardProcess:
+        started.append(DashboardProcess(server_url, tmp_path, *flags))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+def check_accessible(page: Page) -> None:
+    """Have axe look at a page as it is now."""
+    found = Axe().run(page).response["violations"]
+    assert not found, [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found]
+
+
+def check_fits_a_phone(page: Page) -> None:
+    """Nothing is wider than the screen."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
