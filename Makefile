@@ -94,7 +94,7 @@ $(DEMO_STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/maturin || $(BIN)/pip install -q --disable-pip-version-check 'maturin>=1.9.4,<2'
 	@test $(STAMP) -nt pyproject.toml || $(LOUD_MATURIN) --release
-	$(BIN)/pip install -q --disable-pip-version-check 'jetlake[devices,spark,sql]'
+	$(BIN)/pip install -q --disable-pip-version-check 'jetlake[dashboard,devices,spark,sql]'
 	touch $(DEMO_STAMP)
 
 docs: setup $(DOCS_STAMP) ## build the documentation into build/docs; a broken link is an error

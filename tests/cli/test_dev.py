@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,36 @@ def test_port_that_is_taken_is_told():
 def unused_port():
     with jetlake.Server() as server:
         return server.port
+
+
+def test_the_dashboard_runs_beside_the_server_and_ends_with_it(unused_port):
+    pytest.importorskip("jinja2", reason="the extra `dashboard` is not installed")
+    playing = Playing("--port", str(unused_port))
+    try:
+        address = next(line for line in playing.lines if "dashboard" in line).split()[1]
+        page = page_once_there(address)
+    finally:
+        code, _ = playing.end()
+
+    assert "Overview" in page
+    assert code == 0
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(address, timeout=10)
+
+
+def test_the_dashboard_can_be_left_out(unused_port):
+    playing = Playing("--port", str(unused_port), "--no-dashboard")
+    playing.end()
+
+    assert not any("dashboard" in line for line in playing.lines)
+
+
+def page_once_there(address):
+    deadline = time.monotonic() + START_S_MAX
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=10) as response:
+                return response.read().decode()
+        except OSError:
+            assert time.monotonic() < deadline, "no dashboard answers"
+            time.sleep(0.1)

@@ -2,14 +2,17 @@
 
 import asyncio
 import signal
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jetlake.cli.hosted import Stop, read_settings_of_host, report_line
 from jetlake.cli.invocation import current
 from jetlake.cli.output import print_note
 from jetlake.cli.run import refusals
 from jetlake.cli.top import monitor_address
+from jetlake.client.access import Access
 from jetlake.dashboard.options import DEFAULT_PORT, DashboardOptions
 from jetlake.errors import MissingDependencyError
 
@@ -22,10 +25,15 @@ def dashboard(
         str,
         typer.Option("--monitor", "-m", help="Port or address of the server's monitoring pages, for fsync latency."),
     ] = "",
+    lake: Annotated[
+        Path | None,
+        typer.Option(envvar="JETLAKE_LAKE", help="Folder of lake tables and pipelines, shown to everybody who logs in."),
+    ] = None,
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Name under which browsers reach the dashboard; may be repeated.")
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")] = False,
+    hosted: Annotated[bool, typer.Option("--hosted", hidden=True)] = False,
 ) -> None:
     """Serve a dashboard until Ctrl-C.
 
@@ -35,6 +43,9 @@ def dashboard(
     """
     with refusals():
         _need_extra()
+        if hosted:
+            asyncio.run(_serve_hosted(_options_of_host()))
+            return
         options = DashboardOptions(
             given=current().access(),
             host=host,
@@ -42,6 +53,7 @@ def dashboard(
             read_only=read_only,
             monitor_url=monitor_address(monitor) if monitor else "",
             allowed_hosts=tuple(allowed_host or ()),
+            lake=None if lake is None else lake.absolute(),
         )
         asyncio.run(_serve(options, open_browser=open_browser))
     print_note("Stopped")
@@ -70,6 +82,34 @@ async def _serve(options: DashboardOptions, *, open_browser: bool) -> None:
         await stop.wait()
     finally:
         await served.stop()
+
+
+def _options_of_host() -> DashboardOptions:
+    """Return what the server says that runs this dashboard. Raises `ConfigurationError`."""
+    given = read_settings_of_host()
+    authority = given.get("authority_file")
+    return DashboardOptions(
+        given=Access(url=given["url"], tls_ca=Path(authority) if authority else None),
+        host=given["host"],
+        port=given["port"],
+        read_only=given["read_only"],
+        monitor_url=given["monitor_url"],
+        allowed_hosts=tuple(given["allowed_hosts"]),
+    )
+
+
+async def _serve_hosted(options: DashboardOptions) -> None:
+    """Serve for a server, until that ends or says so; its log has what there is to say."""
+    from jetlake.dashboard.serving import Dashboard
+
+    served = Dashboard(options)
+    with Stop(hosted=True) as stop:
+        await served.start()
+        report_line("info", f"The dashboard is ready at {served.url}", hosted=True)
+        try:
+            await asyncio.to_thread(stop.wait)
+        finally:
+            await served.stop()
 
 
 def _need_extra() -> None:

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 PORT = 4222
 STREAM = "DEMO"
 SUBJECTS = "demo.>"
+INSTALL = "needs pip install 'jetlake[dashboard]'"
 SAMPLES = 10
 """Messages of the sample stream."""
 
@@ -32,6 +37,7 @@ def dev(
         Path | None, typer.Option(help="Folder of the store; a temporary one unless given.", metavar="FOLDER")
     ] = None,
     sample: Annotated[bool, typer.Option(help="Create a stream with some messages.")] = True,
+    dashboard: Annotated[bool, typer.Option(help="Run the dashboard beside the server.")] = True,
 ) -> None:
     """Run a server with a sample stream until Ctrl-C. A temporary store is removed then."""
     # Before the server starts: whoever reads that it is ready may stop it.
@@ -42,8 +48,9 @@ def dev(
             if sample:
                 with refusals():
                     asyncio.run(fill(server.url))
-            greet(server, sample=sample)
-            stop.wait()
+            with beside(server, wanted=dashboard) as address:
+                greet(server, sample=sample, dashboard=address)
+                stop.wait()
         finally:
             server.stop()
     print_note("Stopped")
@@ -81,9 +88,51 @@ async def fill(url: str) -> None:
             await api.ask(f"demo.orders.{number}", json.dumps(body).encode())
 
 
-def greet(server: "Server", *, sample: bool) -> None:
+@contextmanager
+def beside(server: "Server", *, wanted: bool) -> Iterator[str | None]:
+    """Run the dashboard of a server in a process of its own; give its address, empty if it is not installed."""
+    if not wanted or not is_installed():
+        yield "" if wanted else None
+        return
+    import msgspec
+
+    from jetlake.server.children import Child, Children
+    from jetlake.server.options.dashboard import DEFAULT_PORT, WORDS, HostedDashboardOptions
+    from jetlake.server.python_log import PythonLog
+
+    options = HostedDashboardOptions(port=free_port(DEFAULT_PORT), url=server.url, monitor_url=server.monitor_url)
+    log = PythonLog(debug=False, trace=False)
+    children = Children([Child(name="dashboard", words=WORDS, settings=msgspec.to_builtins(options))], log)
+    children.start()
+    try:
+        yield options.address
+    finally:
+        children.stop()
+
+
+def is_installed() -> bool:
+    """Whether the extra of the dashboard is there."""
+    return all(find_spec(name) is not None for name in ("aiohttp", "jinja2"))
+
+
+def free_port(wanted: int) -> int:
+    """Return a port that nobody listens on: the one that is wanted if it is free."""
+    for number in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", number))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return wanted
+
+
+def greet(server: "Server", *, sample: bool, dashboard: str | None) -> None:
     """Print what there is, and lines to paste."""
     print_note(f"Server is ready at {server.url}", style="bold green")
+    if dashboard is not None:
+        print_note(f"  dashboard {dashboard or INSTALL}")
     print_note(f"  pages     {server.monitor_url}")
     print_note(f"  storage   {server.store_directory}")
     name, flag = own_name(), "" if server.port == PORT else f" -s {server.url}"

@@ -6,6 +6,7 @@ It sits on top of everything else, like `cli`; nobody but the command `jetlake d
 - `stage`       `Stage`: the folder and the server that all scenes share
 - `messaging`   publish and subscribe, queue groups, requests, logins
 - `durability`  a stream and its fork; a server that is killed
+- `dashboard`   the dashboard, to look at while the demo runs
 - `buckets`     key-value buckets and objects
 - `workers`     workers that share a queue, and dead letters
 - `governor`    competitors for a few slots

@@ -2,6 +2,7 @@
 
 from jetlake.demo import (
     buckets,
+    dashboard,
     devices,
     durability,
     fleet,
@@ -20,6 +21,7 @@ __all__ = ["SCENES"]
 SCENES: tuple[Script, ...] = (
     *messaging.SCRIPTS,
     *durability.SCRIPTS,
+    *dashboard.SCRIPTS,
     *buckets.SCRIPTS,
     *workers.SCRIPTS,
     *governor.SCRIPTS,

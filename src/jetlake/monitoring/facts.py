@@ -72,5 +72,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     # Empty = there is none.
     system_account: str = ""
     jetstream: JetStreamFacts | None = None
+    # Where the dashboard is that the server runs; empty = there is none.
+    dashboard_url: str = ""
     # False while the server is leaving: it serves on, and takes no new clients.
     accepts_clients: bool = True

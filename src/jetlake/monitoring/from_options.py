@@ -73,6 +73,7 @@ def facts_of(options: ServerOptions, running: Running) -> ServerFacts:
         accounts=tuple(options.access.account_names()),
         system_account=options.access.system_account,
         jetstream=_jetstream_facts(options, running),
+        dashboard_url="" if options.dashboard is None else options.dashboard.address,
         accepts_clients=running.accepts_clients,
     )
 

@@ -19,6 +19,9 @@ LINKS = (
     ("/stacksz", "Stacks"),
 )
 
+DASHBOARD = ("/dashboard", "Dashboard")
+"""Where a server runs one."""
+
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -48,7 +51,8 @@ code {{ opacity: .6; margin-left: .6rem }}
 
 def page(facts: ServerFacts, base_path: str) -> str:
     """Return the page; `base_path` stands before every link and is empty or begins with a slash."""
+    shown = (DASHBOARD, *LINKS) if facts.dashboard_url else LINKS
     links = "\n".join(
-        f'<li><a href="{escape(base_path + path)}">{title}</a><code>{path}</code></li>' for path, title in LINKS
+        f'<li><a href="{escape(base_path + path)}">{title}</a><code>{path}</code></li>' for path, title in shown
     )
     return PAGE.format(name=escape(facts.server_name), version=escape(facts.version), links=links)

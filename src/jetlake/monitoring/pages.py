@@ -65,6 +65,7 @@ class Pages:
             "/stacksz": self._stacks,
             "/ipqueuesz": self._json(clusterz.build_nothing, clusterz.ipqueuesz_options),
             "/raftz": self._raft,
+            "/dashboard": self._dashboard,
             "/debug/vars": self._json(diagnostics.build_variables, lambda _: diagnostics.VariablesOptions()),
         }
 
@@ -127,6 +128,10 @@ class Pages:
 
     def _stacks(self, _parameters: Parameters) -> Response:
         return Response(content_type=JSON, headers=READABLE_BY_ALL, body=diagnostics.stacks().encode())
+
+    def _dashboard(self, _parameters: Parameters) -> Response:
+        url = self._source.facts.dashboard_url
+        return Response(status=307, headers=(("Location", url),)) if url else not_found()
 
     def _raft(self, _parameters: Parameters) -> Response:
         return Response(status=404, body=clusterz.NO_RAFT.encode())

@@ -69,6 +69,7 @@ FIXED: tuple[tuple[str, Get], ...] = (
     ("JetStreamKey", lambda options: _Hidden(options.jetstream.key)),
     ("JetStreamPreviousKey", lambda options: _Hidden(options.jetstream.previous_key)),
     ("Submission", lambda options: _Hidden(_encoded(options.submission))),
+    ("Dashboard", lambda options: options.dashboard.address if options.dashboard else ""),
     ("Choria", lambda options: _Hidden(str(options.choria) if options.choria else "")),
     ("JetStreamRemotes", lambda options: _Hidden(_written(options.jetstream.remotes))),
 )

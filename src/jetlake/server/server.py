@@ -167,6 +167,7 @@ class Server:
         self._reload_again: Callable[[], str] = _refuse_reload
         self._monitor: Monitor | None = None
         self._submission: Children | None = None
+        self._dashboard: Children | None = None
         self._choria: Choria | None = None
         self._config_loaded_unix_ns = time.time_ns()
         self._config_digest = ""
@@ -275,6 +276,8 @@ class Server:
             # First, so that it can still be acknowledged what it has under way.
             if self._submission is not None:
                 self._submission.stop()
+            if self._dashboard is not None:
+                self._dashboard.stop()
             if self._choria is not None and not self._failure:
                 self._choria.stop()
             self._stop_monitor()
@@ -452,6 +455,7 @@ class Server:
         self._files.write_ports(options, self._ports)
         self._log.info(banner.READY_LINE)
         self._start_submission()
+        self._start_dashboard()
         if self._choria is not None:
             self._choria.start(self.url)
 
@@ -465,13 +469,30 @@ class Server:
         from jetlake.server.children import Child, Children
         from jetlake.server.options.submission import MODULE
 
-        host = LOOPBACK if self.host in files.WILDCARD_HOSTS else self.host
-        scheme = "nats" if self._options.tls is None else "tls"
-        url = f"{scheme}://{banner.join_address(host, self.port)}"
-        settings = msgspec.to_builtins(msgspec.structs.replace(options, url=options.url or url))
+        settings = msgspec.to_builtins(msgspec.structs.replace(options, url=options.url or self._url_of_children()))
         self._log.info(f"Starting the sender of the spool {options.spool}")
         self._submission = Children([Child(name="Sender", module=MODULE, settings=settings)], self._log)
         self._submission.start()
+
+    def _start_dashboard(self) -> None:
+        options = self._options.dashboard
+        if options is None:
+            return
+        import msgspec
+
+        from jetlake.server.children import Child, Children
+        from jetlake.server.options.dashboard import WORDS
+
+        url = options.url or self._url_of_children()
+        settings = msgspec.to_builtins(msgspec.structs.replace(options, url=url, monitor_url=self.monitor_url))
+        self._log.info(f"Starting the dashboard on {options.address}")
+        self._dashboard = Children([Child(name="dashboard", words=WORDS, settings=settings)], self._log)
+        self._dashboard.start()
+
+    def _url_of_children(self) -> str:
+        """Where processes beside this one reach it."""
+        host = LOOPBACK if self.host in files.WILDCARD_HOSTS else self.host
+        return f"{'nats' if self._options.tls is None else 'tls'}://{banner.join_address(host, self.port)}"
 
     def _make_engine(self) -> Engine:
         try:

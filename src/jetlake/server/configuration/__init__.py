@@ -18,6 +18,7 @@ From the characters to the options:
 - `choria`       the block `choria`
 - `remotes`      the block `remotes` of `jetstream`
 - `submission`   the block `submission`
+- `dashboard`    the block `dashboard`
 - `unsupported`  keys that are refused, and what to do instead
 - `digest`       the digest of a configuration
 - `load`         all of the above, from a file's name to options

@@ -16,6 +16,7 @@ from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.accounts import read_access
 from jetlake.server.configuration.address import read_address
 from jetlake.server.configuration.choria import read_choria
+from jetlake.server.configuration.dashboard import read_dashboard
 from jetlake.server.configuration.document import Node
 from jetlake.server.configuration.jetstream import read_jetstream
 from jetlake.server.configuration.quantities import DURATION_EXAMPLES
@@ -80,6 +81,7 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
         monitoring=_read_monitoring(section),
         tls=tls,
         submission=read_submission(section),
+        dashboard=read_dashboard(section),
         allow_plain=allow_plain,
         tags=section.texts("server_tags") or (),
         metadata=section.map_of_texts("server_metadata") or {},

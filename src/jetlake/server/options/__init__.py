@@ -9,6 +9,7 @@ Small frozen values, grouped as the parts of the server use them; nothing behind
 - `jetstream`   what JetStream may use
 - `remotes`     other servers and accounts that streams may be copied from
 - `submission`  a spool, and the sender that the server runs for it
+- `dashboard`   the dashboard that the server runs
 - `choria`      what a server does for Choria
 - `from_flags`  a command line turned into options, over those of a file
 """

@@ -11,6 +11,7 @@ from jetlake.errors import ConfigurationError
 from jetlake.server.addresses import DEFAULT_HOST, DEFAULT_PORT
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.options.choria import ChoriaOptions
+from jetlake.server.options.dashboard import HostedDashboardOptions
 from jetlake.server.options.jetstream import JetStreamOptions
 from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
@@ -74,6 +75,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     monitoring: MonitoringOptions = MonitoringOptions()
     tls: TlsOptions | None = None
     submission: SubmissionOptions | None = None
+    dashboard: HostedDashboardOptions | None = None
     # What a file says about plain text; it holds for certificates of the command line, too.
     allow_plain: bool = False
     tags: tuple[str, ...] = ()
