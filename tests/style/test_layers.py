@@ -40,7 +40,7 @@ FORBIDDEN = {
     "client": SERVER_SIDE | FEATURES | TOP | {"iac", "spark"},
     "config": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
     "crashtest": SERVER_SIDE | FEATURES | TOP | {"iac", "spark", "sync", "testing"},
-    "demo": {"cli", "dashboard"},
+    "demo": {"cli"},
     "errors": SERVER_SIDE | FEATURES | TOP | {"client", "config", "iac", "spark"},
     "frames": SERVER_SIDE | FEATURES | TOP | {"iac", "sync", "testing"},
     "iac": SERVER_SIDE | TOP | {"spark"},
