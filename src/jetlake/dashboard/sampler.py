@@ -68,6 +68,7 @@ class Sampler:
         self._wake = asyncio.Event()
         self._frames: dict[frozenset[str], bytes] = {}
         self._time_s = 0.0
+        self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="jetlake-dashboard-sampler")
 
     @property
@@ -111,6 +112,8 @@ class Sampler:
 
     async def close(self) -> None:
         """End the task."""
+        # A cancellation that comes while an answer does is lost on the way (`asyncio.wait_for` of Python 3.11).
+        self._is_closing = True
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
@@ -118,7 +121,7 @@ class Sampler:
             self._tick.notify_all()
 
     async def _run(self) -> None:
-        while True:
+        while not self._is_closing:
             if not self._watched and time.monotonic() - self._last_watched_s > GRACE_S:
                 self._wake.clear()
                 # What happened meanwhile is no rate of the next interval.
