@@ -2,11 +2,13 @@
 
 A comment right before a code block says how its test treats it:
 
-    <!-- example: background -->          starts a server and goes on with the next block
+    <!-- example: background -->          starts a server, or another program that does not end, and goes on
     <!-- example: output -->              each line must be in what the block before it printed
+    <!-- example: file server.conf -->    is written to this file, for the blocks that follow
+    <!-- example: slow -->                is run by `make test-long` only: it starts a Spark of its own
     <!-- example: not run, needs root --> is not run, for the reason given
 
-and a comment of its own prepares what the page presupposes, with the lines of a shell:
+and a comment of its own prepares what the page presupposes, or checks what a block has done, with the lines of a shell:
 
     <!-- example: setup
     jetlake stream add ORDERS --subjects 'orders.>' --defaults
@@ -44,6 +46,15 @@ class Block(NamedTuple):
     @property
     def is_run(self) -> bool:
         return not self.note.startswith("not run")
+
+    @property
+    def is_slow(self) -> bool:
+        return self.note == "slow"
+
+    @property
+    def file(self) -> str:
+        """The file that a reader saves this block to, if there is one."""
+        return self.note.removeprefix("file ") if self.note.startswith("file ") else ""
 
 
 def documentation() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -55,3 +56,11 @@ def test_every_export_of_the_package_has_a_signature():
     ]
 
     assert missing == []
+
+
+def test_no_default_is_shown_in_nanoseconds():
+    text = next(text for path, text in pages().items() if path.name == "commands.md")
+
+    wrong = [line for line in text.splitlines() if re.search(r"Default: `\d{8,}`", line)]
+
+    assert wrong == [], 'give these options a `show_default`, as in show_default="30s"'

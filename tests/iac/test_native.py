@@ -51,7 +51,7 @@ def test_defaults_are_put_where_nothing_is_said(tmp_path):
 def test_a_bucket_is_the_stream_it_is(tmp_path):
     text = "key_value: [{bucket: b, history: 3, ttl: 1m, limit_marker_ttl: 1h, max_value_size: 1KiB}]"
 
-    assert found(declared(tmp_path, text))["key-value bucket KV_b"] == {
+    assert found(declared(tmp_path, text))["bucket b"] == {
         "name": "KV_b",
         "subjects": ["$KV.b.>"],
         "allow_rollup_hdrs": True,
@@ -72,18 +72,16 @@ def test_a_bucket_may_copy_others(tmp_path):
 
     things = found(declared(tmp_path, text))
 
-    assert things["key-value bucket KV_b"]["mirror"] == {"name": "KV_a"}
-    assert "subjects" not in things["key-value bucket KV_b"]
-    assert [source["name"] for source in things["key-value bucket KV_c"]["sources"]] == ["KV_a", "KV_b"]
-    assert things["key-value bucket KV_c"]["sources"][0]["subject_transforms"] == [
-        {"src": "$KV.a.>", "dest": "$KV.c.>"}
-    ]
+    assert things["bucket b"]["mirror"] == {"name": "KV_a"}
+    assert "subjects" not in things["bucket b"]
+    assert [source["name"] for source in things["bucket c"]["sources"]] == ["KV_a", "KV_b"]
+    assert things["bucket c"]["sources"][0]["subject_transforms"] == [{"src": "$KV.a.>", "dest": "$KV.c.>"}]
 
 
 def test_an_object_store_is_the_stream_it_is(tmp_path):
     things = found(declared(tmp_path, "object_stores: {files: {max_bytes: 1MiB, compression: true}}"))
 
-    config = things["object store OBJ_files"]
+    config = things["object store files"]
     assert config["subjects"] == ["$O.files.C.>", "$O.files.M.>"]
     assert (config["max_bytes"], config["compression"], config["discard"]) == (1024**2, "s2", "new")
 

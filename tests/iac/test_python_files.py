@@ -27,7 +27,7 @@ def test_marked_functions_declare(tmp_path):
 def test_a_function_called_resources_declares_without_a_mark(tmp_path):
     text = "def resources():\n    return [{'kind': 'stream', 'name': 'A'}, {'key_value': {'b': {}}}]\n"
 
-    assert titles(declared(tmp_path, text, "things.py")) == ["stream A", "key-value bucket KV_b"]
+    assert titles(declared(tmp_path, text, "things.py")) == ["stream A", "bucket b"]
 
 
 def test_python_in_a_folder_is_not_run(tmp_path):

@@ -1,7 +1,10 @@
 """A plan as people read it."""
 
+from jetlake.iac.actual import Actual
+from jetlake.iac.declaration import label_of
 from jetlake.iac.plan import Change, Plan, Step
 from jetlake.iac.render import render, shown
+from tests.iac.servers import declared, planned
 
 SECOND_NS = 1_000_000_000
 
@@ -77,3 +80,35 @@ def test_values_are_shown_as_they_would_be_written():
     assert shown("description", "a\n\x1b[31m") == r"'a\n\x1b[31m'"
     assert shown("mirror", {"name": "A"}) == "{name: A}"
     assert shown("subjects", [str(number) for number in range(30)]).endswith("19, and 10 more]")
+
+
+def test_what_is_a_stream_to_the_server_has_the_words_of_the_file_that_declares_it(tmp_path):
+    text = """
+key_value: {sessions: {ttl: 1h, history: 3}}
+object_stores: {files: {ttl: 1d}}
+governors: {PUPPET: {capacity: 50, expires: 20m}}
+"""
+    plan = planned(declared(tmp_path, text), Actual())
+
+    lines = [line.text for line in render(plan)]
+
+    assert lines[:-1] == [
+        "+ bucket sessions",
+        "    + ttl: 1h",
+        "    + history: 3",
+        "",
+        "+ object store files",
+        "    + ttl: 1d",
+        "",
+        "+ governor PUPPET",
+        "    + capacity: 50",
+        "    + expires: 20m",
+        "    + num_replicas: 1",
+        "",
+    ]
+
+
+def test_a_bucket_that_is_removed_is_called_a_bucket():
+    step = Step(action="delete", key=("stream", "", "KV_sessions"), label=label_of(("stream", "", "KV_sessions")))
+
+    assert render(Plan(steps=(step,)))[0].text == "- bucket sessions"

@@ -82,6 +82,14 @@ def test_command_is_one_that_the_server_takes():
     assert words[words.index("-sd") + 1] == "/data"
 
 
+def test_guide_builds_an_image_that_keeps_its_health_check():
+    guide = (REPOSITORY / "docs" / "guides" / "run_in_a_container.md").read_text()
+
+    # The format of OCI, which podman writes by itself, has no health checks: it warns, and leaves them out.
+    for text in (guide, TEXT):
+        assert "podman build --format docker -t jetlake -f packaging/Containerfile ." in text
+
+
 def test_health_check_asks_the_port_that_the_command_opens():
     words = json.loads(last("CMD"))
     program = json.loads(last("HEALTHCHECK").partition("CMD ")[2])

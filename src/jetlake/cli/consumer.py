@@ -377,9 +377,10 @@ def _show(info: dict[str, Any], title: str, *, as_json: bool) -> None:
         return
     if title:
         print_note(title, style="green")
+        print_facts("", consumer_facts(info))
     else:
-        title = f"Consumer {info['name']} of {info['stream_name']}, made {info.get('created', '')}"
-    print_facts(title, consumer_facts(info))
+        created = f"created {info.get('created', '')}"
+        print_facts(f"Consumer {info['name']} of {info['stream_name']}, {created}", consumer_facts(info))
 
 
 for words, command in (

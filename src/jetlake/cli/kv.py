@@ -152,7 +152,8 @@ def rm(bucket: BucketArgument, force: ForceOption = False) -> None:
 def compact(
     bucket: BucketArgument,
     older: Annotated[
-        int, typer.Option("--older", help="Keep younger markers.", metavar="TIME", parser=read_duration)
+        int,
+        typer.Option("--older", help="Keep younger markers.", metavar="TIME", parser=read_duration, show_default="30m"),
     ] = COMPACT_AGE_NS,
     force: ForceOption = False,
     as_json: JsonOption = False,

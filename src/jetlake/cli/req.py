@@ -41,7 +41,10 @@ def req(
     count: Annotated[int, typer.Option(min=1, help="Number of requests to send.")] = 1,
     replies: Annotated[int, typer.Option(min=0, help="Number of replies to wait for (0: all until the timeout).")] = 1,
     reply_timeout: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Longest wait between two replies.")
+        int,
+        typer.Option(
+            parser=read_duration, metavar="TIME", help="Longest wait between two replies.", show_default="300ms"
+        ),
     ] = REPLY_TIMEOUT_NS,
     wait_for_empty: Annotated[bool, typer.Option("--wait-for-empty", help="Stop at an empty reply.")] = False,
     raw: Annotated[bool, typer.Option("--raw", "-r", help="Print payloads only.")] = False,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def graph(
     name: StreamArgument = "",
     interval: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Time between refreshes, 1s unless given.")
+        int, typer.Option(parser=read_duration, metavar="TIME", help="Time between refreshes.", show_default="1s")
     ] = SECOND,
     count: Annotated[int, typer.Option(min=0, help="Stop after N refreshes (0: run until interrupted).")] = 0,
 ) -> None:

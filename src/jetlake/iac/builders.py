@@ -10,19 +10,19 @@ from typing import Any
 
 from jetlake.errors import ConfigurationError
 from jetlake.governor.layout import DEFAULT_COLLECTIVE, GovernorSettings, stream_config
-from jetlake.iac.declaration import Declaration, Resource, check_name
+from jetlake.iac.declaration import STREAM_PREFIXES, Declaration, Resource, check_name
 from jetlake.iac.fields import DEAD_LETTERS_KEY, SECOND_NS
 from jetlake.iac.subjects import ends_in_one_token
 from jetlake.located.nodes import Place, refusal
 
 STREAM_LABEL = "stream"
-KEY_VALUE_LABEL = "key-value bucket"
+KEY_VALUE_LABEL = "bucket"
 OBJECT_STORE_LABEL = "object store"
 DEAD_LETTERS_LABEL = "dead letters"
 GOVERNOR_LABEL = "governor"
 
-KEY_VALUE_PREFIX = "KV_"
-OBJECT_STORE_PREFIX = "OBJ_"
+KEY_VALUE_PREFIX = STREAM_PREFIXES[KEY_VALUE_LABEL]
+OBJECT_STORE_PREFIX = STREAM_PREFIXES[OBJECT_STORE_LABEL]
 DEAD_LETTERS_SUBJECT = "dead.>"
 
 HISTORY_MAX = 64
@@ -77,9 +77,7 @@ def key_value(config: dict[str, Any], place: Place) -> Resource:
     check_name(KEY_VALUE_LABEL, bucket, place)
     history = config.get("history", 1) or 1
     if not 1 <= history <= HISTORY_MAX:
-        raise refusal(
-            place, f"key-value bucket {bucket} keeps {history} values of a key: 1 to {HISTORY_MAX} are allowed"
-        )
+        raise refusal(place, f"bucket {bucket} keeps {history} values of a key: 1 to {HISTORY_MAX} are allowed")
     made = _bucket(config, KEY_VALUE_PREFIX + bucket, [f"$KV.{bucket}.>"])
     made |= {"max_msgs_per_subject": history, "deny_delete": True, "discard": "new"}
     if config.get("max_value_size"):

@@ -20,6 +20,9 @@ OWNER_KEY = "jetlake.iac"
 NAME_BYTES_MAX = 255
 """The longest name of a stream or a consumer."""
 
+STREAM_PREFIXES = {"bucket": "KV_", "object store": "OBJ_", "governor": "GOVERNOR_"}
+"""What is a stream on the server and has a word of its own in files, with how the names of such streams begin."""
+
 _NOT_IN_NAMES = frozenset(" \t\r\n\f.*>\\/")
 
 
@@ -68,12 +71,20 @@ class Declaration:
         self.warnings.append(f"{place}: {text}")
 
 
+def label_of(key: Key) -> str:
+    """Return what something on a server is called in files: a bucket is a stream whose name says so."""
+    kind, _, name = key
+    labels = (label for label, prefix in STREAM_PREFIXES.items() if kind == "stream" and name.startswith(prefix))
+    return next(labels, kind)
+
+
 def title_of(key: Key, label: str = "") -> str:
-    """Return how a resource is called: `consumer ORDERS/worker`."""
-    kind, stream, name = key
-    path = f"{stream}/{name}" if stream else name
+    """Return how a resource is called in the words of a file: `consumer ORDERS/worker`, `bucket sessions`."""
+    _, stream, name = key
+    label = label or label_of(key)
+    path = f"{stream}/{name}" if stream else name.removeprefix(STREAM_PREFIXES.get(label, ""))
     # A server may have names that a terminal would take for orders.
-    return f"{label or kind} {path if path.isprintable() else repr(path)}"
+    return f"{label} {path if path.isprintable() else repr(path)}"
 
 
 def check_name(what: str, name: str, place: Place) -> None:

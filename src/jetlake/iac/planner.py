@@ -14,7 +14,7 @@ from typing import Any
 from jetlake.errors import ConfigurationError
 from jetlake.iac import order
 from jetlake.iac.actual import Actual, Found
-from jetlake.iac.declaration import OWNER_KEY, Declaration, Key, Resource, title_of
+from jetlake.iac.declaration import OWNER_KEY, Declaration, Key, Resource, label_of, title_of
 from jetlake.iac.differences import Differences, compare, created, normal
 from jetlake.iac.fields import DEAD_LETTERS_KEY
 from jetlake.iac.normal import SERVER_METADATA, normal_stream
@@ -206,7 +206,8 @@ class _Planner:
 
     def _delete(self, found: Found) -> Step:
         change = Change(field=f"metadata.{OWNER_KEY}", before=found.owner, after=None)
-        return Step(action="delete", key=found.key, label=found.key[0], changes=(change,), destroys=self._losses(found))
+        label = label_of(found.key)
+        return Step(action="delete", key=found.key, label=label, changes=(change,), destroys=self._losses(found))
 
     def _losses(self, found: Found) -> tuple[str, ...]:
         kind, _, name = found.key

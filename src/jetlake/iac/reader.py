@@ -65,6 +65,19 @@ def read(
     return declaration
 
 
+def read_text(text: str, name: str, given: Mapping[str, str] | None = None) -> Declaration:
+    """Return what one text declares, such as one that was sent over a network; `name` says its format by its ending.
+
+    It sees no file and no variable of the environment, and cannot be a program. Raises `ConfigurationError`.
+    """
+    suffix = Path(name).suffix.lower()
+    if suffix not in READERS:
+        raise ConfigurationError(f"{name} cannot be read: its name must end in {', '.join(READERS)}")
+    declaration = Declaration()
+    _read_documents(READERS[suffix](text, name), declaration, given or {}, {})
+    return declaration
+
+
 def _read_documents(
     documents: list[Node], declaration: Declaration, given: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:

@@ -6,6 +6,9 @@
     ! max_age becomes shorter: older ones of 1,200 messages go
 ```
 
+Buckets, object stores and governors are streams to a server. Here they have the names and fields of the files that
+declare them; what every one of them has is not repeated.
+
 Lines come with a style each, which the command line turns into colours where there are any.
 """
 
@@ -24,6 +27,29 @@ _SIGNS: dict[Action, tuple[str, Style]] = {
     "delete": ("-", "remove"),
 }
 _VERBS: dict[Action, str] = {"create": "create", "update": "change", "replace": "replace", "delete": "remove"}
+
+_WORDS: dict[str, dict[str, str]] = {
+    "bucket": {
+        "allow_msg_ttl": "key_ttl",
+        "max_age": "ttl",
+        "max_msg_size": "max_value_size",
+        "max_msgs_per_subject": "history",
+        "subject_delete_marker_ttl": "limit_marker_ttl",
+    },
+    "object store": {"max_age": "ttl"},
+    "governor": {"max_age": "expires", "max_msgs": "capacity"},
+}
+"""The fields of streams that have other names in files, by the label of a step."""
+
+_BUCKET_FIELDS = frozenset(
+    ("allow_direct", "allow_rollup_hdrs", "deny_delete", "discard", "duplicate_window", "subjects")
+)
+_IMPLIED: dict[str, frozenset[str]] = {
+    "bucket": _BUCKET_FIELDS,
+    "object store": _BUCKET_FIELDS,
+    "governor": frozenset(("description", "discard", "max_bytes", "retention", "storage", "subjects")),
+}
+"""The fields that nobody declares, because they make a stream what it is; a new one is shown without them."""
 
 ITEMS_SHOWN_MAX = 20
 """Of a list; a stream may have thousands of subjects."""
@@ -56,7 +82,8 @@ def render_step(step: Step) -> list[Line]:
     sign, style = _SIGNS[step.action]
     lines = [Line(f"{sign} {step.title}", style)]
     if step.action != "delete":
-        lines += [_change_line(step, change) for change in step.changes]
+        implied = _IMPLIED.get(step.label, frozenset()) if step.action == "create" else frozenset()
+        lines += [_change_line(step, change) for change in step.changes if change.field not in implied]
     lines += [Line(f"    # {note}", "note") for note in step.notes]
     lines += [Line(f"    ! {loss}", "danger") for loss in step.destroys]
     return lines
@@ -68,7 +95,8 @@ def summary(plan: Plan) -> str:
     if plan.is_empty:
         return f"Nothing to do, {unchanged}."
     counts = [f"{plan.count(action)} to {verb}" for action, verb in _VERBS.items() if plan.count(action)]
-    lost = f"; {len(plan.destructive)} of them destroy something" if plan.destructive else ""
+    verb = "destroys" if len(plan.destructive) == 1 else "destroy"
+    lost = f"; {len(plan.destructive)} of them {verb} something" if plan.destructive else ""
     return f"{', '.join(counts)}, {unchanged}{lost}."
 
 
@@ -100,14 +128,15 @@ def shown(field: str, value: Any) -> str:
 def _change_line(step: Step, change: Change) -> Line:
     note = f"  ({change.note})" if change.note else ""
     style: Style = "danger" if change.note.startswith(("needs", "deletes")) else "change"
+    word = _WORDS.get(step.label, {}).get(change.field, change.field)
     if step.action == "create":
-        return Line(f"    + {change.field}: {shown(change.field, change.after)}", "add")
+        return Line(f"    + {word}: {shown(change.field, change.after)}", "add")
     if change.after is None:
-        return Line(f"    - {change.field}: {shown(change.field, change.before)}{note}", "remove")
+        return Line(f"    - {word}: {shown(change.field, change.before)}{note}", "remove")
     if change.before is None:
-        return Line(f"    + {change.field}: {shown(change.field, change.after)}{note}", "add")
+        return Line(f"    + {word}: {shown(change.field, change.after)}{note}", "add")
     before, after = shown(change.field, change.before), shown(change.field, change.after)
-    return Line(f"    ~ {change.field}: {before} → {after}{note}", style)
+    return Line(f"    ~ {word}: {before} → {after}{note}", style)
 
 
 def _kinds(fields: tuple[Field, ...]) -> dict[str, Kind]:

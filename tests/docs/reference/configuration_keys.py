@@ -47,6 +47,7 @@ BLOCKS = {
     "address": ("top level", "server"),
     "accounts": ("`accounts`, `authorization`", "who-may-log-in"),
     "choria": ("`choria`", "choria"),
+    "dashboard": ("`dashboard`", "dashboard"),
     "jetstream": ("`jetstream`", "jetstream"),
     "message_trace": ("`msg_trace` of an account", "who-may-log-in"),
     "permissions": ("`permissions`", "who-may-log-in"),
