@@ -220,10 +220,10 @@ class Engine:
 
         The definition is a JSON object, listed in crates/engine/src/consumer/definition.rs.
         """
-    def restore_consumer(self, account: str, stream: str, definition: bytes, state: bytes) -> None:
-        """Make a consumer that goes on where an archive says it was, a JSON object; `commit_consumers` as above."""
     def commit_consumers(self, account: str, stream: str) -> list[tuple[str, str]]:
         """Make durable all that were created, with one sync, and let them deliver. Return the names of those that are gone because that failed, and why."""
+    def begin_consumers(self, account: str, stream: str) -> bool:
+        """Let some consumers of a stream that was restored deliver; False when none are left that do not."""
     def update_consumer(self, account: str, stream: str, definition: bytes) -> None: ...
     def delete_consumer(self, account: str, stream: str, name: str) -> None: ...
     def consumer_state(self, account: str, stream: str, name: str) -> bytes:
@@ -251,23 +251,36 @@ class Engine:
 
         The request is a JSON object, listed in crates/engine/src/stream/scan.rs.
         """
-    def start_snapshot(self, account: str, name: str, request: bytes) -> None:
-        """Send a stream as an archive; its end is told as an `ArchiveEvent`.
+    def begin_snapshot(self, account: str, name: str, request: bytes) -> None:
+        """Begin a snapshot of a stream, which is sent after `send_snapshot`.
 
         The request is a JSON object, listed in crates/engine/src/stream/snapshot.rs.
         """
+    def add_to_snapshot(self, snapshot_id: str, consumers: bytes) -> None:
+        """Note how some consumers stand, a JSON list of names and configurations. Nothing is left of the snapshot when this raises."""
+    def send_snapshot(self, snapshot_id: str) -> None:
+        """Send a snapshot that was begun as an archive; its end is told as an `ArchiveEvent`."""
     def start_restore(self, account: str, definition: bytes, request: bytes) -> None:
         """Take the chunks of an archive; what comes of it is told as an `ArchiveEvent`.
 
         The request is a JSON object, listed in crates/engine/src/stream/restore.rs.
         """
     def finish_restore(self, restore_id: str, definition: bytes) -> None:
-        """Make a stream of what was restored; it would survive a power cut when this returns.
+        """Make a stream of what was restored, for its consumers to be created in. Nobody finds it before `serve_restored`.
 
         Nothing is left of it when this raises.
         """
+    def restore_consumer(self, restore_id: str, definition: bytes, state: bytes) -> None:
+        """Make a consumer that goes on where an archive says it was, a JSON object; durable after the next call."""
+    def commit_restored_consumers(self, restore_id: str) -> list[tuple[str, str]]:
+        """Make durable all that were restored, with one sync. Return the names of those that are gone because that failed, and why."""
+    def serve_restored(self, restore_id: str) -> None:
+        """Serve a stream that was restored; it would survive a power cut with its consumers when this returns.
+
+        They deliver after `begin_consumers`. Nothing is left of it when this raises.
+        """
     def cancel_restore(self, restore_id: str) -> bool:
-        """Forget what was restored; False when there is nothing to forget."""
+        """Forget what was restored and is not served yet; False when there is nothing to forget."""
     def advance(self, duration_ns: int) -> None:
         """Set a clock that was made to stand still forward, and see to what is due by then."""
     def stop_accepting(self) -> None: ...

@@ -35,6 +35,10 @@ class ApiTwin:
         full = subject if subject.startswith("$") else f"$JS.API.{subject}"
         before = len(self.engine.published)
         self.manager.answer(TwinRequest(subject=full, payload=body, header=header, account=account))
+        tasks = self.manager._lanes.lane_of(account).tasks
+        while tasks:
+            for _ in tasks.popleft():
+                pass
         answers = [each for each in self.engine.published[before:] if each[1] == "reply"]
         assert len(answers) <= 1, answers
         return (answers[0][3] or b"") + answers[0][2] if answers else None

@@ -209,6 +209,9 @@ class EngineTwin:
         self.archives: list[tuple[str, dict[str, Any]]] = []
         # Restores that are not over, with their accounts.
         self.restores: dict[str, str] = {}
+        # Those that have become streams and wait for their consumers: account and stream.
+        self.filling: dict[str, tuple[str, str]] = {}
+        self.sent_snapshots: list[str] = []
 
     def open_streams(self, folder: str, options: bytes) -> tuple[list[tuple[str, str, bytes]], list[str]]:  # noqa: ARG002
         self._fail()
@@ -256,9 +259,17 @@ class EngineTwin:
         found.consumers[name] = TwinConsumer(definition, found)
         return self.consumer_state(account, stream, name)
 
-    def restore_consumer(self, account: str, stream: str, definition: bytes, state: bytes) -> None:
+    def restore_consumer(self, restore_id: str, definition: bytes, state: bytes) -> None:
         json.loads(state)
-        self.create_consumer(account, stream, definition)
+        self.create_consumer(*self.filling[restore_id], definition)
+
+    def commit_restored_consumers(self, restore_id: str) -> list[tuple[str, str]]:
+        self._find(*self.filling[restore_id])
+        return []
+
+    def begin_consumers(self, account: str, stream: str) -> bool:
+        self._find(account, stream)
+        return False
 
     def commit_consumers(self, account: str, stream: str) -> list[tuple[str, str]]:
         self._find(account, stream)
@@ -312,9 +323,16 @@ class EngineTwin:
             stream.settle()
         return found
 
-    def start_snapshot(self, account: str, name: str, request: bytes) -> None:
+    def begin_snapshot(self, account: str, name: str, request: bytes) -> None:
         self._find(account, name)
-        self.archives.append((account, json.loads(request)))
+        self.archives.append((account, {**json.loads(request), "consumers": []}))
+
+    def add_to_snapshot(self, snapshot_id: str, consumers: bytes) -> None:
+        asked = next(asked for _, asked in self.archives if asked.get("id") == snapshot_id)
+        asked["consumers"] += json.loads(consumers)
+
+    def send_snapshot(self, snapshot_id: str) -> None:
+        self.sent_snapshots.append(snapshot_id)
 
     def start_scan(self, account: str, name: str, request: bytes) -> None:
         self._find(account, name)
@@ -363,9 +381,16 @@ class EngineTwin:
     def finish_restore(self, restore_id: str, definition: bytes) -> None:
         account = self.restores.pop(restore_id)
         self.create_stream(account, definition)
+        self.filling[restore_id] = (account, json.loads(definition)["config"]["name"])
+
+    def serve_restored(self, restore_id: str) -> None:
+        del self.filling[restore_id]
 
     def cancel_restore(self, restore_id: str) -> bool:
-        return self.restores.pop(restore_id, None) is not None
+        filling = self.filling.pop(restore_id, None)
+        if filling is not None:
+            del self.streams[filling]
+        return filling is not None or self.restores.pop(restore_id, None) is not None
 
     def has_interest(self, account: str, subject: str) -> bool:  # noqa: ARG002
         return subject in self.interest

@@ -11,8 +11,9 @@ import pytest
 from jetlake._engine import EngineError
 from jetlake.management import archived_consumers
 from jetlake.management.archived_consumers import CONSUMERS_PER_STEP
-from jetlake.management.archives import RESTORES_FINISHING_MAX
+from jetlake.management.archives import CONSUMERS_PER_STEP as SNAPSHOT_CONSUMERS_PER_STEP
 from jetlake.management.stream_context import AccountLimits
+from jetlake.management.streams import CONSUMERS_TOLD_PER_STEP
 from tests.management.api_twin import SETTINGS, ApiTwin
 from tests.management.engine_twin import TwinArchiveEvent, TwinRequest
 from tests.management.schemas import problems_of
@@ -109,14 +110,14 @@ def test_end_of_a_snapshot_is_told(api, failure):
 
 
 def test_snapshot_that_the_engine_refuses_ends_with_its_words(api):
-    call = api.engine.start_snapshot
+    call = api.engine.begin_snapshot
 
     def refuse(*_arguments: object) -> None:
         raise EngineError("store", "32 snapshots are under way")
 
-    api.engine.start_snapshot = refuse
+    api.engine.begin_snapshot = refuse
     api.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d"})
-    api.engine.start_snapshot = call
+    api.engine.begin_snapshot = call
 
     assert ("$G", "d", b"", b"NATS/1.0 500 32 snapshots are under way\r\n\r\n") in api.engine.published
     assert advisory(api, "SNAPSHOT_COMPLETE.S")["error"] == "32 snapshots are under way"
@@ -395,37 +396,60 @@ def test_nothing_is_left_of_a_restore_that_the_server_does_not_finish(api, is_ma
     assert "error" not in api.ask("STREAM.CREATE.T", {"name": "T", "subjects": ["t.>"]})
 
 
-def test_account_finishes_only_so_many_restores_at_a_time(api):
-    running = []
-    for number in range(RESTORES_FINISHING_MAX):
-        config = {"name": f"T{number}", "subjects": [f"t.{number}"]}
-        answer = api.ask(f"STREAM.RESTORE.T{number}", {"config": config})
-        steps = steps_of(api, answer["deliver_subject"].rpartition(".")[2], CONSUMERS_PER_STEP)
-        next(steps)
-        running.append(steps)
-
-    refused = api.ask("STREAM.RESTORE.T", {"config": {"name": "T", "subjects": ["t.t"]}})
-    assert refused["error"]["err_code"] == 10042
-    assert refused["error"]["description"].endswith("the account has 4 restores already: wait for one to end")
-
-    for steps in running:
-        assert [*steps] != []
-    assert begin_restore(api, subjects=["t.t"])
-
-
-@pytest.mark.parametrize(("retention", "commits"), [("limits", 3), ("workqueue", 3), ("interest", 1)])
-def test_consumers_of_an_interest_stream_begin_together(api, monkeypatch, retention, commits):
+@pytest.mark.parametrize("retention", ["limits", "workqueue", "interest"])
+def test_consumers_of_an_archive_deliver_only_after_all_of_them_are_durable(api, monkeypatch, retention):
     monkeypatch.setattr(archived_consumers, "CONSUMERS_PER_SYNC", CONSUMERS_PER_STEP)
     restore_id = begin_restore(api, retention=retention)
-    committed = []
-    commit = api.engine.commit_consumers
+    calls = []
+    for name in ("commit_restored_consumers", "serve_restored", "begin_consumers"):
+        call = getattr(api.engine, name)
 
-    def count(account: str, stream: str) -> list[tuple[str, str]]:
-        committed.append(len(api.catalog.consumers.of(account, stream)))
-        return commit(account, stream)
+        def note(*arguments: str, name: str = name, call: Any = call) -> Any:
+            calls.append((name, len(api.catalog.consumers.of("$G", "T"))))
+            return call(*arguments)
 
-    monkeypatch.setattr(api.engine, "commit_consumers", count)
-    assert [*steps_of(api, restore_id, 3 * CONSUMERS_PER_STEP)] != []
+        monkeypatch.setattr(api.engine, name, note)
+    assert [*steps_of(api, restore_id, 2 * CONSUMERS_PER_STEP)] != []
 
-    assert len(committed) == commits
-    assert committed[-1] == 3 * CONSUMERS_PER_STEP
+    assert calls == [
+        ("commit_restored_consumers", CONSUMERS_PER_STEP),
+        ("commit_restored_consumers", 2 * CONSUMERS_PER_STEP),
+        ("commit_restored_consumers", 2 * CONSUMERS_PER_STEP),
+        ("serve_restored", 2 * CONSUMERS_PER_STEP),
+        ("begin_consumers", 2 * CONSUMERS_PER_STEP),
+    ]
+
+
+def test_snapshot_of_a_stream_with_many_consumers_is_sent_after_all_of_them_were_told(api):
+    names = [f"C{number:03}" for number in range(2 * SNAPSHOT_CONSUMERS_PER_STEP + 50)]
+    for name in names:
+        api.ask(f"CONSUMER.DURABLE.CREATE.S.{name}", {"stream_name": "S", "config": {"durable_name": name}})
+    told = []
+    add = api.engine.add_to_snapshot
+
+    def note(snapshot_id: str, consumers: bytes) -> None:
+        told.append(len(json.loads(consumers)))
+        assert api.engine.sent_snapshots == []
+        add(snapshot_id, consumers)
+
+    api.engine.add_to_snapshot = note
+    answer = api.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d"})
+
+    ((_, asked),) = api.engine.archives
+    assert answer["state"]["consumer_count"] == len(names)
+    assert [consumer["name"] for consumer in asked["consumers"]] == names
+    assert told == [SNAPSHOT_CONSUMERS_PER_STEP, SNAPSHOT_CONSUMERS_PER_STEP, 50]
+    assert api.engine.sent_snapshots == [asked["id"]]
+
+
+def test_every_consumer_of_a_deleted_stream_is_told_of_and_the_stream_at_last(api):
+    names = [f"C{number:04}" for number in range(CONSUMERS_TOLD_PER_STEP + 10)]
+    for name in names:
+        api.ask(f"CONSUMER.DURABLE.CREATE.S.{name}", {"stream_name": "S", "config": {"durable_name": name}})
+    prefix = "$JS.EVENT.ADVISORY."
+    wanted = [*(f"{prefix}CONSUMER.DELETED.S.{name}" for name in names), f"{prefix}STREAM.DELETED.S"]
+    api.engine.interest |= set(wanted)
+
+    assert api.ask("STREAM.DELETE.S")["success"]
+
+    assert [subject for _, subject, _, _ in api.engine.published if "DELETED" in subject] == wanted

@@ -102,16 +102,20 @@ async def test_a_stream_can_have_twenty_thousand_subjects(server):
     await client.close()
 
 
-async def test_readers_of_the_same_account_are_answered_while_a_large_stream_is_made(server):
+@pytest.mark.parametrize("request_subject", ["STREAM.NAMES", "STREAM.LIST", "CONSUMER.LIST.SMALL"])
+async def test_readers_of_the_same_account_are_answered_while_a_large_stream_is_made(server, request_subject):
     owner = await nats.connect(server.url, user="a", password="x")
     reader = await nats.connect(server.url, user="a", password="x")
+    small = json.dumps({"name": "SMALL", "subjects": ["small"], "storage": "memory"}).encode()
+    await owner.request("$JS.API.STREAM.CREATE.SMALL", small, timeout=WAIT_S)
     config = {"name": "LARGE", "subjects": subjects_of(80_000), "storage": "memory"}
     body = json.dumps(config).encode()
 
     made = asyncio.ensure_future(owner.request("$JS.API.STREAM.CREATE.LARGE", body, timeout=WAIT_S))
     before = 0
     while not made.done():
-        await reader.request("$JS.API.STREAM.NAMES", b"", timeout=WAIT_S)
+        listed = await reader.request(f"$JS.API.{request_subject}", b"", timeout=WAIT_S)
+        assert "error" not in json.loads(listed.data)
         before += not made.done()
 
     assert "error" not in json.loads((await made).data)

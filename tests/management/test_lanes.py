@@ -212,3 +212,24 @@ def test_what_overflows_is_dropped_for_its_account_alone(worker):
 
     assert worker.lanes.take_dropped() >= 10_000
     assert len(worker.done) <= 5
+
+
+def test_whoever_has_an_answer_overtakes_what_goes_on_behind_it(worker):
+    worker.slow["step"] = threading.Event()
+
+    def go_on() -> Iterator[None]:
+        worker.begun.set()
+        assert worker.slow["step"].wait(WAIT_SECONDS)
+        worker._note("step")
+        yield
+
+    worker.lanes.lane_of("A").tasks.append(go_on())
+    worker.send("A", "change", connection_id=1)
+    assert worker.begun.wait(WAIT_SECONDS)
+
+    worker.send("A", "read", connection_id=1)
+    worker.wait(lambda: "read beside" in worker.done)
+
+    assert worker.done == ["change", "read beside"]
+    worker.slow["step"].set()
+    worker.wait(lambda: "step" in worker.done)

@@ -81,7 +81,7 @@ def test_links_that_lead_nowhere_and_plain_files_do_not_hinder_the_start(configu
         assert ask(server, "$JS.API.STREAM.INFO.S")["state"]["messages"] == 1
 
     assert (stream.parent / "FILE").exists()
-    assert "FILE: left alone, it is no folder" in caplog.text
+    assert "FILE: left alone, it is not a folder" in caplog.text
 
 
 def test_a_stream_is_removed_without_what_links_in_it_lead_to(configuration, tmp_path):

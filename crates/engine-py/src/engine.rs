@@ -17,12 +17,7 @@ use pyo3::prelude::*;
 
 use crate::error::to_python;
 use crate::events::{self, Request};
-
-/// Account, name and definition of a stream on disk.
-type StoredStream = (String, String, Cow<'static, [u8]>);
-
-/// Subject, time and payload.
-type StoredMessage = (String, i64, Cow<'static, [u8]>);
+use crate::stored::{self, Json, StoredMessage, StoredStream};
 
 #[pyclass(frozen, module = "jetlake._engine")]
 pub struct Engine {
@@ -37,6 +32,15 @@ impl Engine {
         act: impl FnOnce(&Arc<Streams>) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         py.detach(|| act(self.inner.streams()?)).map_err(to_python)
+    }
+
+    /// The same for what comes back as bytes.
+    fn json_of_streams(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&Arc<Streams>) -> Result<Vec<u8>, EngineError> + Send,
+    ) -> PyResult<Json> {
+        self.with_streams(py, act).map(Cow::Owned)
     }
 }
 
@@ -150,9 +154,8 @@ impl Engine {
     }
 
     fn subscribe_untaken(&self, account: &str, subject: &str) -> PyResult<u64> {
-        let services = self.inner.services();
-        self.inner
-            .streams()
+        let (streams, services) = (self.inner.streams(), self.inner.services());
+        streams
             .and_then(|streams| streams.subscribe_untaken(services, account, subject.as_bytes()))
             .map_err(to_python)
     }
@@ -164,12 +167,10 @@ impl Engine {
         subject: &str,
         text: &str,
     ) -> PyResult<()> {
-        py.detach(|| {
-            let streams = self.inner.streams()?;
+        self.with_streams(py, |streams| {
             streams.refuse_untaken(account, subject.as_bytes(), text);
             Ok(())
         })
-        .map_err(to_python)
     }
 
     fn unsubscribe(&self, service: u64) -> bool {
@@ -177,9 +178,8 @@ impl Engine {
     }
 
     fn has_interest(&self, account: &str, subject: &str) -> bool {
-        self.inner
-            .services()
-            .has_interest(account, subject.as_bytes())
+        let services = self.inner.services();
+        services.has_interest(account, subject.as_bytes())
     }
 
     #[pyo3(signature = (account, subject, payload, reply = None, header = None, sender = None))]
@@ -215,11 +215,7 @@ impl Engine {
         let (stored, findings) = py
             .detach(|| self.inner.serve_streams(&folder, &options)?.stored())
             .map_err(to_python)?;
-        let stored = stored.into_iter().map(|stream| {
-            let definition = stream.definition.into();
-            (stream.account, stream.name, definition)
-        });
-        Ok((stored.collect(), findings))
+        Ok((stored::streams(stored), findings))
     }
 
     fn create_stream(&self, py: Python<'_>, account: &str, definition: &[u8]) -> PyResult<()> {
@@ -263,9 +259,8 @@ impl Engine {
         account: &str,
         name: &str,
         query: &[u8],
-    ) -> PyResult<Cow<'static, [u8]>> {
-        self.with_streams(py, |streams| streams.state(account, name, query))
-            .map(Cow::Owned)
+    ) -> PyResult<Json> {
+        self.json_of_streams(py, |streams| streams.state(account, name, query))
     }
 
     #[pyo3(signature = (account, name, subject, below_sequence, keep))]
@@ -323,17 +318,10 @@ impl Engine {
         name: &str,
         sequence: u64,
     ) -> PyResult<Option<StoredMessage>> {
-        let found = py.detach(|| {
-            self.inner
-                .streams()?
-                .stored_message(account, name, sequence)
+        let found = self.with_streams(py, |streams| {
+            streams.stored_message(account, name, sequence)
         });
-        let message = found.map_err(to_python)?;
-        Ok(message.map(|message| {
-            let subject = String::from_utf8_lossy(message.subject()).into_owned();
-            let payload = Cow::Owned(message.payload().to_vec());
-            (subject, message.time_ns, payload)
-        }))
+        Ok(found?.map(|message| stored::message(&message)))
     }
 
     fn plan_scan(
@@ -342,9 +330,8 @@ impl Engine {
         account: &str,
         name: &str,
         request: &[u8],
-    ) -> PyResult<Cow<'static, [u8]>> {
-        self.with_streams(py, |streams| streams.plan_scan(account, name, request))
-            .map(Cow::Owned)
+    ) -> PyResult<Json> {
+        self.json_of_streams(py, |streams| streams.plan_scan(account, name, request))
     }
 
     fn scan_files(
@@ -353,9 +340,8 @@ impl Engine {
         account: &str,
         name: &str,
         request: &[u8],
-    ) -> PyResult<Cow<'static, [u8]>> {
-        self.with_streams(py, |streams| streams.scan_files(account, name, request))
-            .map(Cow::Owned)
+    ) -> PyResult<Json> {
+        self.json_of_streams(py, |streams| streams.scan_files(account, name, request))
     }
 
     fn start_scan(
@@ -368,14 +354,24 @@ impl Engine {
         self.with_streams(py, |streams| streams.start_scan(account, name, request))
     }
 
-    fn start_snapshot(
+    fn begin_snapshot(
         &self,
         py: Python<'_>,
         account: &str,
         name: &str,
         request: &[u8],
     ) -> PyResult<()> {
-        self.with_streams(py, |streams| streams.start_snapshot(account, name, request))
+        self.with_streams(py, |streams| streams.begin_snapshot(account, name, request))
+    }
+
+    fn add_to_snapshot(&self, py: Python<'_>, snapshot_id: &str, consumers: &[u8]) -> PyResult<()> {
+        self.with_streams(py, |streams| {
+            streams.add_to_snapshot(snapshot_id, consumers)
+        })
+    }
+
+    fn send_snapshot(&self, py: Python<'_>, snapshot_id: &str) -> PyResult<()> {
+        self.with_streams(py, |streams| streams.send_snapshot(snapshot_id))
     }
 
     fn start_restore(
@@ -399,15 +395,8 @@ impl Engine {
             .map_err(to_python)
     }
 
-    fn stored_consumers(
-        &self,
-        py: Python<'_>,
-        account: &str,
-        stream: &str,
-    ) -> PyResult<Vec<Cow<'static, [u8]>>> {
-        let stored = py
-            .detach(|| self.inner.streams()?.stored_consumers(account, stream))
-            .map_err(to_python)?;
+    fn stored_consumers(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<Vec<Json>> {
+        let stored = self.with_streams(py, |streams| streams.stored_consumers(account, stream))?;
         Ok(stored.into_iter().map(Cow::Owned).collect())
     }
 
@@ -433,24 +422,38 @@ impl Engine {
         account: &str,
         stream: &str,
         definition: &[u8],
-    ) -> PyResult<Cow<'static, [u8]>> {
-        self.with_streams(py, |streams| {
+    ) -> PyResult<Json> {
+        self.json_of_streams(py, |streams| {
             streams.create_consumer(account, stream, definition)
         })
-        .map(Cow::Owned)
     }
 
     fn restore_consumer(
         &self,
         py: Python<'_>,
-        account: &str,
-        stream: &str,
+        restore_id: &str,
         definition: &[u8],
         state: &[u8],
     ) -> PyResult<()> {
         self.with_streams(py, |streams| {
-            streams.restore_consumer(account, stream, definition, state)
+            streams.restore_consumer(restore_id, definition, state)
         })
+    }
+
+    fn commit_restored_consumers(
+        &self,
+        py: Python<'_>,
+        restore_id: &str,
+    ) -> PyResult<Vec<(String, String)>> {
+        self.with_streams(py, |streams| streams.commit_restored_consumers(restore_id))
+    }
+
+    fn serve_restored(&self, py: Python<'_>, restore_id: &str) -> PyResult<()> {
+        self.with_streams(py, |streams| streams.serve_restored(restore_id))
+    }
+
+    fn begin_consumers(&self, py: Python<'_>, account: &str, stream: &str) -> PyResult<bool> {
+        self.with_streams(py, |streams| streams.begin_consumers(account, stream))
     }
 
     fn commit_consumers(
@@ -490,9 +493,8 @@ impl Engine {
         account: &str,
         stream: &str,
         name: &str,
-    ) -> PyResult<Cow<'static, [u8]>> {
-        self.with_streams(py, |streams| streams.consumer_state(account, stream, name))
-            .map(Cow::Owned)
+    ) -> PyResult<Json> {
+        self.json_of_streams(py, |streams| streams.consumer_state(account, stream, name))
     }
 
     fn reset_consumer(
@@ -518,7 +520,7 @@ impl Engine {
         self.with_streams(py, |streams| streams.unpin_consumer(account, stream, name))
     }
 
-    fn stream_figures(&self, py: Python<'_>) -> PyResult<Cow<'static, [u8]>> {
+    fn stream_figures(&self, py: Python<'_>) -> PyResult<Json> {
         self.with_streams(py, |streams| {
             streams
                 .figures()
@@ -537,11 +539,10 @@ impl Engine {
         account: &str,
         stream: &str,
         name: &str,
-    ) -> PyResult<Cow<'static, [u8]>> {
-        self.with_streams(py, |streams| {
+    ) -> PyResult<Json> {
+        self.json_of_streams(py, |streams| {
             streams.consumer_hindrances(account, stream, name)
         })
-        .map(Cow::Owned)
     }
 
     fn consumer_pending(
@@ -550,11 +551,10 @@ impl Engine {
         account: &str,
         stream: &str,
         name: &str,
-    ) -> PyResult<Cow<'static, [u8]>> {
-        self.with_streams(py, |streams| {
+    ) -> PyResult<Json> {
+        self.json_of_streams(py, |streams| {
             streams.consumer_pending(account, stream, name)
         })
-        .map(Cow::Owned)
     }
 
     fn first_sequence_at(

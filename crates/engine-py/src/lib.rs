@@ -7,6 +7,7 @@ mod check;
 mod engine;
 mod error;
 mod events;
+mod stored;
 
 use pyo3::prelude::*;
 

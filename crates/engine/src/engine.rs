@@ -380,6 +380,9 @@ impl Shared {
         let reason = match flushed {
             Flushed::Settled => return true,
             Flushed::HandOver => {
+                if !connection.outbox.ask_owner() {
+                    return true;
+                }
                 let letter = Letter::Flush {
                     slot,
                     connection_id,

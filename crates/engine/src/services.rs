@@ -70,7 +70,7 @@ impl Services {
     ) -> Result<u64, EngineError> {
         if !subject::is_valid_subscription(subject) {
             return Err(EngineError::Options(format!(
-                "{} is no subject to subscribe to: tokens must not be empty and '>' stands last",
+                "{} is not a valid subject to subscribe to: use tokens that are not empty, and '>' only as the last one",
                 subject::quoted(subject)
             )));
         }
@@ -111,7 +111,7 @@ impl Services {
     pub fn publish(&self, message: &Message<'_>) -> Result<u32, EngineError> {
         if !subject::is_literal(message.subject) || has_blank(message.subject) {
             return Err(EngineError::Options(format!(
-                "{} is no subject to publish to: no wildcards, no blanks, no empty tokens",
+                "{} is not a valid subject to publish to: use tokens that are not empty, without wildcards and blanks",
                 subject::quoted(message.subject)
             )));
         }

@@ -158,6 +158,53 @@ fn nobody_waits_while_the_ids_of_stored_messages_are_read() {
 }
 
 #[test]
+fn nobody_waits_for_the_totals_that_a_batch_counts_on_from() {
+    let disk = GatedDisk::default();
+    let counters = json!({"name": "JOBS", "subjects": ["jobs.>"], "allow_msg_counter": true, "allow_atomic": true});
+    let count = |batch: &str| {
+        let block = format!("NATS/1.0\r\nNats-Incr: 5\r\n{batch}\r\n");
+        format!("HPUB jobs.a inbox {0} {0}\r\n{block}\r\n", block.len())
+    };
+    let connect = |server: &ConsumerServer| {
+        let mut socket = TcpStream::connect(server.streams.engine().address()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+            .write_all(b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB inbox 1\r\n")
+            .unwrap();
+        BufReader::new(socket)
+    };
+    {
+        let server = ConsumerServer::start_on(Arc::new(disk.clone()));
+        server.streams.create_as(&counters);
+        let mut lines = connect(&server);
+        lines.get_mut().write_all(count("").as_bytes()).unwrap();
+        let text = line_where(&mut lines, |line| line.starts_with('{'));
+        assert!(text.contains("\"val\":\"5\""), "{text}");
+    }
+    let server = ConsumerServer::start_on(Arc::new(disk.clone()));
+    let _opens = OpensAtLast(&disk);
+    let mut lines = connect(&server);
+    let first = count("Nats-Batch-Id: b\r\nNats-Batch-Sequence: 1\r\n");
+    lines.get_mut().write_all(first.as_bytes()).unwrap();
+    line_where(&mut lines, |line| line.starts_with("MSG inbox"));
+
+    disk.close(Call::Read, MESSAGES_OF_JOBS);
+    let block =
+        "NATS/1.0\r\nNats-Batch-Id: b\r\nNats-Batch-Sequence: 2\r\nNats-Batch-Commit: eob\r\n\r\n";
+    let end = format!("HPUB jobs.a inbox {0} {0}\r\n{block}\r\n", block.len());
+    lines.get_mut().write_all(end.as_bytes()).unwrap();
+    disk.wait_for_arrival();
+    lines.get_mut().write_all(b"PUB jobs.b 0\r\n\r\n").unwrap();
+    expect_pongs(&server);
+
+    disk.open_gate();
+    let text = line_where(&mut lines, |line| line.starts_with('{'));
+    assert!(text.contains("\"seq\":2"), "{text}");
+    let stored = server.streams.payload("JOBS", 2).expect("it is stored");
+    assert_eq!(stored, b"{\"val\":\"10\"}");
+}
+
+#[test]
 fn nobody_waits_for_the_sync_of_a_dead_letter() {
     let disk = GatedDisk::default();
     let server = ConsumerServer::start_on(Arc::new(disk.clone()));

@@ -143,6 +143,33 @@ fn messages_of_other_streams_expire_while_the_disk_of_one_hangs() {
 }
 
 #[test]
+fn a_change_of_one_account_does_not_wait_for_the_disk_of_another() {
+    let hang = Arc::<Hang>::default();
+    let engine = start(&hanging_disk(&hang));
+    let streams = engine.streams().expect("they are served");
+    let create = |account: &str, name: &str| {
+        let config = serde_json::json!({"name": name, "subjects": [name]});
+        let definition = serde_json::json!({ "config": config }).to_string();
+        streams
+            .create(account, definition.as_bytes())
+            .expect("the disk takes it");
+    };
+
+    hang.set(true);
+    thread::scope(|scope| {
+        let hung = scope.spawn(|| create("ONE", "HUNG"));
+        create("TWO", "GOOD");
+        streams.delete("TWO", "GOOD").expect("it is there");
+        create("TWO", "GOOD");
+        let is_hung = !hung.is_finished();
+        hang.set(false);
+        hung.join().unwrap();
+        assert!(is_hung, "the disk did not hang");
+    });
+    assert!(streams.find("ONE", "HUNG").is_some());
+}
+
+#[test]
 fn whoever_creates_a_stream_waits_for_three_syncs_and_what_it_stores_is_durable() {
     let by_thread = Arc::new(Mutex::new(Vec::new()));
     let disk = {

@@ -2,20 +2,20 @@
 
 ```python
 consumers = yield from read_consumers(archived, call, stream, settings)   # changes nothing
-yield from make_consumers(catalog.consumers, account, stream, consumers)  # durable when it has ended
+yield from make_consumers(catalog.consumers, account, stream, restore_id, consumers)  # durable when it has ended
 ```
 
 An archive may have tens of thousands of them, and other requests of the account are answered between two steps.
 
 Invariant: a consumer of an archive is made only if whoever restores it could have made it by a request. Both raise
-`ApiError`; what `make_consumers` has made until then is left to its caller, who deletes the stream.
+`ApiError`; what `make_consumers` has made until then is left to its caller, who cancels the restore.
 """
 
 from collections.abc import Generator, Sequence
 
 import msgspec
 
-from jetlake.management.calls import Call
+from jetlake.management.calls import Call, Steps
 from jetlake.management.consumer_catalog import ConsumerCatalog
 from jetlake.management.consumer_config import ConsumerConfig
 from jetlake.management.consumer_context import ConsumerContext
@@ -35,8 +35,6 @@ CONSUMERS_PER_STEP = 20
 
 CONSUMERS_PER_SYNC = 500
 """Consumers that become durable together: a sync for each step would take longer than the steps."""
-
-Steps = Generator[None, None, None]
 
 
 class ArchivedConsumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,27 +76,16 @@ def read_consumers(
 
 
 def make_consumers(
-    catalog: ConsumerCatalog, account: str, stream: StreamConfig, consumers: Sequence[ReadyConsumer]
+    catalog: ConsumerCatalog, account: str, stream: StreamConfig, restore_id: str, consumers: Sequence[ReadyConsumer]
 ) -> Steps:
-    """Make the consumers, which go on where they were when they were archived."""
-    # A message of such a stream is removed when all consumers that are there have acknowledged it.
-    begin_together = stream.retention == "interest"
-    waiting: list[str] = []
+    """Make the consumers, which go on where they were when they were archived. They do not deliver yet."""
     for number, each in enumerate(consumers, 1):
-        catalog.restore(account, stream.name, each.name, each.config, each.state)
-        waiting.append(each.name)
-        if len(waiting) >= CONSUMERS_PER_SYNC and not begin_together:
-            _commit(catalog, account, stream.name, waiting)
+        catalog.restore(account, stream.name, restore_id, each.name, each.config, each.state)
+        if number % CONSUMERS_PER_SYNC == 0:
+            catalog.commit_restored(restore_id)
         if number % CONSUMERS_PER_STEP == 0:
             yield
-    if waiting:
-        _commit(catalog, account, stream.name, waiting)
-
-
-def _commit(catalog: ConsumerCatalog, account: str, stream: str, waiting: list[str]) -> None:
-    for error in catalog.commit(account, stream, waiting).values():
-        raise error
-    waiting.clear()
+    catalog.commit_restored(restore_id)
 
 
 def _read(archived: ArchivedConsumer, call: Call, context: ConsumerContext) -> ReadyConsumer:

@@ -2,19 +2,18 @@
 
 Both are answered at once and go on in the engine, which sends and takes the chunks and tells when it is done:
 
-| event             | what it leads to                                                                      |
-|-------------------|---------------------------------------------------------------------------------------|
-| `snapshot_ended`  | an advisory                                                                           |
-| `restore_ready`   | the stream is made, or what was stored is forgotten; whoever sent the last chunk hears |
-| `restore_failed`  | whoever sent the chunk it failed at hears why                                         |
+| event             | what it leads to                                                                          |
+|-------------------|-------------------------------------------------------------------------------------------|
+| `snapshot_ended`  | an advisory                                                                               |
+| `restore_ready`   | the stream and its consumers are made, or forgotten; whoever sent the last chunk hears    |
+| `restore_failed`  | whoever sent the chunk it failed at hears why                                             |
 
 Invariant: a restore that has begun ends with exactly one answer, unless its sender has gone silent; a name is a stream
-only after the engine has made it survive a power cut. Nothing is left of a restore that fails, or that the server does
-not finish before it stops.
+only after the engine has made it survive a power cut, all its consumers included. Nothing is left of a restore that
+fails, or that the server does not finish before it stops or is killed.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -24,8 +23,8 @@ from jetlake._engine import EngineError
 from jetlake.management import replies, restore_requests
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.advisories import Advisories, new_id
-from jetlake.management.archived_consumers import Steps, make_consumers, read_consumers
-from jetlake.management.calls import Call, Granted
+from jetlake.management.archived_consumers import make_consumers, read_consumers
+from jetlake.management.calls import Call, Granted, Steps
 from jetlake.management.catalog import Catalog, Stream
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_dialect import write_json
@@ -52,8 +51,8 @@ WINDOW_BYTES_DEFAULT = 8 * 1024 * 1024
 WINDOW_BYTES_MAX = 32 * 1024 * 1024
 """What may be on its way without an acknowledgement; nats-server's own bounds."""
 
-RESTORES_FINISHING_MAX = 4
-"""Restores of an account whose consumers are being made before it may begin another: the engine takes in as many."""
+CONSUMERS_PER_STEP = 100
+"""Consumers that a snapshot is told of in one turn of a lane: some five milliseconds of writing configurations."""
 
 UNLIMITED_BYTES = 2**63 - 1
 
@@ -140,8 +139,6 @@ class ArchiveEndpoints:
         self._warn = warn
         self._clock = clock
         self._running: dict[str, _Running] = {}
-        # Restores whose stream or consumers are being made, by account.
-        self._finishing: Counter[str] = Counter()
 
     def snapshot(self, call: Call) -> Granted:
         """Tell what the stream is, and then send it."""
@@ -155,12 +152,13 @@ class ArchiveEndpoints:
         state = self._catalog.state(call.account, call.stream)
         described = describe_state(stream, state, consumers=self._catalog.consumer_count(call.account, call.stream))
 
-        def begin() -> None:
-            self._begin_snapshot(call, request, described, state.last_sequence)
+        def send() -> Steps:
+            return self._send_snapshot(call, request, described, state.last_sequence)
 
-        return Granted(fields={"config": stream.config.to_json(), "state": described}, then=begin)
+        return Granted(fields={"config": stream.config.to_json(), "state": described}, then=send)
 
-    def _begin_snapshot(self, call: Call, request: SnapshotRequest, state: dict[str, Any], last_sequence: int) -> None:
+    def _send_snapshot(self, call: Call, request: SnapshotRequest, state: dict[str, Any], last_sequence: int) -> Steps:
+        """Have the engine send the stream, after it was told of the consumers, in as many steps as that takes."""
         running = self._begin(call)
         begun = {"state": state, "client": running.client}
         self._advisories.tell_archive(call.account, "snapshot_create", call.stream, begun)
@@ -176,14 +174,18 @@ class ArchiveEndpoints:
             "window_bytes": window_bytes,
             "state": write_json(state | {"consumer_count": len(consumers)}).decode(),
             "last_sequence": last_sequence,
-            "consumers": [
-                {"name": consumer.name, "config": write_json(consumer.config.to_json()).decode()}
-                for consumer in consumers
-            ],
         }
         self._running[snapshot_id] = running
         try:
-            self._engine.start_snapshot(call.account, call.stream, msgspec.json.encode(asked))
+            self._engine.begin_snapshot(call.account, call.stream, msgspec.json.encode(asked))
+            for start in range(0, len(consumers), CONSUMERS_PER_STEP):
+                some = [
+                    {"name": consumer.name, "config": write_json(consumer.config.to_json()).decode()}
+                    for consumer in consumers[start : start + CONSUMERS_PER_STEP]
+                ]
+                self._engine.add_to_snapshot(snapshot_id, msgspec.json.encode(some))
+                yield
+            self._engine.send_snapshot(snapshot_id)
         except EngineError as error:
             del self._running[snapshot_id]
             failure = str(error.args[-1])
@@ -208,9 +210,6 @@ class ArchiveEndpoints:
         self._catalog.check_online(call.account, call.stream)
         restore_id = new_id()
         subject = f"$JS.SNAPSHOT.RESTORE.{call.stream}.{restore_id}"
-        if self._finishing[call.account] >= RESTORES_FINISHING_MAX:
-            failure = f"the account has {RESTORES_FINISHING_MAX} restores already: wait for one to end"
-            raise ApiError(ErrorCode.RESTORE_SUBSCRIBE_FAILED, subject=subject, err=failure)
         check_stream_targets(call, config)
         asked_by = msgspec.structs.replace(call, body=b"")
         running = msgspec.structs.replace(self._begin(call), config=config, call=asked_by)
@@ -256,15 +255,12 @@ class ArchiveEndpoints:
 
     def _finish_restore(self, running: _Running, restore_id: str, details: _Details) -> Steps:
         """Make the stream with its consumers, in as many steps as it takes."""
-        self._finishing[running.account] += 1
         try:
             stream = yield from self._make_restored(running, restore_id, details)
             state = self._catalog.state(running.account, running.stream)
         except ApiError as error:
             self._answer_restore(running, details, error=error)
             return
-        finally:
-            self._finishing[running.account] -= 1
         if details.consumers_lost:
             self._warn(
                 f"Restore for stream '{running.account} > {running.stream}': {details.consumers_lost} consumers are in "
@@ -293,11 +289,14 @@ class ArchiveEndpoints:
             self._engine.cancel_restore(restore_id)
             raise
         try:
-            yield from make_consumers(self._catalog.consumers, account, config, consumers)
+            yield from make_consumers(self._catalog.consumers, account, config, restore_id, consumers)
+            self._catalog.serve_restored(restore_id)
         except BaseException:
-            self._catalog.end_restore(account, config.name)
-            self._catalog.delete(account, config.name)
+            self._catalog.cancel_restore(account, config.name, restore_id)
             raise
+        # All of it would survive a power cut now, so it stays, whatever comes.
+        while self._catalog.consumers.begin_restored(account, config.name):
+            yield
         self._catalog.end_restore(account, config.name)
         return stream
 

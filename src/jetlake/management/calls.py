@@ -10,7 +10,7 @@ Invariant: reading returns or raises `ApiError`, whatever the bytes.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import msgspec
@@ -22,6 +22,9 @@ from jetlake.management.json_types import Record
 from jetlake.management.requester import NOBODY, Requester
 
 API_PREFIX = "$JS.API."
+
+Steps = Generator[None, None, None]
+"""Work that is too long for one turn of a lane: each step is one. It is closed if the server stops before its end."""
 
 _LEVEL_KEY = "Nats-Required-Api-Level"
 _LEVEL = re.compile(r"[+-]?[0-9]{1,18}")
@@ -91,4 +94,5 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
     header: bytes | None = None
     # Account, stream and name of a consumer that is to be made durable before the answer is given.
     created: tuple[str, str, str] | None = None
-    then: Callable[[], None] | None = None
+    # What is too long for one turn is returned, step by step.
+    then: Callable[[], Steps | None] | None = None

@@ -178,7 +178,7 @@ class Catalog:
         return stream
 
     def restore(self, account: str, config: StreamConfig, restore_id: str, *, created: str = "") -> Stream:
-        """Make a stream of what was restored, which is offline until `end_restore`. It would survive a power cut."""
+        """Make a stream of what was restored, for its consumers to be created in; it is offline until `end_restore`."""
         stream = Stream(config=config, created=created or time_text(self._clock()))
         with self._reserving(config), answered_as(ErrorCode.STREAM_RESTORE):
             self._engine.finish_restore(restore_id, stream.definition)
@@ -186,10 +186,21 @@ class Catalog:
         self._put(account, stream)
         return stream
 
+    def serve_restored(self, restore_id: str) -> None:
+        """Have the engine serve a stream that was restored. When this returns all of it would survive a power cut."""
+        with answered_as(ErrorCode.STREAM_RESTORE):
+            self._engine.serve_restored(restore_id)
+
     def end_restore(self, account: str, name: str) -> None:
-        """Serve a stream that was restored."""
+        """Let requests find a stream that was restored."""
         reason = self._offline[account].pop(name)
         assert reason == RESTORING, reason
+
+    def cancel_restore(self, account: str, name: str, restore_id: str) -> None:
+        """Forget a stream that was restored and is not served."""
+        self._engine.cancel_restore(restore_id)
+        self.end_restore(account, name)
+        self._forget(account, name)
 
     def fork(self, account: str, config: StreamConfig, origin: str, last_sequence: int) -> Stream:
         """Make a stream that begins as a copy of another. When this returns it would survive a power cut."""
@@ -210,12 +221,15 @@ class Catalog:
 
     def delete(self, account: str, name: str) -> None:
         """Delete a stream with everything in it."""
-        stream = self.find(account, name)
+        self.find(account, name)
         with answered_as(ErrorCode.STREAM_DELETE):
             self._engine.delete_stream(account, name)
+        self._forget(account, name)
+
+    def _forget(self, account: str, name: str) -> None:
+        stream = self._streams[account].pop(name)
         self._reserved.give_back(stream.config)
         self._configs[account].remove(name)
-        del self._streams[account][name]
         self.consumers.forget(account, name)
 
     def consumer_count(self, account: str, name: str) -> int:

@@ -98,12 +98,26 @@ class ConsumerCatalog:
         self._put(account, stream, consumer)
         return consumer, read_consumer_state(state)
 
-    def restore(self, account: str, stream: str, name: str, config: ConsumerConfig, state: bytes) -> None:
-        """Make a consumer of an archive that goes on where it was, when `commit` has returned. Raises `ApiError`."""
+    def restore(
+        self, account: str, stream: str, restore_id: str, name: str, config: ConsumerConfig, state: bytes
+    ) -> None:
+        """Make a consumer of an archive, which is durable when `commit_restored` has returned. Raises `ApiError`."""
         consumer = Consumer(name=name, config=config, created=time_text(self._clock()))
         with answered_as(ErrorCode.STREAM_RESTORE):
-            self._engine.restore_consumer(account, stream, consumer.definition, state)
+            self._engine.restore_consumer(restore_id, consumer.definition, state)
         self._put(account, stream, consumer)
+
+    def commit_restored(self, restore_id: str) -> None:
+        """Make durable the consumers that were restored. Raises `ApiError` unless all of them are."""
+        with answered_as(ErrorCode.STREAM_RESTORE):
+            reasons = self._engine.commit_restored_consumers(restore_id)
+        for _, reason in reasons:
+            raise ApiError(ErrorCode.CONSUMER_CREATE, err=reason)
+
+    def begin_restored(self, account: str, stream: str) -> bool:
+        """Let some consumers of a restored stream that is served deliver. Return whether others are left."""
+        with answered_as(ErrorCode.STREAM_RESTORE):
+            return self._engine.begin_consumers(account, stream)
 
     def commit(self, account: str, stream: str, names: Iterable[str]) -> dict[str, ApiError]:
         """Make durable the consumers that were made. Forget those that cannot be, and return them with the reason."""
@@ -142,8 +156,8 @@ class ConsumerCatalog:
 
     def forget(self, account: str, stream: str) -> None:
         """Forget the consumers of a stream that was deleted, with which the engine has deleted them."""
-        for name in self._consumers.pop((account, stream), ()):
-            self._pauses.forget((account, stream, name))
+        self._consumers.pop((account, stream), None)
+        self._pauses.forget_stream(account, stream)
         self._offline.pop((account, stream), None)
 
     def state(self, account: str, stream: str, name: str) -> ConsumerState:

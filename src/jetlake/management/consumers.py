@@ -118,9 +118,17 @@ class ConsumerEndpoints:
         page = self._page(call, DESCRIPTIONS_MAX)
         offline = self._catalog.consumers.offline_of(call.account, call.stream)
         consumers = self._catalog.consumers.of(call.account, call.stream)
-        descriptions = [
-            self._describe(call, consumers[name], shows_versions=False) for name in page.items if name not in offline
-        ]
+        descriptions = []
+        for name in page.items:
+            consumer = consumers.get(name)
+            if consumer is None:
+                continue
+            try:
+                described = self._describe(call, consumer, shows_versions=False)
+            except ApiError:
+                # It goes while it is looked at: lists overtake requests that change something.
+                continue
+            descriptions.append(described)
         answer = {**page.fields, "consumers": descriptions}
         missing = {name: offline[name] for name in page.items if name in offline}
         return {**answer, "missing": list(missing), "offline": missing} if missing else answer

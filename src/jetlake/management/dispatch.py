@@ -17,7 +17,7 @@ import msgspec
 from jetlake.management import consumers, replies
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.archives import ArchiveEndpoints
-from jetlake.management.calls import API_PREFIX, Call, Granted
+from jetlake.management.calls import API_PREFIX, Call, Granted, Steps
 from jetlake.management.catalog import Catalog
 from jetlake.management.consumers import ConsumerEndpoints
 from jetlake.management.error_codes import ApiError, ErrorCode
@@ -96,7 +96,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     created: tuple[str, str, str] | None = None
     # What is to be done once the answer has been given.
-    then: Callable[[], None] | None = None
+    then: Callable[[], Steps | None] | None = None
 
 
 class Dispatcher:
@@ -320,7 +320,7 @@ def _endpoints(
             kind="stream_update_response", handle=streams.update, names=1, condition=_COPYING, targets=_OF_STREAMS
         ),
         "STREAM.NAMES": Endpoint(kind="stream_names_response", handle=streams.names, names=0, only_reads=True),
-        "STREAM.LIST": Endpoint(kind="stream_list_response", handle=streams.list_all, names=0),
+        "STREAM.LIST": Endpoint(kind="stream_list_response", handle=streams.list_all, names=0, only_reads=True),
         "STREAM.INFO": Endpoint(kind="stream_info_response", handle=streams.info, names=1, only_reads=True),
         "STREAM.FORK": Endpoint(
             kind="stream_fork_response",
@@ -382,7 +382,7 @@ def _endpoints(
             targets=frozenset({Target.DELIVER}),
         ),
         "CONSUMER.NAMES": Endpoint(kind="consumer_names_response", handle=consumer.names, names=1, only_reads=True),
-        "CONSUMER.LIST": Endpoint(kind="consumer_list_response", handle=consumer.list_all, names=1),
+        "CONSUMER.LIST": Endpoint(kind="consumer_list_response", handle=consumer.list_all, names=1, only_reads=True),
         "CONSUMER.INFO": Endpoint(
             kind="consumer_info_response",
             handle=consumer.info,

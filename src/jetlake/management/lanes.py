@@ -23,10 +23,11 @@ and in bytes. No thread is started before something waits; each ends only with `
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Condition, RLock, Thread, current_thread
 
+from jetlake.management.calls import Steps
 from jetlake.management.dispatch import Answer
 from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, Request
 
@@ -49,8 +50,6 @@ CLOSE_S_MAX = 10.0
 """How long `join` waits for what is being answered."""
 
 Event = ArchiveEvent | ConsumerEvent
-Task = Generator[None, None, None]
-"""Work that is too long for one turn: each step is one. It is closed if the server stops before its end."""
 
 
 class Lane:
@@ -63,8 +62,8 @@ class Lane:
         self.byte_count = 0
         # Bounded by the engine: at most two for each snapshot and each restore, and one for each consumer.
         self.events: deque[Event] = deque()
-        # One for each restore that is being finished.
-        self.tasks: deque[Task] = deque()
+        # One for each restore that is being finished, each snapshot that begins and each large stream that was deleted.
+        self.tasks: deque[Steps] = deque()
         # Answers that wait for a sync, by what asked for them.
         self.held: dict[tuple[str, ...] | None, tuple[Request, Answer, tuple[str, str, str]]] = {}
         # It is in the line of those that are ready, or somebody works it.
@@ -250,7 +249,9 @@ class Lanes:
                 if lane is not None:
                     with lane.lock:
                         self._work(lane, event, request)
-                        self._step(lane)
+                        if lane.tasks:
+                            self._let_overtake(lane)
+                            self._step(lane)
             except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included; the next may fare better
                 import traceback
 
@@ -320,10 +321,15 @@ class Lanes:
                 waiting_for.add(request.connection_id)
         return None
 
+    def _let_overtake(self, lane: Lane) -> None:
+        """Note that whoever sent the request of this turn has its answer, and waits for nothing before its next one."""
+        with self._changed:
+            lane.connection_id = None
+            if lane.requests:
+                self._call_watch()
+
     def _step(self, lane: Lane) -> None:
         """Go on with what is too long for one turn, one of several after the other."""
-        if not lane.tasks:
-            return
         task = lane.tasks.popleft()
         try:
             next(task)

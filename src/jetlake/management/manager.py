@@ -24,7 +24,7 @@ from jetlake.management import replies
 from jetlake.management.account_info import AccountEndpoints
 from jetlake.management.advisories import Advisories
 from jetlake.management.archives import ArchiveEndpoints
-from jetlake.management.calls import API_PREFIX, Call
+from jetlake.management.calls import API_PREFIX, Call, Steps
 from jetlake.management.catalog import Catalog
 from jetlake.management.consumers import ConsumerEndpoints
 from jetlake.management.dispatch import Answer, Dispatcher
@@ -185,7 +185,8 @@ class Manager:
         """Answer a request that only reads, while another one of its account is being decided."""
         answer = self._dispatcher.answer(request)
         if answer is not None:
-            self._give(request, answer)
+            task = self._give(request, answer)
+            assert task is None, "what only reads has nothing left to do"
 
     def _take_up(self, lane: Lane, request: Request) -> None:
         """Answer a request; the answer is held back while a consumer it made is not durable."""
@@ -200,7 +201,7 @@ class Manager:
         if answer is None:
             return
         if answer.created is None:
-            self._give(request, answer)
+            self._give_and_go_on(lane, request, answer)
             return
         lane.held[key] = (request, answer, answer.created)
         if key is None:
@@ -218,7 +219,7 @@ class Manager:
             if failure is not None:
                 body = replies.failure(answer.kind, failure)
                 answer = Answer(subject=answer.subject, body=body, is_error=True)  # noqa: PLW2901 - it is another one
-            self._give(request, answer)
+            self._give_and_go_on(lane, request, answer)
 
     @contextmanager
     def _alone_with(self, account: str) -> Iterator[None]:
@@ -227,15 +228,20 @@ class Manager:
             self._settle(lane)
             yield
 
-    def _give(self, request: Request, answer: Answer) -> None:
+    def _give_and_go_on(self, lane: Lane, request: Request, answer: Answer) -> None:
+        """Give an answer; what is left to do then is done in the lane, step by step."""
+        task = self._give(request, answer)
+        if task is not None:
+            lane.tasks.append(task)
+
+    def _give(self, request: Request, answer: Answer) -> Steps | None:
         if answer.is_of_api and request.account in self._settings.accounts:
             self.accounts.note(request.account, is_error=answer.is_error)
         if request.reply:
             self._send(request, answer)
         if answer.is_of_api:
             self._advisories.tell_answer(request, answer.subject, answer.body)
-        if answer.then is not None:
-            answer.then()
+        return None if answer.then is None else answer.then()
 
     def _preview_dispatcher(self) -> "PreviewDispatcher":
         """Most servers are never asked in an old dialect, and do not wait for what reads it."""

@@ -38,6 +38,12 @@ class PauseEnds:
         with self._lock:
             self._ends_ns.pop(place, None)
 
+    def forget_stream(self, account: str, stream: str) -> None:
+        """Note that no consumer of a stream pauses."""
+        with self._lock:
+            for place in [place for place in self._ends_ns if place[:2] == (account, stream)]:
+                del self._ends_ns[place]
+
     def next_ns(self) -> int | None:
         """Return when the next pause ends; None = nobody pauses."""
         with self._lock:

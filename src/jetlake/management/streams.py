@@ -14,7 +14,7 @@ import msgspec
 
 from jetlake.management import stream_requests
 from jetlake.management.advisories import Advisories
-from jetlake.management.calls import Call
+from jetlake.management.calls import Call, Granted, Steps
 from jetlake.management.catalog import Catalog, Stream
 from jetlake.management.error_codes import ApiError, ErrorCode
 from jetlake.management.json_types import Field, Flag, Integer, Record, Text
@@ -26,6 +26,9 @@ from jetlake.management.subject_rights import check_stream_targets
 
 SUBJECTS_OFFSET_MAX = 2**31
 """Further than a stream has subjects; the engine need not hear of larger numbers."""
+
+CONSUMERS_TOLD_PER_STEP = 500
+"""Consumers of a deleted stream that are told of in one turn of a lane: up to some twenty milliseconds."""
 
 _INT = Integer("int", -(2**63), 2**63 - 1)
 _UINT64 = Integer("uint64", 0, 2**64 - 1)
@@ -128,11 +131,17 @@ class StreamEndpoints:
         page = page_of(self._names(call.account, request.subject), request.offset, DESCRIPTIONS_MAX)
         domain = self._settings().domain
         offline = self._catalog.offline_of(call.account)
-        descriptions = [
-            self._describe(call.account, self._catalog.find(call.account, name), shows_versions=False, domain=domain)
-            for name in page.items
-            if name not in offline
-        ]
+        descriptions = []
+        for name in page.items:
+            if name in offline:
+                continue
+            try:
+                stream = self._catalog.find(call.account, name)
+                described = self._describe(call.account, stream, shows_versions=False, domain=domain)
+            except ApiError:
+                # It goes while it is looked at: lists overtake requests that change something.
+                continue
+            descriptions.append(described)
         answer = {**page.fields, "streams": descriptions}
         return {**answer, "missing": sorted(offline), "offline": dict(sorted(offline.items()))} if offline else answer
 
@@ -154,11 +163,13 @@ class StreamEndpoints:
         )
         return {**page, **described}
 
-    def delete(self, call: Call) -> dict[str, Any]:
+    def delete(self, call: Call) -> Granted:
         """Delete the stream with everything in it."""
         call.check_empty()
-        self._delete(call.account, call.stream)
-        return {"success": True}
+        telling = self._delete(call.account, call.stream)
+        # A stream with few consumers is told of before the answer, as on nats-server.
+        next(telling, None)
+        return Granted(fields={"success": True}, then=lambda: telling)
 
     def purge(self, call: Call) -> dict[str, Any]:
         """Remove messages: all, those of a subject, those below a sequence, or all but the newest."""
@@ -175,17 +186,27 @@ class StreamEndpoints:
         )
         return {"success": True, "purged": purged}
 
+    def delete_at_once(self, call: Call) -> None:
+        """Do the same for a caller that has no steps."""
+        call.check_empty()
+        for _ in self._delete(call.account, call.stream):
+            pass
+
     def delete_all(self, account: str) -> None:
         """Delete every stream of an account, as the system account may ask for, but those that are being restored."""
         for name in list(self._catalog.streams_of(account).names):
             if name not in self._catalog.offline_of(account):
-                self._delete(account, name)
+                for _ in self._delete(account, name):
+                    pass
 
-    def _delete(self, account: str, name: str) -> None:
+    def _delete(self, account: str, name: str) -> Steps:
+        """Delete a stream, and tell of it and its consumers, in as many steps as they take."""
         consumers = sorted(self._catalog.consumers.of(account, name))
         self._catalog.delete(account, name)
-        for consumer in consumers:
+        for number, consumer in enumerate(consumers, 1):
             self._advisories.tell_consumer_action(account, name, consumer, "delete")
+            if number % CONSUMERS_TOLD_PER_STEP == 0:
+                yield
         self._advisories.tell_stream_action(account, name, "delete")
 
     def _describe(

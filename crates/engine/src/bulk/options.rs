@@ -164,7 +164,7 @@ impl FileOptions {
         for piece in &options.pieces {
             let is_possible = piece.from < piece.to && piece.first_sequence <= piece.last_sequence;
             if !is_possible {
-                return Err(refused(&"pieces: one of them is none"));
+                return Err(refused(&"pieces: one of them is empty: use from < to and first_sequence <= last_sequence"));
             }
         }
         options.shape().check()?;
@@ -308,7 +308,7 @@ fn check_name(key: &str, name: &str) -> Result<(), EngineError> {
     let is_name = !name.is_empty() && is_one_word(name) && !name.contains(['.', '*', '>', '/']);
     match is_name {
         true => Ok(()),
-        false => Err(refused(&format!("{key}: {name:?} is no name of a stream"))),
+        false => Err(refused(&format!("{key}: {name:?} is not a valid name of a stream: use a name without blanks and . * > /"))),
     }
 }
 
@@ -327,7 +327,7 @@ fn check_subjects(subjects: &[String]) -> Result<(), EngineError> {
     }
     for filter in subjects {
         if !subject::is_valid_subscription(filter.as_bytes()) || !is_one_word(filter) {
-            return Err(refused(&format!("subjects: {filter:?} is no subject")));
+            return Err(refused(&format!("subjects: {filter:?} is not a valid subject: use tokens that are not empty, and '>' only as the last one")));
         }
     }
     Ok(())

@@ -113,7 +113,8 @@ impl PublishWriter {
         let columns = PublishColumns::read(batch)?;
         if self.options.ids == Ids::Column && !columns.has_message_id() {
             return Err(EngineError::Data(
-                "ids come from the column msg_id, and there is none".to_owned(),
+                "ids come from the column msg_id, which is missing: add it, or choose other ids"
+                    .to_owned(),
             ));
         }
         if self.options.ids != Ids::Column && columns.has_message_id() {
@@ -179,7 +180,7 @@ impl PublishWriter {
         };
         if !is_publishable(target) {
             let shown = String::from_utf8_lossy(target);
-            return Err(self.bad_row(&format!("has the subject {shown:?}, which is none")));
+            return Err(self.bad_row(&format!("has an invalid subject {shown:?}: use tokens that are not empty, without wildcards and blanks")));
         }
         let data = batch.data(row);
         self.put_header(batch, headers, target)?;
@@ -429,7 +430,7 @@ impl PublishWriter {
         }
         let Ok(answer) = serde_json::from_slice::<Acknowledgement<'_>>(frame.payload) else {
             return Err(EngineError::Protocol(
-                "an answer to a publish is no acknowledgement: does a service listen to the same subject?".to_owned(),
+                "the reply to a publish did not come from a stream: does a service listen on the same subject?".to_owned(),
             ));
         };
         if let Some(error) = answer.error {

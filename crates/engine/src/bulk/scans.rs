@@ -145,7 +145,7 @@ impl Scans {
 
     fn decode(&mut self, batches: &mut Batches) -> Result<(), EngineError> {
         let broken = |error: &dyn std::fmt::Display| {
-            EngineError::Protocol(format!("what the server sent is no Arrow: {error}"))
+            EngineError::Protocol(format!("the server sent invalid Arrow data: {error}"))
         };
         let mut buffer = Buffer::from_vec(std::mem::take(&mut self.piece));
         while !buffer.is_empty() {

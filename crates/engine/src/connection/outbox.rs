@@ -50,6 +50,8 @@ pub struct Outbox {
     pending_bytes_max: usize,
     /// Clock milliseconds (at least 1) since which the socket takes nothing; 0 while it does.
     blocked_since_ms: AtomicU64,
+    /// The owner has a letter that it should go on writing: a second one would have it write what comes meanwhile, in crumbs.
+    owner_asked: AtomicBool,
     /// The client was too far behind. Set before the socket is shut, so that whoever sees the end can tell why.
     cut_off: AtomicBool,
 }
@@ -91,6 +93,7 @@ impl Outbox {
             pending_bytes: AtomicUsize::new(0),
             pending_bytes_max,
             blocked_since_ms: AtomicU64::new(0),
+            owner_asked: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
         }
     }
@@ -175,6 +178,17 @@ impl Outbox {
     /// Queues without writing; the owner will be told to flush.
     pub fn queue_for_owner(&self, bytes: Vec<u8>) -> Flushed {
         self.append(&mut self.state.lock(), bytes)
+    }
+
+    /// Notes that the owner is asked to go on writing; false if it is already.
+    pub fn ask_owner(&self) -> bool {
+        !self.owner_asked.swap(true, Ordering::AcqRel)
+    }
+
+    /// The owner was asked to go on writing, and does. What is queued from now on needs another letter.
+    pub fn flush_for_owner(&self, now_ms: u64) -> Flushed {
+        self.owner_asked.store(false, Ordering::Release);
+        self.flush(now_ms)
     }
 
     /// Writes what waits, if nobody does.

@@ -125,3 +125,21 @@ fn many_threads_deliver_whole_pieces() {
 
     deliver_from_many_threads(&Arc::new(outbox), &mut peer);
 }
+
+#[test]
+fn the_owner_is_asked_once_for_all_that_is_queued_until_it_writes() {
+    let (outbox, mut peer) = pair(1 << 20);
+
+    outbox.queue_for_owner(b"one ".to_vec());
+    assert!(outbox.ask_owner());
+    outbox.queue_for_owner(b"two ".to_vec());
+    assert!(!outbox.ask_owner());
+    assert_eq!(outbox.flush_for_owner(1), Flushed::Settled);
+    outbox.queue_for_owner(b"three".to_vec());
+    assert!(outbox.ask_owner());
+    outbox.end_when_drained(1);
+
+    let mut text = String::new();
+    peer.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "one two three");
+}

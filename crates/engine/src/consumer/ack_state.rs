@@ -10,9 +10,6 @@ use super::census::Census;
 use super::pending_list::{Entry, PendingList, Standing};
 use super::settings::AckPolicy;
 
-/// Changes that are remembered one by one for the journal at most; beyond that the whole state is written.
-const CHANGES_MAX: usize = 64 * 1024;
-
 /// How far something has come: in deliveries and in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reached {
@@ -557,36 +554,10 @@ impl AckState {
         self.next_consumer = next_consumer;
         self.floor.consumer = next_consumer - 1;
     }
-
-    fn note(&mut self, sequence: u64) {
-        self.is_changed = true;
-        if self.changed_wholly {
-            return;
-        }
-        if self.changed.len() >= CHANGES_MAX {
-            self.changed_wholly = true;
-            self.changed.clear();
-        } else {
-            self.changed.push(sequence);
-        }
-    }
-
-    pub fn is_changed(&self) -> bool {
-        self.is_changed
-    }
-
-    /// What has changed since the last time: single messages, in order, or everything if that is `None`.
-    pub fn take_changes(&mut self, wholly: bool) -> Option<Vec<u64>> {
-        self.is_changed = false;
-        let mut changed = std::mem::take(&mut self.changed);
-        if std::mem::take(&mut self.changed_wholly) || wholly {
-            return None;
-        }
-        changed.sort_unstable();
-        changed.dedup();
-        Some(changed)
-    }
 }
+
+#[path = "ack_changes.rs"]
+mod changes;
 
 #[path = "ack_restoring.rs"]
 mod restoring;

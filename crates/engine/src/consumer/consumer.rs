@@ -172,8 +172,9 @@ impl Consumer {
 
     pub fn update(&self, settings: ConsumerSettings) {
         let settings = Arc::new(settings);
+        let before = self.settings();
         self.with_core(|core, around, now_ns| core.update(settings, around, now_ns));
-        self.unwatch();
+        self.unwatch(before.deliver_subject.as_deref());
         self.watch();
         self.ask();
     }

@@ -3,7 +3,7 @@
 //! Invariant: a consumer that keeps its state on disk is in here from the moment its definition would survive a power cut until it would not come
 //! back after one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -65,8 +65,9 @@ type All = Arc<Vec<Arc<Consumer>>>;
 pub struct Consumers {
     facts: StreamFacts,
     by_name: RwLock<AHashMap<String, Arc<Consumer>>>,
-    /// The same as a list that is replaced as a whole, so that a commit takes no lock for long.
-    all: RwLock<All>,
+    /// The same as a list, so that a commit takes no lock for long. Made when somebody asks for it: one for each new consumer would cost the square of
+    /// their number.
+    all: RwLock<Option<All>>,
     count: AtomicUsize,
     /// One of them holds messages back by their keys.
     has_keys: AtomicBool,
@@ -75,6 +76,8 @@ pub struct Consumers {
     journal: Mutex<Option<Arc<Journal>>>,
     /// Those that are made and not durable yet: they deliver nothing.
     fresh: Mutex<Vec<Arc<Consumer>>>,
+    /// Those that are durable and have not begun: they deliver nothing either.
+    ready: Mutex<VecDeque<Arc<Consumer>>>,
     /// What the journal had when it was opened, until somebody opens it.
     found: Mutex<BTreeMap<String, Found>>,
     random: Mutex<Random>,
@@ -92,6 +95,7 @@ impl Consumers {
             swept: AtomicU64::new(0),
             journal: Mutex::default(),
             fresh: Mutex::default(),
+            ready: Mutex::default(),
             found: Mutex::default(),
         }
     }
@@ -174,13 +178,20 @@ impl Consumers {
 
     /// Makes durable what was created, and lets it deliver. What cannot be made durable is there no more; returns those, each with the reason.
     pub fn commit(&self) -> Vec<(String, StoreError)> {
+        let refused = self.make_durable();
+        self.begin_ready(usize::MAX);
+        refused
+    }
+
+    /// The same for those that deliver only after `begin_ready`.
+    pub fn make_durable(&self) -> Vec<(String, StoreError)> {
         let fresh = std::mem::take(&mut *self.fresh.lock());
         let mut refused = Vec::new();
         for consumer in fresh {
             let journal = consumer.journal();
             // The first one commits for all; each hears of its own.
             match journal.map_or(Ok(()), |journal| journal.commit(&consumer)) {
-                Ok(()) => consumer.begin(),
+                Ok(()) => self.ready.lock().push_back(consumer),
                 Err(error) => {
                     self.leave(&consumer);
                     refused.push((consumer.name.clone(), error));
@@ -190,10 +201,21 @@ impl Consumers {
         refused
     }
 
+    /// Lets so many of those deliver that are durable; false if none are left.
+    pub fn begin_ready(&self, most: usize) -> bool {
+        for _ in 0..most {
+            let Some(consumer) = self.ready.lock().pop_front() else {
+                return false;
+            };
+            consumer.begin();
+        }
+        !self.ready.lock().is_empty()
+    }
+
     fn leave(&self, consumer: &Consumer) {
         let mut by_name = self.by_name.write();
         by_name.remove(&consumer.name);
-        self.replace_list(&by_name);
+        self.forget_list(&by_name);
         drop(by_name);
         consumer.delete();
     }
@@ -248,11 +270,12 @@ impl Consumers {
         }
         let mut by_name = self.by_name.write();
         by_name.insert(consumer.name.clone(), Arc::clone(consumer));
-        self.replace_list(&by_name);
+        self.forget_list(&by_name);
     }
 
-    fn replace_list(&self, by_name: &AHashMap<String, Arc<Consumer>>) {
-        *self.all.write() = Arc::new(by_name.values().cloned().collect());
+    /// There are others than before; whoever calls this still has them locked.
+    fn forget_list(&self, by_name: &AHashMap<String, Arc<Consumer>>) {
+        *self.all.write() = None;
         self.count.store(by_name.len(), Ordering::Release);
     }
 
@@ -301,7 +324,14 @@ impl Consumers {
     }
 
     pub fn all(&self) -> All {
-        Arc::clone(&self.all.read())
+        if let Some(all) = &*self.all.read() {
+            return Arc::clone(all);
+        }
+        // Nobody comes or goes until the list is where it is looked for.
+        let by_name = self.by_name.read();
+        let all: All = Arc::new(by_name.values().cloned().collect());
+        *self.all.write() = Some(Arc::clone(&all));
+        all
     }
 
     /// Whether one of them takes messages of this subject.
@@ -395,8 +425,10 @@ impl Consumers {
 
     /// The stream is deleted: nothing is delivered, and nothing is written any more.
     pub fn retire(&self) {
-        let all = std::mem::take(&mut *self.by_name.write());
-        self.replace_list(&AHashMap::new());
+        let mut by_name = self.by_name.write();
+        let all = std::mem::take(&mut *by_name);
+        self.forget_list(&by_name);
+        drop(by_name);
         for consumer in all.values() {
             consumer.delete();
         }

@@ -87,7 +87,7 @@ impl Config {
                 DeliverPolicy::StartTime(time_ns.ok_or("it has no start time")?)
             }
             "last_per_subject" => DeliverPolicy::LastPerSubject,
-            other => return Err(format!("there is no deliver policy {other:?}")),
+            other => return Err(format!("unknown deliver policy {other:?}: use all, last, new, by_start_sequence, by_start_time or last_per_subject")),
         })
     }
 
@@ -97,7 +97,11 @@ impl Config {
             "all" => AckPolicy::All,
             "explicit" => AckPolicy::Explicit,
             "flow_control" => AckPolicy::FlowControl,
-            other => return Err(format!("there is no ack policy {other:?}")),
+            other => {
+                return Err(format!(
+                    "unknown ack policy {other:?}: use none, all, explicit or flow_control"
+                ))
+            }
         })
     }
 
@@ -105,7 +109,11 @@ impl Config {
         Ok(match self.replay_policy.as_str() {
             "instant" | "" => ReplayPolicy::Instant,
             "original" => ReplayPolicy::Original,
-            other => return Err(format!("there is no replay policy {other:?}")),
+            other => {
+                return Err(format!(
+                    "unknown replay policy {other:?}: use instant or original"
+                ))
+            }
         })
     }
 
@@ -115,7 +123,7 @@ impl Config {
             "overflow" => PriorityPolicy::Overflow,
             "pinned_client" => PriorityPolicy::PinnedClient,
             "prioritized" => PriorityPolicy::Prioritized,
-            other => return Err(format!("there is no priority policy {other:?}")),
+            other => return Err(format!("unknown priority policy {other:?}: use none, overflow, pinned_client or prioritized")),
         })
     }
 
@@ -125,7 +133,7 @@ impl Config {
         filters
             .map(|filter| match filter.as_bytes() {
                 filter if subject::is_valid_subscription(filter) => Ok(filter.to_vec()),
-                _ => Err(format!("{filter:?} is no subject")),
+                _ => Err(format!("{filter:?} is not a valid subject: use tokens that are not empty, and '>' only as the last one")),
             })
             .collect()
     }
@@ -223,7 +231,9 @@ fn time(text: Option<&str>) -> Result<Option<i64>, String> {
     match text {
         None | Some("" | NO_TIME) => Ok(None),
         Some(text) => match moment::read(text) {
-            None => Err(format!("{text:?} is no time")),
+            None => Err(format!(
+                "{text:?} is not a valid time: use RFC 3339, such as 2026-01-01T00:00:00Z"
+            )),
             time_ns => Ok(time_ns),
         },
     }
@@ -238,7 +248,9 @@ fn sample_percent(text: &str) -> Result<Option<u8>, String> {
     match number.parse::<i64>() {
         Ok(0) => Ok(None),
         Ok(percent @ 1..) => Ok(Some(percent.min(100) as u8)),
-        _ => Err(format!("{text:?} is no share")),
+        _ => Err(format!(
+            "{text:?} is not a valid sample frequency: use a number of percent, such as 30%"
+        )),
     }
 }
 

@@ -9,11 +9,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use ahash::AHashMap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::consumer::Consumer;
 use super::consumers::JournalPlace;
-use super::state_record::{self, Replayed};
+use super::core::Core;
+use super::state_record::{self, Replayed, SlicedRecord};
 use crate::engine::Shared;
 use crate::storage::keeper::StorageThreads;
 use crate::storage::message::{NewMessage, StoreResult};
@@ -29,6 +30,9 @@ const CHANGES_BYTES_MIN: usize = 16 * 1024;
 
 /// Changes may take so many times what the whole state takes.
 const CHANGES_FACTOR: usize = 4;
+
+/// Messages of a state that are written while the consumer is locked: about half a millisecond.
+const SLICE_MESSAGES: usize = 16 * 1024;
 
 /// Writes between two looks at whether something is to be sealed, joined or freed.
 const UPKEEP_WRITES: u32 = 64;
@@ -61,8 +65,17 @@ impl Kept {
 /// The state of a consumer, or what has changed in it, as it was staged.
 struct StagedState {
     staged: StagedWork,
-    is_whole: bool,
-    bytes: usize,
+    written: Written,
+}
+
+/// What is in the records of one state.
+#[derive(Clone, Copy)]
+struct Written {
+    /// Of the whole record, if there is one.
+    whole_bytes: Option<usize>,
+    changes_bytes: usize,
+    /// Of the last record.
+    number: u64,
 }
 
 /// A consumer that was found on disk.
@@ -77,6 +90,8 @@ struct Work {
     kept: AHashMap<String, Kept>,
     writes: u32,
     record: Vec<u8>,
+    /// What changed while that was written, if it was written in slices.
+    record_behind: Vec<u8>,
 }
 
 impl Work {
@@ -298,7 +313,12 @@ impl Journal {
         work: &mut Work,
         consumer: &Consumer,
     ) -> (StoreResult<Option<StagedState>>, Vec<Box<[u8]>>) {
-        let Work { kept, record, .. } = work;
+        let Work {
+            kept,
+            record,
+            record_behind,
+            ..
+        } = work;
         let kept = kept.get_mut(&consumer.name);
         let Some(kept) = kept.filter(|kept| kept.is_owned_by(consumer)) else {
             // It was deleted meanwhile, and another may have its name.
@@ -310,21 +330,17 @@ impl Journal {
         let most = CHANGES_BYTES_MIN.max(kept.whole_bytes * CHANGES_FACTOR);
         let wholly = kept.needs_whole || kept.states.is_empty() || kept.changes_bytes > most;
         record.clear();
-        let (is_whole, replies) = consumer.with_core(|core, _, _| {
-            let aside = core.aside();
-            let is_whole =
-                state_record::encode(&mut core.acks, aside, kept.number + 1, wholly, record);
-            (is_whole, std::mem::take(&mut core.confirmations))
-        });
-        let replaced: &[u64] = if is_whole { &kept.states } else { &[] };
-        let staged = self.stage(&consumer.name, &[(STATE, record)], replaced);
-        let staged = staged.map(|staged| {
-            Some(StagedState {
-                staged,
-                is_whole,
-                bytes: record.len(),
-            })
-        });
+        record_behind.clear();
+        let (written, replies) =
+            encode_state(consumer, kept.number + 1, wholly, record, record_behind);
+        let replaced: &[u64] = match written.whole_bytes {
+            Some(_) => &kept.states,
+            None => &[],
+        };
+        let parts = [(STATE, record.as_slice()), (STATE, record_behind)];
+        let count = if record_behind.is_empty() { 1 } else { 2 };
+        let staged = self.stage(&consumer.name, &parts[..count], replaced);
+        let staged = staged.map(|staged| Some(StagedState { staged, written }));
         (staged, replies)
     }
 
@@ -341,15 +357,14 @@ impl Journal {
         let Some(kept) = work.kept.get_mut(&consumer.name) else {
             return Ok(());
         };
-        kept.number += 1;
-        if state.is_whole {
+        kept.number = state.written.number;
+        if let Some(whole_bytes) = state.written.whole_bytes {
             kept.states.clear();
-            kept.whole_bytes = state.bytes;
+            kept.whole_bytes = whole_bytes;
             kept.changes_bytes = 0;
             kept.needs_whole = false;
-        } else {
-            kept.changes_bytes += state.bytes;
         }
+        kept.changes_bytes += state.written.changes_bytes;
         kept.states.extend(state.staged.sequences);
         Ok(())
     }
@@ -389,6 +404,62 @@ impl Journal {
         let _ = self.write();
         self.store.close()
     }
+}
+
+/// Writes what has changed in a consumer's state, or all of it; with who waits for that to be on disk. A large state is written in slices, and `behind` says what
+/// changed meanwhile: whoever acknowledges something waits for one slice.
+fn encode_state(
+    consumer: &Consumer,
+    number: u64,
+    wholly: bool,
+    record: &mut Vec<u8>,
+    behind: &mut Vec<u8>,
+) -> (Written, Vec<Box<[u8]>>) {
+    let sliced = in_turn(consumer, |core| {
+        let is_whole = wholly || core.acks.is_changed_wholly();
+        let is_large = is_whole && core.acks.known_count() > SLICE_MESSAGES;
+        let aside = core.aside();
+        is_large.then(|| SlicedRecord::begin(&mut core.acks, aside, number))
+    });
+    let is_sliced = sliced.is_some();
+    if let Some(mut sliced) = sliced {
+        while in_turn(consumer, |core| sliced.add(&core.acks, SLICE_MESSAGES)) {}
+        *record = sliced.record;
+    }
+    let number = number + u64::from(is_sliced);
+    let (is_whole, replies) = consumer.with_core(|core, _, _| {
+        let aside = core.aside();
+        let last = if is_sliced {
+            &mut *behind
+        } else {
+            &mut *record
+        };
+        let wholly = wholly && !is_sliced;
+        let is_whole = state_record::encode(&mut core.acks, aside, number, wholly, last);
+        (is_whole, std::mem::take(&mut core.confirmations))
+    });
+    if is_sliced && is_whole {
+        // So much has changed meanwhile that the slices are of no use.
+        std::mem::swap(record, behind);
+        behind.clear();
+    }
+    let written = Written {
+        whole_bytes: (is_whole || is_sliced).then_some(record.len()),
+        changes_bytes: match is_whole || is_sliced {
+            true => behind.len(),
+            false => record.len(),
+        },
+        number,
+    };
+    (written, replies)
+}
+
+/// Looks at what a consumer knows, as one of many looks in a row: those who wait come in between.
+fn in_turn<T>(consumer: &Consumer, look: impl FnOnce(&mut Core) -> T) -> T {
+    let mut core = consumer.core.lock();
+    let seen = look(&mut core);
+    MutexGuard::unlock_fair(core);
+    seen
 }
 
 /// Reads the whole journal.

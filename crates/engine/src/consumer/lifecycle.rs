@@ -62,10 +62,11 @@ impl Consumer {
         }
     }
 
-    pub(super) fn unwatch(&self) {
-        if let Some(own) = self.own.upgrade() {
+    /// No more of those to this subject, which it had wanted to hear of.
+    pub(super) fn unwatch(&self, subject: Option<&str>) {
+        if let (Some(subject), Some(own)) = (subject, self.own.upgrade()) {
             let own: Arc<dyn Watcher> = own;
-            self.belongings.account.unwatch(&own);
+            self.belongings.account.unwatch(subject.as_bytes(), &own);
         }
     }
 
@@ -75,7 +76,7 @@ impl Consumer {
         for subscription in self.subscriptions.lock().drain(..) {
             account.unsubscribe(&subscription);
         }
-        self.unwatch();
+        self.unwatch(self.settings().deliver_subject.as_deref());
         let mut out = Outbound::default();
         {
             let mut core = self.core.lock();
@@ -84,7 +85,7 @@ impl Consumer {
         }
         // Else its memory would stay until the moment it was to be reminded at.
         self.belongings.timers.disarm(&self.alarm);
-        self.send(&mut out, &mut Vec::new());
+        self.send_out(&mut out);
     }
 
     /// Is deleted.

@@ -129,6 +129,14 @@ impl PendingList {
         self.entries.iter().filter(|entry| !entry.gone)
     }
 
+    /// Those behind a sequence.
+    pub fn iter_behind(&self, sequence: u64) -> impl Iterator<Item = &Entry> {
+        let at = self
+            .entries
+            .partition_point(|entry| entry.stream_sequence <= sequence);
+        self.entries.range(at..).filter(|entry| !entry.gone)
+    }
+
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.iter_mut().filter(|entry| !entry.gone)
     }

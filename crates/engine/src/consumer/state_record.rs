@@ -2,7 +2,7 @@
 //!
 //! Every record says how far the consumer is; of single messages a whole record lists all that are pending, any other one those that changed. Records of
 //! one consumer are numbered, so that a missing one is noticed: then only the floor of the last good one is certain, and everything above it is
-//! delivered again. Invariant: applying the records since the last whole one, in order, gives the state they were made of.
+//! delivered again. A large state is written in slices (`SlicedRecord`), so that nobody waits for all of it. Invariant: applying the records since the last whole one, in order, gives the state they were made of.
 
 use super::ack_state::{AckState, Reached};
 use super::pending_list::{Entry, Standing};
@@ -38,6 +38,29 @@ pub fn encode(
 ) -> bool {
     let changes = state.take_changes(wholly);
     let whole = changes.is_none();
+    put_head(state, aside, number, whole, out);
+    let mut list = List { out, previous: 0 };
+    match changes {
+        None => {
+            list.put_known(state, usize::MAX);
+        }
+        Some(changes) => {
+            for sequence in changes {
+                if let Some(entry) = state.pending.get(sequence) {
+                    list.put_entry(entry);
+                } else if let Some(deliveries) = state.exceeded.get(&sequence) {
+                    list.put_exceeded(sequence, *deliveries);
+                } else if sequence > state.floor.stream {
+                    // Below, the floor says so.
+                    list.put(sequence, GONE);
+                }
+            }
+        }
+    }
+    whole
+}
+
+fn put_head(state: &AckState, aside: Aside, number: u64, whole: bool, out: &mut Vec<u8>) {
     out.push(VERSION);
     out.push(u8::from(whole));
     put_varint(out, number);
@@ -48,51 +71,85 @@ pub fn encode(
     put_varint(out, state.floor.stream);
     put_varint(out, aside.lasts_until);
     put_varint(out, state.settled_from);
-    let mut previous = 0;
-    let mut put = |out: &mut Vec<u8>, sequence: u64, kind: u8| {
-        put_varint(out, sequence - previous);
-        out.push(kind);
-        previous = sequence;
-    };
-    let put_entry = |out: &mut Vec<u8>, entry: &Entry| {
-        put_varint(out, entry.consumer_sequence);
-        put_varint(out, entry.time_ns.max(0) as u64);
-        put_varint(out, u64::from(entry.deliveries));
-    };
-    match changes {
-        None => {
-            let mut given_up = state.exceeded.iter().peekable();
-            for entry in state.pending.iter() {
-                while let Some((sequence, deliveries)) =
-                    given_up.next_if(|(sequence, _)| **sequence < entry.stream_sequence)
-                {
-                    put(out, *sequence, EXCEEDED);
-                    put_varint(out, u64::from(*deliveries));
-                }
-                put(out, entry.stream_sequence, kind_of(entry));
-                put_entry(out, entry);
-            }
-            for (sequence, deliveries) in given_up {
-                put(out, *sequence, EXCEEDED);
-                put_varint(out, u64::from(*deliveries));
-            }
-        }
-        Some(changes) => {
-            for sequence in changes {
-                if let Some(entry) = state.pending.get(sequence) {
-                    put(out, sequence, kind_of(entry));
-                    put_entry(out, entry);
-                } else if let Some(deliveries) = state.exceeded.get(&sequence) {
-                    put(out, sequence, EXCEEDED);
-                    put_varint(out, u64::from(*deliveries));
-                } else if sequence > state.floor.stream {
-                    // Below, the floor says so.
-                    put(out, sequence, GONE);
-                }
-            }
+}
+
+/// A whole record that is written in slices while its state goes on changing. What changes meanwhile is noted, and the next record must say it: only
+/// both together are the state.
+pub struct SlicedRecord {
+    pub record: Vec<u8>,
+    previous: u64,
+}
+
+impl SlicedRecord {
+    /// Begins a record with this number, and takes note that everything up to now will be in it.
+    pub fn begin(state: &mut AckState, aside: Aside, number: u64) -> Self {
+        state.take_changes(true);
+        let mut record = Vec::new();
+        put_head(state, aside, number, true, &mut record);
+        Self {
+            record,
+            previous: 0,
         }
     }
-    whole
+
+    /// Adds so many messages; false if none are left.
+    pub fn add(&mut self, state: &AckState, most: usize) -> bool {
+        let mut list = List {
+            out: &mut self.record,
+            previous: self.previous,
+        };
+        let count = list.put_known(state, most);
+        self.previous = list.previous;
+        count == most
+    }
+}
+
+/// Single messages in a record, in the order of their sequences.
+struct List<'a> {
+    out: &'a mut Vec<u8>,
+    previous: u64,
+}
+
+impl List<'_> {
+    fn put(&mut self, sequence: u64, kind: u8) {
+        put_varint(self.out, sequence - self.previous);
+        self.out.push(kind);
+        self.previous = sequence;
+    }
+
+    fn put_entry(&mut self, entry: &Entry) {
+        self.put(entry.stream_sequence, kind_of(entry));
+        put_varint(self.out, entry.consumer_sequence);
+        put_varint(self.out, entry.time_ns.max(0) as u64);
+        put_varint(self.out, u64::from(entry.deliveries));
+    }
+
+    fn put_exceeded(&mut self, sequence: u64, deliveries: u32) {
+        self.put(sequence, EXCEEDED);
+        put_varint(self.out, u64::from(deliveries));
+    }
+
+    /// Puts what is known of so many messages behind the one before; returns of how many.
+    fn put_known(&mut self, state: &AckState, most: usize) -> usize {
+        let mut pending = state.pending.iter_behind(self.previous).peekable();
+        let mut given_up = state.exceeded.range(self.previous + 1..).peekable();
+        for count in 0..most {
+            let is_given_up = match (pending.peek(), given_up.peek()) {
+                (None, None) => return count,
+                (Some(entry), Some((sequence, _))) => **sequence < entry.stream_sequence,
+                (None, Some(_)) => true,
+                (Some(_), None) => false,
+            };
+            if is_given_up {
+                if let Some((sequence, deliveries)) = given_up.next() {
+                    self.put_exceeded(*sequence, *deliveries);
+                }
+            } else if let Some(entry) = pending.next() {
+                self.put_entry(entry);
+            }
+        }
+        most
+    }
 }
 
 fn kind_of(entry: &Entry) -> u8 {

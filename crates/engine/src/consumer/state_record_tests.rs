@@ -142,6 +142,37 @@ proptest! {
     }
 
     #[test]
+    fn what_changes_while_a_record_is_written_in_slices_is_in_the_one_behind_it(
+        before in proptest::collection::vec(happening(), 1..80),
+        meanwhile in proptest::collection::vec(happening(), 0..40),
+        out_of_order in any::<bool>(),
+        slice in 1usize..6,
+    ) {
+        let mut state = AckState::new(AckPolicy::Explicit, 1);
+        state.out_of_order = out_of_order;
+        let aside = Aside { lasts_until: 7 };
+        for (now_ns, happening) in before.iter().enumerate() {
+            carry_out(&mut state, *happening, now_ns as i64);
+        }
+        let mut sliced = SlicedRecord::begin(&mut state, aside, 1);
+        for (now_ns, happening) in meanwhile.iter().enumerate() {
+            sliced.add(&state, slice);
+            carry_out(&mut state, *happening, 100 + now_ns as i64);
+        }
+        while sliced.add(&state, slice) {}
+        let mut behind = Vec::new();
+        encode(&mut state, aside, 2, false, &mut behind);
+        let mut replayed = Replayed::default();
+        replayed.apply(&sliced.record);
+        replayed.apply(&behind);
+
+        let (read, _, last) = replayed.finish(AckPolicy::Explicit).unwrap();
+
+        prop_assert_eq!(told(&read), told(&state));
+        prop_assert_eq!(last, 2);
+    }
+
+    #[test]
     fn no_bytes_make_it_panic(record in proptest::collection::vec(any::<u8>(), 0..200), flip in any::<bool>()) {
         let mut replayed = Replayed::default();
         let mut whole = Vec::new();

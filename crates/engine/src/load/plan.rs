@@ -157,7 +157,7 @@ impl Plan {
         }
         if plan.subject.is_empty() || plan.subject.bytes().any(|byte| byte <= b' ') {
             return Err(refuse(format!(
-                "{:?} is no subject: no blanks or control characters, and not empty",
+                "{:?} is not a valid subject: use characters other than blanks and control characters",
                 plan.subject
             )));
         }
@@ -179,7 +179,7 @@ impl Plan {
         }
         if self.messages % self.atomic_batch != 0 {
             return Err(format!(
-                "{} messages are no whole batches of {}",
+                "{} messages cannot be divided into batches of {}: use a multiple",
                 self.messages, self.atomic_batch
             ));
         }
@@ -196,7 +196,7 @@ impl Plan {
         }
         if self.batch == 0 || self.messages % self.batch != 0 {
             return Err(format!(
-                "{} messages are no whole batches of {}",
+                "{} messages cannot be divided into batches of {}: use a multiple",
                 self.messages, self.batch
             ));
         }

@@ -71,7 +71,7 @@ fn skip_line(socket: &mut TcpStream) -> io::Result<()> {
 fn connect(url: &str, ca_pem: &str) -> Result<UnbufferedClientConnection, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
-        let certificate = certificate.map_err(|_| "the authority is no PEM".to_owned())?;
+        let certificate = certificate.map_err(|_| "the certificate authority is not valid PEM: use a file that begins with -----BEGIN CERTIFICATE-----".to_owned())?;
         roots.add(certificate).map_err(|error| error.to_string())?;
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

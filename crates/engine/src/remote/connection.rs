@@ -219,5 +219,5 @@ impl Connection {
 
 /// Reads what stands behind `INFO `.
 pub fn read_information(json: &[u8]) -> Result<Information, Trouble> {
-    serde_json::from_slice(json).map_err(|_| Trouble::NotUnderstood("its INFO is no JSON"))
+    serde_json::from_slice(json).map_err(|_| Trouble::NotUnderstood("its INFO is not valid JSON"))
 }

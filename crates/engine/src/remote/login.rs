@@ -28,8 +28,9 @@ impl UserKey {
         if seed.is_empty() {
             return Ok(None);
         }
-        let wrong =
-            || "the seed is none of a user's NKEY: it begins with SU and has 58 letters".to_owned();
+        let wrong = || {
+            "the seed is not the valid seed of a user's NKEY: use one that begins with SU and has 58 letters".to_owned()
+        };
         let raw = decode_seed(seed.reveal().trim()).ok_or_else(wrong)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&raw).map_err(|_| wrong())?;
         let key = pair.public_key().as_ref().try_into().map_err(|_| wrong())?;

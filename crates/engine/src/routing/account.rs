@@ -2,6 +2,8 @@
 //!
 //! Invariant: `generation` grows after every change of the tree, so routes found at one generation are right as long as it stands.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -16,8 +18,9 @@ use super::tree::{Routes, SubscriptionTree};
 /// The account of everybody who names none.
 pub const GLOBAL_ACCOUNT: &str = "$G";
 
-/// A subject, and who wants to know when subscriptions to it come and go.
-type Watched = (Box<[u8]>, Arc<dyn Watcher>);
+/// Who wants to know when subscriptions to a subject come and go. In order, so that a subscription below a few fixed tokens asks only those that begin
+/// with them: consumers subscribe to much, and each of them may watch.
+type Watchers = BTreeMap<Box<[u8]>, Vec<Arc<dyn Watcher>>>;
 
 pub struct Account {
     pub name: String,
@@ -29,8 +32,8 @@ pub struct Account {
     walks: AtomicU64,
     fanout_total: AtomicU64,
     fanout_max: AtomicUsize,
-    watchers: RwLock<Vec<Watched>>,
-    /// So that a subscription that nobody waits for costs nothing more.
+    watchers: RwLock<Watchers>,
+    /// Subjects that are watched, so that a subscription that nobody waits for costs nothing more.
     watcher_count: AtomicUsize,
 }
 
@@ -114,13 +117,18 @@ impl Account {
     /// Has somebody told when subscriptions to a concrete subject come and go.
     pub fn watch(&self, subject: &[u8], watcher: Arc<dyn Watcher>) {
         let mut watchers = self.watchers.write();
-        watchers.push((subject.into(), watcher));
+        watchers.entry(subject.into()).or_default().push(watcher);
         self.watcher_count.store(watchers.len(), Ordering::Release);
     }
 
-    pub fn unwatch(&self, watcher: &Arc<dyn Watcher>) {
+    pub fn unwatch(&self, subject: &[u8], watcher: &Arc<dyn Watcher>) {
         let mut watchers = self.watchers.write();
-        watchers.retain(|(_, other)| !Arc::ptr_eq(other, watcher));
+        if let Some(of_subject) = watchers.get_mut(subject) {
+            of_subject.retain(|other| !Arc::ptr_eq(other, watcher));
+            if of_subject.is_empty() {
+                watchers.remove(subject);
+            }
+        }
         self.watcher_count.store(watchers.len(), Ordering::Release);
     }
 
@@ -128,9 +136,16 @@ impl Account {
         if self.watcher_count.load(Ordering::Acquire) == 0 {
             return;
         }
-        for (subject, watcher) in &*self.watchers.read() {
-            if subject::matches(&subscription.subject, subject) {
-                watcher.notice();
+        let filter = &subscription.subject[..];
+        let beginning = subject::literal_beginning(filter);
+        let watchers = self.watchers.read();
+        let from = (Bound::Included(beginning), Bound::Unbounded);
+        for (subject, of_subject) in watchers.range::<[u8], _>(from) {
+            if !subject.starts_with(beginning) {
+                break;
+            }
+            if subject::matches(filter, subject) {
+                of_subject.iter().for_each(|watcher| watcher.notice());
             }
         }
     }
@@ -184,5 +199,82 @@ impl Account {
             fanout_total: self.fanout_total.load(Ordering::Relaxed),
             fanout_max: self.fanout_max.load(Ordering::Relaxed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::staging::Staging;
+    use crate::routing::router::Publisher;
+    use crate::routing::sink::Sink;
+    use crate::routing::subscription::{Receiver, Restrictions};
+    use crate::wire::Publish;
+
+    #[derive(Default)]
+    struct Counter(AtomicUsize);
+
+    impl Watcher for Counter {
+        fn notice(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    struct Nobody;
+
+    impl Sink for Nobody {
+        fn take(&self, _: &Publisher<'_>, _: &Publish<'_>, _: &mut Staging) -> bool {
+            true
+        }
+
+        fn settle(&self) {}
+    }
+
+    fn subscription(subject: &str) -> Arc<Subscription> {
+        let receiver = Receiver::Sink(Arc::new(Nobody));
+        let restrictions = Restrictions::default();
+        Arc::new(Subscription::new(
+            receiver,
+            subject.as_bytes(),
+            None,
+            b"",
+            restrictions,
+        ))
+    }
+
+    #[test]
+    fn whoever_watches_a_subject_hears_of_the_subscriptions_that_match_it_until_it_stops() {
+        let account = Account::new("A", 0);
+        let counters: Vec<Arc<Counter>> = (0..3).map(|_| Arc::default()).collect();
+        for (counter, subject) in counters.iter().zip(["d.a", "d.b", "d.b"]) {
+            account.watch(subject.as_bytes(), Arc::clone(counter) as Arc<dyn Watcher>);
+        }
+        let heard = || -> Vec<usize> {
+            let counts = counters.iter();
+            counts
+                .map(|counter| counter.0.swap(0, Ordering::Relaxed))
+                .collect()
+        };
+
+        for (subject, notices) in [
+            ("d.a", [1, 0, 0]),
+            ("d.b", [0, 1, 1]),
+            ("d.*", [1, 1, 1]),
+            (">", [1, 1, 1]),
+            ("*.b", [0, 1, 1]),
+            ("d", [0, 0, 0]),
+            ("d.a.>", [0, 0, 0]),
+            ("$JS.ACK.*", [0, 0, 0]),
+        ] {
+            let subscription = subscription(subject);
+            account.subscribe(Arc::clone(&subscription));
+            assert_eq!(heard(), notices, "{subject}");
+            account.unsubscribe(&subscription);
+            assert_eq!(heard(), notices, "{subject}");
+        }
+        let second: Arc<dyn Watcher> = counters[1].clone();
+        account.unwatch(b"d.b", &second);
+        account.subscribe(subscription("d.b"));
+        assert_eq!(heard(), [0, 0, 1]);
     }
 }

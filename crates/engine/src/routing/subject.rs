@@ -26,6 +26,14 @@ pub fn is_literal(subject: &[u8]) -> bool {
     tokens(subject).all(|token| !token.is_empty() && token != b"*" && token != b">")
 }
 
+/// What every subject begins with that a pattern matches: all of it up to its first wildcard.
+pub fn literal_beginning(pattern: &[u8]) -> &[u8] {
+    let is_wildcard = |token: &&[u8]| *token == b"*" || *token == b">";
+    let literal = tokens(pattern).take_while(|token| !is_wildcard(token));
+    let length: usize = literal.map(|token| token.len() + 1).sum();
+    &pattern[..length.min(pattern.len())]
+}
+
 /// Whether some token is empty; such a subject reaches nobody.
 pub fn has_empty_token(subject: &[u8]) -> bool {
     tokens(subject).any(<[u8]>::is_empty)
@@ -130,6 +138,21 @@ mod tests {
         assert!(!is_valid_subscription(b"foo.>.bar"));
         assert!(is_literal(b"foo*.>bar"));
         assert!(!is_literal(b"foo.*"));
+    }
+
+    #[test]
+    fn a_pattern_is_literal_up_to_its_first_wildcard() {
+        for (pattern, beginning) in [
+            ("a.b", "a.b"),
+            ("a.*.b", "a."),
+            ("a.>", "a."),
+            (">", ""),
+            ("*", ""),
+            ("a*.b>", "a*.b>"),
+        ] {
+            let found = literal_beginning(pattern.as_bytes());
+            assert_eq!(found, beginning.as_bytes(), "{pattern}");
+        }
     }
 
     #[test]

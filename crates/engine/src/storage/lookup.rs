@@ -106,6 +106,43 @@ impl MessageIndex {
             })
     }
 
+    /// The same, but looks at no more than `most` messages one by one, and counts them down; `Err` says where to go on.
+    pub fn next_match_among(
+        &self,
+        matching: &Matching,
+        sequence: u64,
+        most: &mut usize,
+    ) -> Result<Option<u64>, u64> {
+        let after = self
+            .segments
+            .partition_point(|segment| segment.index.last_sequence < sequence);
+        for segment in &self.segments[after..] {
+            if !matching.touches(segment) {
+                continue;
+            }
+            let from = segment.index.rank_from(sequence);
+            let found = match matching {
+                Matching::One(_) if segment.closed => first_rank(segment, matching, from),
+                _ => {
+                    let end = from.saturating_add(*most).min(segment.index.rank_count());
+                    let ids = &segment.index.subject_ids;
+                    let matches =
+                        |rank: &usize| matching.contains(ids[*rank]) && segment.is_live(*rank);
+                    let found = (from..end).find(matches);
+                    *most -= found.map_or(end, |rank| rank + 1) - from;
+                    if found.is_none() && end < segment.index.rank_count() {
+                        return Err(segment.index.sequence(end));
+                    }
+                    found
+                }
+            };
+            if let Some(rank) = found {
+                return Ok(Some(segment.index.sequence(rank)));
+            }
+        }
+        Ok(None)
+    }
+
     /// The last message of a subject below `sequence`.
     pub fn previous_of(&self, id: SubjectId, sequence: u64) -> Option<u64> {
         let after = self

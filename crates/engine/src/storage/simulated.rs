@@ -443,6 +443,9 @@ impl FileSystem for SimulatedDisk {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.change()?;
+        if state.folders.contains(path) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         state.find(path)?;
         state.name(path, None);
         Ok(())

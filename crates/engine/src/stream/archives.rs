@@ -15,12 +15,13 @@ use super::archive_import::ImportError;
 use super::folders::Folders;
 use super::refusals::{disk_error, store_error};
 use super::registry::Streams;
-use super::restore::{Restore, RestoreRequest, Spool, SPOOL_NAME};
+use super::restore::{Filling, Restore, RestoreRequest, Spool, SPOOL_NAME};
 use super::settings::{Settings, Storage};
 use super::shares::{Place, RESTORES, SNAPSHOTS};
-use super::snapshot::{Snapshot, SnapshotRequest};
+use super::snapshot::{Snapshot, SnapshotRequest, WantedConsumer};
 use crate::error::EngineError;
 use crate::events::{ArchiveEvent, ArchiveEventKind, Event, Events};
+use crate::remote::channel::End;
 use crate::storage::file_system::Access;
 use crate::storage::memory::MemoryFileSystem;
 use crate::storage::store::{Store, StoreOptions};
@@ -78,9 +79,9 @@ impl Archives {
 }
 
 impl Streams {
-    /// Begins to send a stream as an archive; the end is told as an event.
-    pub fn start_snapshot(
-        self: &Arc<Self>,
+    /// Begins a snapshot of a stream; it is sent after `send_snapshot`.
+    pub fn begin_snapshot(
+        &self,
         account: &str,
         name: &str,
         request: &[u8],
@@ -90,14 +91,30 @@ impl Streams {
         let stream = self.stream(account, name)?;
         let place =
             Place::take(&self.usage(account).snapshots, "snapshots").map_err(EngineError::Store)?;
-        let snapshot = Snapshot::new(request, stream, Arc::clone(&self.senders))?;
-        let snapshots = &self.archives.snapshots;
-        snapshots.lock().insert(id.clone(), Arc::clone(&snapshot));
+        let snapshot = Snapshot::new(request, stream, Arc::clone(&self.senders), place);
+        self.archives.snapshots.lock().insert(id, snapshot);
+        Ok(())
+    }
+
+    /// Notes how some consumers stand, for a snapshot that was begun; nothing is left of it after an error.
+    pub fn add_to_snapshot(&self, id: &str, consumers: &[u8]) -> Result<(), EngineError> {
+        let snapshot = self.snapshot(id)?;
+        let added =
+            read(consumers).and_then(|wanted: Vec<WantedConsumer>| snapshot.add_consumers(&wanted));
+        if added.is_err() {
+            self.archives.snapshots.lock().remove(id);
+        }
+        added
+    }
+
+    /// Sends a snapshot that was begun; the end is told as an event.
+    pub fn send_snapshot(self: &Arc<Self>, id: &str) -> Result<(), EngineError> {
+        let snapshot = self.snapshot(id)?;
+        let id = id.to_owned();
         let streams = Arc::downgrade(self);
-        let place = Mutex::new(Some(place));
         let job = self.archives.pool.job(move || {
             let failure = snapshot.run();
-            drop(place.lock().take());
+            snapshot.leave_place();
             if let Some(streams) = streams.upgrade() {
                 streams.archives.snapshots.lock().remove(&id);
                 let details = serde_json::json!({ "failure": failure });
@@ -106,6 +123,11 @@ impl Streams {
         });
         job.ask();
         Ok(())
+    }
+
+    fn snapshot(&self, id: &str) -> Result<Arc<Snapshot>, EngineError> {
+        let found = self.archives.snapshots.lock().get(id).cloned();
+        found.ok_or_else(|| EngineError::Options(format!("snapshot {id:?} has not begun")))
     }
 
     /// Takes chunks of an archive from now on; what comes of it is told as an event.
@@ -141,16 +163,22 @@ impl Streams {
         Ok(())
     }
 
-    /// Makes a stream of what was restored; it would survive a power cut and takes messages when this returns. Nothing is left of it after an error.
+    /// Makes a stream of what was restored, for its consumers to be made in: nobody finds it before `serve_restored`. Nothing is left of it after an error.
     pub fn finish_restore(&self, id: &str, definition: &[u8]) -> Result<(), EngineError> {
         let restore = self.restore(id)?;
         let store = restore.take_store().ok_or_else(|| unknown(id))?;
-        let adopted = self.adopt(&restore, definition, store);
-        if adopted.is_err() {
-            self.give_up(&restore.account.name, &restore.settings);
+        match self.adopt(&restore, definition, store) {
+            Ok(filling) => {
+                restore.fill(filling);
+                self.remove_spool(&restore);
+                Ok(())
+            }
+            Err(error) => {
+                self.give_up(&restore.account.name, &restore.settings);
+                self.forget_restore(&restore);
+                Err(error)
+            }
         }
-        self.forget_restore(&restore);
-        adopted
     }
 
     fn adopt(
@@ -158,38 +186,95 @@ impl Streams {
         restore: &Restore,
         definition: &[u8],
         store: Arc<Store>,
-    ) -> Result<(), EngineError> {
-        let mut random = self.changing.lock();
-        let (account, name) = (&restore.account.name, &restore.settings.name);
+    ) -> Result<Filling, EngineError> {
+        let account = &restore.account.name;
         let settings = self.settings(definition)?;
-        if (&settings.name, settings.storage) != (name, restore.settings.storage) {
+        let (name, storage) = (&restore.settings.name, restore.settings.storage);
+        if (&settings.name, settings.storage) != (name, storage) {
             return Err(EngineError::Options(
                 "the definition is another than the one the messages were stored for".to_owned(),
             ));
         }
-        if settings.storage == Storage::File {
-            let kept = self.with_account(account, definition)?;
-            let folder = self.folders.of_stream(account, name);
-            self.folders.define(&folder, &kept).map_err(disk_error)?;
-        }
+        let definition = self.with_account(account, definition)?;
         let sync_commits = self.syncs_commits(&settings);
-        let stream = self.serve(account, settings, store, sync_commits, random.draw());
-        self.enter(account, name.clone(), stream);
+        let seed = self.draw();
+        Ok(Filling {
+            stream: self.serve(account, settings, store, sync_commits, seed),
+            definition,
+        })
+    }
+
+    /// Makes a consumer of a stream that is restored, which goes on where it was when it was archived; durable after `commit_restored_consumers`.
+    pub fn restore_consumer(
+        &self,
+        id: &str,
+        definition: &[u8],
+        state: &[u8],
+    ) -> Result<(), EngineError> {
+        let filling = self.restore(id)?.filling().ok_or_else(|| unknown(id))?;
+        filling.stream.consumers().restore(definition, state)
+    }
+
+    /// Makes durable the consumers that were made. Returns those for which that failed, and why.
+    pub fn commit_restored_consumers(
+        &self,
+        id: &str,
+    ) -> Result<Vec<(String, String)>, EngineError> {
+        let filling = self.restore(id)?.filling().ok_or_else(|| unknown(id))?;
+        let refused = filling.stream.consumers().make_durable().into_iter();
+        Ok(refused
+            .map(|(name, error)| (name, store_error(&error).to_string()))
+            .collect())
+    }
+
+    /// All consumers are made: the stream would survive a power cut with them, and takes messages, when this returns. They deliver after `begin_consumers`.
+    /// Nothing is left of it after an error.
+    pub fn serve_restored(&self, id: &str) -> Result<(), EngineError> {
+        let restore = self.restore(id)?;
+        let filling = restore.take_filling().ok_or_else(|| unknown(id))?;
+        let served = self.put_in_place(&restore, &filling);
+        if served.is_err() {
+            self.give_up_filling(&restore, &filling);
+        }
+        self.forget_restore(&restore);
+        served
+    }
+
+    fn put_in_place(&self, restore: &Restore, filling: &Filling) -> Result<(), EngineError> {
+        let (account, name) = (&restore.account.name, &restore.settings.name);
+        let _turn = self.turns.of(account);
+        if restore.settings.storage == Storage::File {
+            let folder = self.folders.of_stream(account, name);
+            let defined = self.folders.define(&folder, &filling.definition);
+            defined.map_err(disk_error)?;
+        }
+        self.enter(account, name.clone(), Arc::clone(&filling.stream));
         self.unclaim(account, name);
         Ok(())
     }
 
-    /// Forgets what was restored; false if there is nothing to forget.
+    /// Forgets what was restored, if it is not served yet; false if there is nothing to forget.
     pub fn cancel_restore(&self, id: &str) -> bool {
         let Ok(restore) = self.restore(id) else {
             return false;
         };
-        let was_ready = restore.take_store().is_some();
-        if was_ready {
+        if restore.take_store().is_some() {
             self.give_up(&restore.account.name, &restore.settings);
-            self.forget_restore(&restore);
+        } else if let Some(filling) = restore.take_filling() {
+            self.give_up_filling(&restore, &filling);
+        } else {
+            return false;
         }
-        was_ready
+        self.forget_restore(&restore);
+        true
+    }
+
+    fn give_up_filling(&self, restore: &Restore, filling: &Filling) {
+        // Nothing may be written into a folder that is being removed.
+        filling.stream.stop(End::Farewell);
+        filling.stream.consumers().retire();
+        filling.stream.store().retire();
+        self.give_up(&restore.account.name, &restore.settings);
     }
 
     fn restore(&self, id: &str) -> Result<Arc<Restore>, EngineError> {
@@ -199,7 +284,7 @@ impl Streams {
 
     /// The name is kept for a restore that has all it needs.
     pub(super) fn claim(&self, account: &str, settings: &Settings) -> Result<(), ImportError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         let name = &settings.name;
         if self.find(account, name).is_some() {
             return Err(ImportError::Taken);
@@ -256,9 +341,14 @@ impl Streams {
         self.unclaim(account, &settings.name);
     }
 
-    /// Removes the file in which an archive waited.
+    /// A restore has ended.
     pub(super) fn forget_restore(&self, restore: &Restore) {
         self.archives.restores.lock().remove(restore.id());
+        self.remove_spool(restore);
+    }
+
+    /// Removes the file in which an archive waited.
+    fn remove_spool(&self, restore: &Restore) {
         let folder = self.folders.of_restore(&restore.account.name, restore.id());
         // The same.
         let _ = self.folders.remove_all(&folder, 0);

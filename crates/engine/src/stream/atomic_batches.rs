@@ -165,6 +165,12 @@ impl AtomicBatches {
         self.remove(id).map_or(Step::Held, Step::Complete)
     }
 
+    /// The messages of an open batch.
+    pub fn messages(&self, id: &[u8]) -> impl Iterator<Item = Held<'_>> {
+        let batch = self.open.get(id);
+        batch.into_iter().flat_map(|batch| batch.messages.iter())
+    }
+
     fn too_large(&self) -> Refusal {
         let most = self.limits.messages_max;
         refusal(

@@ -1,6 +1,6 @@
 //! Consumers by the names of their streams: what Python decides about them reaches them here.
 //!
-//! Invariant: one change at a time, as with streams.
+//! Invariant: one change of an account at a time, as with streams.
 
 use serde::Serialize;
 
@@ -65,6 +65,9 @@ struct Hindrances {
 /// Messages that were delivered and wait for their acknowledgement, listed at most: more would not fit into an answer.
 const PENDING_LISTED_MAX: usize = 10_000;
 
+/// Consumers that begin in one call: each has a few subjects to subscribe to, together some milliseconds.
+const CONSUMERS_BEGUN_MAX: usize = 500;
+
 /// What was delivered, message by message.
 #[derive(Serialize)]
 struct PendingReport {
@@ -110,7 +113,7 @@ impl Streams {
         stream: &str,
         definition: &[u8],
     ) -> Result<(), EngineError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         self.stream(account, stream)?.consumers().open(definition)
     }
 
@@ -127,25 +130,12 @@ impl Streams {
         stream: &str,
         definition: &[u8],
     ) -> Result<Vec<u8>, EngineError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         let stream = self.stream(account, stream)?;
         stream.finish_removals();
         let consumer = stream.consumers().create(definition)?;
         let report = consumer.with_core(report);
         report.map_err(|error| EngineError::Options(error.to_string()))
-    }
-
-    /// Makes a consumer that goes on where it was when it was archived; `commit_consumers` as above.
-    pub fn restore_consumer(
-        &self,
-        account: &str,
-        stream: &str,
-        definition: &[u8],
-        state: &[u8],
-    ) -> Result<(), EngineError> {
-        let _one = self.changing.lock();
-        let stream = self.stream(account, stream)?;
-        stream.consumers().restore(definition, state)
     }
 
     /// Makes durable all consumers of a stream that were created, and lets them deliver. Returns those for which that failed, and why: they are there
@@ -155,12 +145,18 @@ impl Streams {
         account: &str,
         stream: &str,
     ) -> Result<Vec<(String, String)>, EngineError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         let refused = self.stream(account, stream)?.consumers().commit();
         let refused = refused.into_iter();
         Ok(refused
             .map(|(name, error)| (name, store_error(&error).to_string()))
             .collect())
+    }
+
+    /// Lets some consumers of a stream that was restored deliver; false if none are left that do not.
+    pub fn begin_consumers(&self, account: &str, stream: &str) -> Result<bool, EngineError> {
+        let stream = self.stream(account, stream)?;
+        Ok(stream.consumers().begin_ready(CONSUMERS_BEGUN_MAX))
     }
 
     pub fn update_consumer(
@@ -169,7 +165,7 @@ impl Streams {
         stream: &str,
         definition: &[u8],
     ) -> Result<(), EngineError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         self.stream(account, stream)?.update_consumer(definition)
     }
 
@@ -179,7 +175,7 @@ impl Streams {
         stream: &str,
         name: &str,
     ) -> Result<(), EngineError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         self.stream(account, stream)?
             .delete_consumer(name)
             .map(drop)

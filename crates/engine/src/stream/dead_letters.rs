@@ -155,7 +155,7 @@ impl Ingest {
             return Err(publish_checks::refusal(429, 10167, "too many requests"));
         }
         if settings.is_mirror {
-            let text = "it is a mirror: name a stream that is none";
+            let text = "it is a mirror, which stores no other messages: name another stream";
             return Err(publish_checks::refusal(400, 10077, text));
         }
         let (mut subject, mut block) = (Vec::new(), Vec::new());

@@ -106,7 +106,7 @@ impl Source {
                 .collect(),
             start_sequence: self.opt_start_seq,
             start_time_ns: start_time
-                .map(|text| moment::read(text).ok_or_else(|| format!("{text:?} is no time")))
+                .map(|text| moment::read(text).ok_or_else(|| format!("{text:?} is not a valid time: use RFC 3339, such as 2026-01-01T00:00:00Z")))
                 .transpose()?,
         })
     }
@@ -143,18 +143,22 @@ pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String>
     let storage = match config.storage.as_str() {
         "memory" => Storage::Memory,
         "file" | "" => Storage::File,
-        other => return Err(format!("there is no storage {other:?}")),
+        other => return Err(format!("unknown storage {other:?}: use file or memory")),
     };
     let retention = match config.retention.as_str() {
         "limits" | "" => Retention::Limits,
         "interest" => Retention::Interest,
         "workqueue" => Retention::WorkQueue,
-        other => return Err(format!("there is no retention {other:?}")),
+        other => {
+            return Err(format!(
+                "unknown retention {other:?}: use limits, interest or workqueue"
+            ))
+        }
     };
     let discard = match config.discard.as_str() {
         "old" | "" => Discard::Old,
         "new" => Discard::New,
-        other => return Err(format!("there is no discard policy {other:?}")),
+        other => return Err(format!("unknown discard policy {other:?}: use old or new")),
     };
     let option = |key| {
         config

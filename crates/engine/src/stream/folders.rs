@@ -122,7 +122,7 @@ impl Folders {
         let shown = folder.display();
         let found = twin_file::read(&*self.file_system, folder, DEFINITION, true);
         if matches!(&found, Err(error) if is_no_folder(error)) {
-            let line = format!("{shown}: left alone, it is no folder");
+            let line = format!("{shown}: left alone, it is not a folder");
             inventory.findings.push(line);
             return Ok(());
         }

@@ -255,8 +255,8 @@ impl Ingest {
             }
         }
         if may_hold {
-            let total = self.total_on_disk(store, publication.subject, &headers);
-            if self.hold_back(store, sent, &headers, total, reply) {
+            let totals = self.totals_on_disk(store, publication.subject, &headers);
+            if self.hold_back(store, sent, &headers, totals, reply) {
                 return;
             }
         }

@@ -41,7 +41,7 @@ impl HeldPublication {
 pub struct HeldBack {
     messages: VecDeque<HeldPublication>,
     bytes: u64,
-    /// The messages that hold the totals they count on from; not more than wait.
+    /// The messages that hold the totals they count on from: one for each that waits, and one for each of a batch that one completes.
     totals: Vec<u64>,
 }
 
@@ -166,19 +166,19 @@ impl Loaded {
 }
 
 impl Ingest {
-    /// Holds a message back if it must wait for what is not read yet, or stands behind one that does; false if it need not. Refuses it if too many wait. `total` is the message that it counts on from, if that is to be read first.
+    /// Holds a message back if it must wait for what is not read yet, or stands behind one that does; false if it need not. Refuses it if too many wait. `totals` are the messages that it counts on from, if they are to be read first.
     pub(super) fn hold_back(
         &mut self,
         store: &Store,
         sent: &Publication<'_>,
         headers: &PublishHeaders<'_>,
-        total: Option<u64>,
+        totals: Vec<u64>,
         reply: &[u8],
     ) -> bool {
         if self.held_back.is_empty() {
             let needs_schedules = self.schedules.outdated && self.settings.allow_schedules;
             let needs_ids = !self.ids_loaded && is_about_ids(headers);
-            if !needs_schedules && !needs_ids && total.is_none() {
+            if !needs_schedules && !needs_ids && totals.is_empty() {
                 return false;
             }
             if !store.has_disk() || store.marks().last_sequence == 0 {
@@ -192,20 +192,42 @@ impl Ingest {
             self.refuse_too_many(reply, None);
         } else {
             self.held_back.push(sent, reply, self.publisher_id);
-            self.held_back.totals.extend(total);
+            self.held_back.totals.extend(totals);
         }
         true
     }
 
-    /// The message whose total one counts on from, if the disk may have to be waited for.
-    pub(super) fn total_on_disk(
+    /// The messages whose totals one counts on from, as far as the disk may have to be waited for. Those of a batch are needed when it is complete.
+    pub(super) fn totals_on_disk(
+        &self,
+        store: &Store,
+        subject: &[u8],
+        headers: &PublishHeaders<'_>,
+    ) -> Vec<u64> {
+        if !self.settings.allow_counter || !store.has_disk() {
+            return Vec::new();
+        }
+        let mut totals = Vec::new();
+        if let Some(id) = headers.batch_id.filter(|id| !id.is_empty()) {
+            if headers.batch_commit.is_none() {
+                return totals;
+            }
+            for held in self.batches.messages(id) {
+                let headers = PublishHeaders::read(held.headers);
+                totals.extend(self.total_on_disk(store, held.subject, &headers));
+            }
+        }
+        totals.extend(self.total_on_disk(store, subject, headers));
+        totals
+    }
+
+    fn total_on_disk(
         &self,
         store: &Store,
         subject: &[u8],
         headers: &PublishHeaders<'_>,
     ) -> Option<u64> {
-        let counts = self.settings.allow_counter && headers.increment.is_some();
-        if !counts || !store.has_disk() || self.counters.contains_key(subject) {
+        if headers.increment.is_none() || self.counters.contains_key(subject) {
             return None;
         }
         let last = store.last_match(subject)?;

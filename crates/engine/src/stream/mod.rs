@@ -101,6 +101,7 @@ pub mod ticker;
 pub mod time_to_live;
 mod tracing;
 pub mod trusted_headers;
+mod turns;
 pub mod untaken;
 mod upload_requests;
 pub mod uploading;

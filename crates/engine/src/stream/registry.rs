@@ -29,6 +29,7 @@ use super::state_report;
 use super::stream::{Stream, Surroundings};
 use super::stream_options::StreamOptions;
 use super::ticker::Ticker;
+use super::turns::Turns;
 use super::untaken::Untaken;
 use super::uploads::{FindUser, Uploads};
 use crate::consumer::consumers::JournalPlace;
@@ -67,8 +68,8 @@ pub struct Streams {
     streams: Arc<RwLock<AHashMap<String, ByName>>>,
     followers: Arc<Mutex<AHashMap<String, Arc<FollowersByName>>>>,
     remotes: Arc<Remotes>,
-    /// One change at a time.
-    pub(super) changing: Mutex<Random>,
+    pub(super) turns: Turns,
+    random: Mutex<Random>,
     pub(super) archives: Archives,
     pub(super) scans: Scans,
     stopped: AtomicBool,
@@ -111,7 +112,8 @@ impl Streams {
             streams: Arc::default(),
             followers: Arc::default(),
             remotes,
-            changing: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
+            turns: Turns::default(),
+            random: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
             archives: Archives::new(&events),
             scans: Scans::new(&events),
             stopped: AtomicBool::new(false),
@@ -166,9 +168,13 @@ impl Streams {
         Ok((stored, findings))
     }
 
+    pub(super) fn draw(&self) -> u64 {
+        self.random.lock().draw()
+    }
+
     /// Makes a stream; it takes messages when this returns.
     pub fn create(&self, account: &str, definition: &[u8]) -> Result<(), EngineError> {
-        let mut random = self.changing.lock();
+        let _turn = self.turns.of(account);
         let settings = self.settings(definition)?;
         if self.find(account, &settings.name).is_some() {
             return Err(EngineError::Options(format!(
@@ -179,18 +185,11 @@ impl Streams {
         self.archives.check_free(account, &settings.name)?;
         let name = settings.name.clone();
         let stream = match settings.storage {
-            Storage::Memory => self.open_in_memory(account, settings, random.draw())?,
+            Storage::Memory => self.open_in_memory(account, settings, self.draw())?,
             Storage::File => {
                 let folder = self.folders.of_stream(account, &name);
                 let nothing = |_: &Path| Ok(());
-                self.make(
-                    account,
-                    settings,
-                    definition,
-                    &folder,
-                    random.draw(),
-                    nothing,
-                )?
+                self.make(account, settings, definition, &folder, self.draw(), nothing)?
             }
         };
         self.enter(account, name, stream);
@@ -246,7 +245,7 @@ impl Streams {
         last_sequence: u64,
         definition: &[u8],
     ) -> Result<(), EngineError> {
-        let mut random = self.changing.lock();
+        let _turn = self.turns.of(account);
         let settings = self.settings(definition)?;
         let name = settings.name.clone();
         let origin = self.stream(account, origin)?;
@@ -271,7 +270,7 @@ impl Streams {
                 .fork(messages, last_sequence)
                 .map_err(|error| store_error(&error))
         };
-        let stream = self.make(account, settings, definition, &folder, random.draw(), first)?;
+        let stream = self.make(account, settings, definition, &folder, self.draw(), first)?;
         self.enter(account, name, stream);
         Ok(())
     }
@@ -283,10 +282,10 @@ impl Streams {
         name: &str,
         definition: &[u8],
     ) -> Result<Vec<String>, EngineError> {
-        let mut random = self.changing.lock();
+        let _turn = self.turns.of(account);
         let settings = self.settings(definition)?;
         let folder = self.folders.of_stream(account, name);
-        let stream = self.open_in_folder(account, settings, &folder, false, random.draw())?;
+        let stream = self.open_in_folder(account, settings, &folder, false, self.draw())?;
         self.folders.finish_found(&folder).map_err(disk_error)?;
         let findings = stream.store().take_findings();
         self.enter(account, name.to_owned(), stream);
@@ -307,7 +306,7 @@ impl Streams {
 
     /// Replaces the definition of a stream, durably, and puts it in force.
     pub fn update(&self, account: &str, definition: &[u8]) -> Result<(), EngineError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         let settings = self.settings(definition)?;
         let stream = self.stream(account, &settings.name)?;
         if settings.storage == Storage::File {
@@ -323,7 +322,7 @@ impl Streams {
     }
 
     pub fn delete(&self, account: &str, name: &str) -> Result<(), EngineError> {
-        let _one = self.changing.lock();
+        let _turn = self.turns.of(account);
         let stream = self.stream(account, name)?;
         stream.stop(End::Farewell);
         if stream.settings().storage == Storage::File {
@@ -434,7 +433,7 @@ impl Streams {
 
     /// Closes all streams in good order; returns what went wrong, one line each.
     pub fn close(&self) -> Vec<String> {
-        let _one = self.changing.lock();
+        let _turns = self.turns.of_all();
         self.stopped.store(true, Ordering::Release);
         self.archives.stop();
         self.scans.stop();

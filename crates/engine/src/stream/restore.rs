@@ -1,8 +1,8 @@
 //! A restore under way: the archive of a stream comes in as requests, waits in a file, and becomes a store when it is complete.
 //!
 //! Each chunk is answered when it is in the file, so that its sender goes no faster than the disk; an empty one says that it was the last. Then the
-//! archive is read, and Python decides whether what came of it becomes a stream. Until its definition is written nothing of it would survive a
-//! start of the server, so an interruption at any moment leaves nothing behind.
+//! archive is read, and Python decides whether what came of it becomes a stream, and makes its consumers. Its definition is written last: until then
+//! nothing of it would survive a start of the server, so an interruption at any moment leaves all of it or nothing.
 //!
 //! Invariant: what waits in memory is bounded by `WAITING_BYTES_MAX`, what is on disk by what may be stored. After `Over` nothing is left of it.
 
@@ -19,6 +19,7 @@ use super::archive_import::{self, ArchivedConsumer, ImportError, Imported, Terms
 use super::registry::Streams;
 use super::settings::Settings;
 use super::shares::Place;
+use super::stream::Stream;
 use crate::clock::system_ns;
 use crate::connection::staging::Staging;
 use crate::events::ArchiveEventKind;
@@ -126,7 +127,17 @@ enum Phase {
     Importing,
     /// Python decides.
     Imported(Arc<Store>),
+    /// Consumers are made.
+    Filling(Filling),
     Over,
+}
+
+/// A stream that waits for its consumers: nobody finds it, and it takes no messages.
+#[derive(Clone)]
+pub struct Filling {
+    pub stream: Arc<Stream>,
+    /// What is written when they are all durable.
+    pub definition: Vec<u8>,
 }
 
 pub struct Restore {
@@ -374,6 +385,28 @@ impl Restore {
                 None
             }
         }
+    }
+
+    /// The store has become a stream.
+    pub fn fill(&self, filling: Filling) {
+        *self.phase.lock() = Phase::Filling(filling);
+    }
+
+    /// The stream whose consumers are made; `None` if there is none, or not any more.
+    pub fn filling(&self) -> Option<Filling> {
+        match &*self.phase.lock() {
+            Phase::Filling(filling) => Some(filling.clone()),
+            _ => None,
+        }
+    }
+
+    /// The same, once.
+    pub fn take_filling(&self) -> Option<Filling> {
+        let filling = self.filling();
+        if filling.is_some() {
+            *self.phase.lock() = Phase::Over;
+        }
+        filling
     }
 
     fn fail_import(&self, error: &ImportError, reply: &[u8]) {

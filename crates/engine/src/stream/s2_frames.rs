@@ -46,7 +46,7 @@ pub enum FrameError {
 impl fmt::Display for FrameError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::NotS2 => "it is no S2 stream",
+            Self::NotS2 => "it is not a valid S2 stream",
             Self::Truncated => "the S2 stream ends too early",
             Self::UnknownChunk => "the S2 stream has a chunk of an unknown kind",
             Self::ChunkTooLarge => "the S2 stream has a chunk that is too large",

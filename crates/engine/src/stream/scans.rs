@@ -235,7 +235,7 @@ fn patterns(subjects: &[String]) -> Result<Vec<Vec<u8>>, EngineError> {
             let bytes = filter.as_bytes();
             match subject::is_valid_subscription(bytes) {
                 true => Ok(bytes.to_vec()),
-                false => Err(EngineError::Options(format!("{filter:?} is no subject"))),
+                false => Err(EngineError::Options(format!("{filter:?} is not a valid subject: use tokens that are not empty, and '>' only as the last one"))),
             }
         })
         .collect()

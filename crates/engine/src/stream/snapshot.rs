@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use super::archive::{ArchiveWriter, NewEntry, STATE_NAME};
 use super::credits::Credits;
+use super::shares::Place;
 use super::stream::Stream;
 use crate::clock::system_ns;
 use crate::consumer::archived_state;
@@ -55,7 +57,6 @@ pub struct SnapshotRequest {
     /// The state of the stream as the archive says it, and the last message that belongs to it.
     pub state: String,
     pub last_sequence: u64,
-    pub consumers: Vec<WantedConsumer>,
 }
 
 /// A consumer that is to be in the archive, with its configuration as JSON.
@@ -105,9 +106,11 @@ pub struct Snapshot {
     stream: Arc<Stream>,
     senders: Arc<Senders>,
     credits: Arc<Credits>,
-    /// Names of entries, and what the archive says of each consumer: as it stood when the snapshot was asked for.
-    consumers: Vec<(String, String)>,
+    /// Names of entries, and what the archive says of each consumer: as it stood before the first chunk.
+    consumers: Mutex<Vec<(String, String)>>,
     stopped: AtomicBool,
+    /// Free again when it has ended.
+    place: Mutex<Option<Place>>,
 }
 
 impl Snapshot {
@@ -115,24 +118,40 @@ impl Snapshot {
         request: SnapshotRequest,
         stream: Arc<Stream>,
         senders: Arc<Senders>,
-    ) -> Result<Arc<Self>, EngineError> {
-        let mut consumers = Vec::with_capacity(request.consumers.len());
-        for WantedConsumer { name, config } in &request.consumers {
-            let consumer = stream.consumers().consumer(name)?;
-            let state = consumer
-                .with_core(|core, _, _| archived_state::write(&core.acks, request.last_sequence))
-                .map_err(|error| EngineError::Options(error.to_string()))?;
-            let entry = format!("consumers/{name}");
-            consumers.push((entry, format!(r#"{{"config":{config},"state":{state}}}"#)));
-        }
-        Ok(Arc::new(Self {
+        place: Place,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             request,
             stream,
             senders,
             credits: Arc::default(),
-            consumers,
+            consumers: Mutex::default(),
             stopped: AtomicBool::new(false),
-        }))
+            place: Mutex::new(Some(place)),
+        })
+    }
+
+    /// Notes how consumers stand. One that is gone meanwhile is not in the archive.
+    pub fn add_consumers(&self, wanted: &[WantedConsumer]) -> Result<(), EngineError> {
+        for WantedConsumer { name, config } in wanted {
+            let Some(consumer) = self.stream.consumers().find(name) else {
+                continue;
+            };
+            let last_sequence = self.request.last_sequence;
+            let state = consumer
+                .with_core(|core, _, _| archived_state::write(&core.acks, last_sequence))
+                .map_err(|error| EngineError::Options(error.to_string()))?;
+            let said = format!(r#"{{"config":{config},"state":{state}}}"#);
+            self.consumers
+                .lock()
+                .push((format!("consumers/{name}"), said));
+        }
+        Ok(())
+    }
+
+    /// Gives its place to another.
+    pub fn leave_place(&self) {
+        drop(self.place.lock().take());
     }
 
     pub fn stop(&self) {
@@ -206,7 +225,7 @@ impl Snapshot {
             payload: self.request.state.as_bytes(),
             ..NewEntry::default()
         })?;
-        for (name, said) in &self.consumers {
+        for (name, said) in &std::mem::take(&mut *self.consumers.lock()) {
             archive.write(&NewEntry {
                 name: name.as_bytes(),
                 time_ns: system_ns(),

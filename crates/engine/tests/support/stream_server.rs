@@ -178,6 +178,15 @@ impl Wire {
         self.out.extend_from_slice(line.as_bytes());
     }
 
+    /// Sends any bytes as a message; nobody hears what is answered.
+    pub fn publish_bytes(&mut self, subject: &str, payload: &[u8]) {
+        let line = format!("PUB {subject} nobody {}\r\n", payload.len());
+        self.out.extend_from_slice(line.as_bytes());
+        self.out.extend_from_slice(payload);
+        self.out.extend_from_slice(b"\r\n");
+        self.flush();
+    }
+
     pub fn flush(&mut self) {
         self.socket.write_all(&self.out).expect("it listens");
         self.out.clear();

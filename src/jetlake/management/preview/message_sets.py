@@ -41,7 +41,7 @@ class MessageSetAnswers:
 
     def delete(self, call: Call) -> bytes:
         """Delete a message set with everything in it."""
-        self._today.streams.delete(asked(call, *read_words(call.body, 1)))
+        self._today.streams.delete_at_once(asked(call, *read_words(call.body, 1)))
         return answers.OK
 
     def purge(self, call: Call) -> bytes:

@@ -60,7 +60,7 @@ class StreamAnswers:
 
     def delete(self, call: Call) -> bytes:
         """Delete a stream with everything in it."""
-        self._today.streams.delete(asked(call, call.stream))
+        self._today.streams.delete_at_once(asked(call, call.stream))
         return answers.OK
 
     def purge(self, call: Call) -> bytes:

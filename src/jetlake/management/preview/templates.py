@@ -213,7 +213,7 @@ class TemplateAnswers:
         streams = self._templates.streams_of(call.account, call.stream)
         self._templates.remove(call.account, call.stream)
         for stream in streams:
-            self._today.streams.delete(asked(call, stream))
+            self._today.streams.delete_at_once(asked(call, stream))
         return answers.OK
 
     def _check_config(self, call: Call, config: dict[str, object]) -> None:

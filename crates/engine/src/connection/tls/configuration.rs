@@ -41,7 +41,7 @@ impl Settings {
             .map(|text| {
                 read_digest(text).ok_or_else(|| {
                     refused(format!(
-                        "pinned_certs: {text:?} is no SHA-256 of a public key: write its 64 hexadecimal digits"
+                        "pinned_certs: {text:?} is not a valid SHA-256 of a public key: use its 64 hexadecimal digits"
                     ))
                 })
             })

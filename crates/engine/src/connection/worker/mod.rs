@@ -27,7 +27,7 @@ use strangers::Strangers;
 use super::closed_reason::ClosedReason;
 use super::listener::{Listener, LISTENER_TOKEN};
 use super::mailbox::{Letter, Newcomer};
-use super::outbox::Flushed;
+use super::outbox::{Flushed, Outbox};
 use super::session::{Context, Decision, Next, Session};
 use super::staging::{Followup, Staging};
 use super::timers::{Timer, Timers};
@@ -45,6 +45,9 @@ pub const WAKER_TOKEN: Token = Token(usize::MAX - 1);
 /// Events taken from the poll at once.
 const EVENTS_PER_POLL: usize = 1024;
 
+/// Letters that are read before sockets are looked at again: a message to thousands of receivers is as many letters, each a system call of some microseconds.
+const LETTERS_PER_ROUND: usize = 256;
+
 /// An idle worker looks around this often: for write deadlines, and to let go of outdated routes.
 const SWEEP_MS: u64 = 250;
 
@@ -57,6 +60,8 @@ pub struct Worker {
     read_buffer: Vec<u8>,
     strangers: Strangers,
     timers: Timers,
+    /// Letters that are not read yet.
+    letters: VecDeque<Letter>,
     /// Connections with bytes to read.
     ready: VecDeque<usize>,
     /// Publishers that wait for a receiver to catch up.
@@ -116,6 +121,7 @@ impl Worker {
             read_buffer: vec![0; READ_BUFFER_BYTES],
             strangers: Strangers::default(),
             timers: Timers::default(),
+            letters: VecDeque::new(),
             ready: VecDeque::new(),
             stalled: Vec::new(),
             next_sweep_ms: 0,
@@ -137,13 +143,15 @@ impl Worker {
             for event in &events {
                 match event.token() {
                     WAKER_TOKEN => {
-                        if self.read_letters() {
-                            return Ok(());
-                        }
+                        let letters = self.core.shared.take_letters(self.index);
+                        self.letters.extend(letters);
                     }
                     LISTENER_TOKEN => newcomers = true,
                     Token(slot) => self.note_event(slot, event),
                 }
+            }
+            if self.read_letters() {
+                return Ok(());
             }
             for _ in 0..self.ready.len() {
                 let Some(slot) = self.ready.pop_front() else {
@@ -163,7 +171,7 @@ impl Worker {
     }
 
     fn wait(&self) -> Duration {
-        if !self.ready.is_empty() {
+        if !self.ready.is_empty() || !self.letters.is_empty() {
             return Duration::ZERO;
         }
         if !self.stalled.is_empty() {
@@ -218,7 +226,10 @@ impl Worker {
     /// Returns true when the worker must end.
     fn read_letters(&mut self) -> bool {
         let shared = Arc::clone(&self.core.shared);
-        for letter in shared.take_letters(self.index) {
+        for _ in 0..LETTERS_PER_ROUND {
+            let Some(letter) = self.letters.pop_front() else {
+                break;
+            };
             match letter {
                 Letter::Accepted(newcomer) => self.admit(newcomer),
                 Letter::Flush {
@@ -226,7 +237,7 @@ impl Worker {
                     connection_id,
                 } => {
                     if self.member(slot, connection_id).is_some() {
-                        self.flush(slot);
+                        self.flush(slot, Outbox::flush_for_owner);
                     }
                 }
                 Letter::Lost {

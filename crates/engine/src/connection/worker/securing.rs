@@ -10,6 +10,7 @@ use super::reading::{read, Turn};
 use super::transport::{make_room, Handshake, Secure, Transport};
 use super::Worker;
 use crate::connection::closed_reason::ClosedReason;
+use crate::connection::outbox::{Flushed, Outbox};
 use crate::connection::staging::Followup;
 use crate::connection::timers::Timer;
 use crate::connection::tls::channel::{
@@ -261,18 +262,18 @@ impl Worker {
         let member = self.members.get(&slot);
         if let Some(Transport::Secure(secure)) = member.map(|member| &member.transport) {
             if secure.channel.has_outgoing() {
-                self.flush(slot);
+                self.flush(slot, Outbox::flush);
             }
         }
     }
 
-    /// Writes what waits for a connection.
-    pub(super) fn flush(&mut self, slot: usize) {
+    /// Writes what waits for a connection, in this way.
+    pub(super) fn flush(&mut self, slot: usize, write: impl FnOnce(&Outbox, u64) -> Flushed) {
         let Some(member) = self.members.get(&slot) else {
             return;
         };
         let connection = Arc::clone(&member.session.connection);
-        let flushed = connection.outbox.flush(self.core.now_ms);
+        let flushed = write(&connection.outbox, self.core.now_ms);
         self.core.followups.push(Followup {
             connection,
             flushed,

@@ -236,7 +236,7 @@ fn words(finding: &Finding, severity: Severity) -> (String, &'static str) {
             "opening the store goes on in a new segment; a crash leaves this of a write that was not confirmed, or somebody cut the file",
         ),
         Finding::TailCut { path, position, bytes, .. } => (
-            format!("{}: {bytes} bytes from {position} on are no whole record", file(path)),
+            format!("{}: {bytes} bytes from {position} on are not a whole record", file(path)),
             "opening the store puts them aside; a crash leaves them of a write that was not confirmed, or the last record is damaged",
         ),
         Finding::GroupCut { path, first, last } => (
