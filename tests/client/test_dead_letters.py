@@ -81,6 +81,27 @@ def test_terminated_message_is_kept_with_who_gave_it_up_and_why(server: jetlake.
     run(server, work)
 
 
+def test_heads_of_letters_are_read_without_payloads_and_have_a_cause(server: jetlake.Server) -> None:
+    async def work(connection: Any) -> None:
+        js = await make_streams(connection)
+        for number in range(5):
+            await js.publish(f"jobs.{number}", b"payload")
+        subscription = await js.pull_subscribe("jobs.>", "worker")
+        for number, message in enumerate(await subscription.fetch(5)):
+            await connection.publish(message.reply, b"+TERM %d pixels, id 0xff0%d" % (number * 1000, number))
+        whole = await letters_of(server, 5)
+
+        async with DeadLetters(server, "DEAD") as dead:
+            heads = await dead.heads(3)
+
+        assert [letter.sequence for letter in heads] == [letter.sequence for letter in whole[:3]]
+        assert [letter.reason for letter in heads] == [letter.reason for letter in whole[:3]]
+        assert {letter.payload for letter in heads} == {b""}
+        assert {letter.cause for letter in heads} == {"# pixels, id #"}
+
+    run(server, work)
+
+
 def test_message_that_was_delivered_too_often_is_kept_and_leaves_its_work_queue(server: jetlake.Server) -> None:
     async def work(connection: Any) -> None:
         js = await make_streams(connection)

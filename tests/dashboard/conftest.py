@@ -169,6 +169,14 @@ def check_accessible(page: Page) -> None:
     assert not found, [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found]
 
 
+def check_accessible_in_both_colours(page: Page) -> None:
+    """The same, light and dark."""
+    for scheme in ("light", "dark"):
+        # Colours that are still changing have no contrast yet.
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        check_accessible(page)
+
+
 def check_fits_a_phone(page: Page) -> None:
     """Nothing is wider than the screen."""
     page.set_viewport_size({"width": 390, "height": 844})

@@ -32,7 +32,7 @@ def test_slash_leads_to_the_search_which_finds_streams(page: Page, dashboard: Da
 
     page.keyboard.press("Enter")
 
-    expect(page.get_by_role("rowheader", name="WANTED")).to_be_visible()
+    expect(page.get_by_role("heading", name="WANTED")).to_be_visible()
 
 
 def test_text_of_the_search_is_never_html(page: Page, dashboard: DashboardProcess) -> None:

@@ -35,6 +35,17 @@ async def test_a_slot_is_a_message_of_choria_s_layout_and_gone_after_the_block(a
     assert await holders(api, settings.name) == []
 
 
+async def test_as_many_leases_are_read_as_are_wanted(api, make_governor):
+    settings = await make_governor(capacity=3)
+    async with Governor(api, settings.name) as governor:
+        for holder in ("a", "b", "c"):
+            await governor.enter(holder=holder)
+
+        found = await catalog.leases(api, settings.name, leases_max=2)
+
+    assert [lease.holder for lease in found] == ["a", "b"]
+
+
 async def test_a_full_governor_refuses_until_max_wait_and_sends_an_event(api, make_governor):
     settings = await make_governor()
     heard = await api.connection.subscribe(f"{SUBJECT_PREFIX}.>")

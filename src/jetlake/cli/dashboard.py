@@ -27,7 +27,9 @@ def dashboard(
     ] = "",
     lake: Annotated[
         Path | None,
-        typer.Option(envvar="JETLAKE_LAKE", help="Folder of lake tables and pipelines, shown to everybody who logs in."),
+        typer.Option(
+            envvar="JETLAKE_LAKE", help="Folder of lake tables and pipelines, shown to everybody who logs in."
+        ),
     ] = None,
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Name under which browsers reach the dashboard; may be repeated.")
@@ -87,7 +89,7 @@ async def _serve(options: DashboardOptions, *, open_browser: bool) -> None:
 def _options_of_host() -> DashboardOptions:
     """Return what the server says that runs this dashboard. Raises `ConfigurationError`."""
     given = read_settings_of_host()
-    authority = given.get("authority_file")
+    authority, lake = given.get("authority_file"), given.get("lake")
     return DashboardOptions(
         given=Access(url=given["url"], tls_ca=Path(authority) if authority else None),
         host=given["host"],
@@ -95,6 +97,7 @@ def _options_of_host() -> DashboardOptions:
         read_only=given["read_only"],
         monitor_url=given["monitor_url"],
         allowed_hosts=tuple(given["allowed_hosts"]),
+        lake=Path(lake).absolute() if lake else None,
     )
 
 

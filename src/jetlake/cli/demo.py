@@ -87,7 +87,11 @@ def next_steps(stage: "Stage", report: "Report", *, waits: bool) -> list[str]:
     store, lake = (shlex.quote(str(stage.folder / each)) for each in ("store", "lake"))
     # Of the default port nobody needs to be told.
     server, listen = ("", "") if port == PORT else (f" -s {stage.url}", f" --port {port}")
-    lines = [] if waits else ["# start a server on the store of the demo, with its dashboard", f"{name} dev --store {store}{listen}"]
+    lines = (
+        []
+        if waits
+        else ["# start a server on the store of the demo, with its dashboard", f"{name} dev --store {store}{listen}"]
+    )
     lines.append("# in another terminal")
     steps = (
         ("streams", f"stream ls{server}"),

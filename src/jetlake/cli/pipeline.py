@@ -197,27 +197,19 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what is in the tables of a pipeline, and write a page about it that needs nothing else."""
-    from jetlake.spark.lake.folder import Lake
     from jetlake.spark.lake.moments import parse_moment
-    from jetlake.spark.pipelines import report
-    from jetlake.spark.pipelines.catalog import report_of
-    from jetlake.spark.pipelines.sections import Tables
+    from jetlake.spark.pipelines import showing
     from jetlake.spark.pipelines.state import PipelineFiles
-    from jetlake.spark.pipelines.summary import summarize
 
     with _refusals("show"):
         files = PipelineFiles(lake.absolute(), name)
         state = files.status()
         if state is not None:
-            names, about, shipped = state.tables, state.about, state.shipped
+            description = showing.described(state)
         else:
             made = _find([name], folder, None)[0]
-            names, about, shipped = made.table_names(), made.about, made.shipped
-        place, moment = Lake(lake), parse_moment(as_of) if as_of else None
-        tables = [table for table in (summarize(place, table, moment) for table in names) if table is not None]
-        reported = report_of(shipped)
-        sections = reported(Tables(place, names, moment)) if reported is not None else []
-        page = report.page(name, about, state, files.progress(), tables, sections)
+            description = showing.Description(made.table_names(), made.about, made.shipped)
+        tables, sections, page = showing.show(files, lake, description, parse_moment(as_of) if as_of else None)
         path = html or files.folder / "report.html"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """`jetlake why`: why messages move, or do not."""
 
 import asyncio
-import re
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,11 +26,7 @@ def why(
 
     with refusals():
         answer = asyncio.run(streams.why(current().access(), stream, consumer))
-    # A server answers in the words of NATS' own tool.
-    reasons: list[dict[str, Any]] = [
-        reason | ({"command": re.sub(r"^nats ", "jetlake ", reason["command"])} if "command" in reason else {})
-        for reason in answer["reasons"]
-    ]
+    reasons = streams.in_own_words(answer["reasons"])
     if as_json:
         print_json(reasons)
         return

@@ -127,13 +127,15 @@ class Api:
                 raise
             return None
 
-    async def ask(self, subject: str, payload: bytes, *, timeout_s: float | None = None) -> dict[str, Any]:
+    async def ask(
+        self, subject: str, payload: bytes, *, headers: dict[str, str] | None = None, timeout_s: float | None = None
+    ) -> dict[str, Any]:
         """Send a request to a whole subject and return the JSON object it is answered with, an error included."""
         from nats.errors import Error, NoRespondersError
 
         wait_s = self.access.timeout_s if timeout_s is None else timeout_s
         try:
-            message = await self.connection.request(subject, payload, timeout=wait_s)
+            message = await self.connection.request(subject, payload, timeout=wait_s, headers=headers)
         except NoRespondersError as error:
             if subject.startswith(JETSTREAM):
                 raise ClientError(

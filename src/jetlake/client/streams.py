@@ -7,6 +7,7 @@ description = await fork(server, "ORDERS", "TRIAL", last_sequence=1000)
 Every function raises `ClientError` with what the server said and what to do. Who asks more than once opens an `Api`.
 """
 
+import re
 from typing import Any
 
 from jetlake.client.access import Access
@@ -40,6 +41,20 @@ async def why(server: Access | str | HasUrl, stream: str, consumer: str = "") ->
     subject = f"CONSUMER.WHY.{token(stream)}.{token(consumer)}" if consumer else f"STREAM.WHY.{token(stream)}"
     async with open_api(server) as api:
         return await _request(api, subject, {}, api.access.timeout_s)
+
+
+async def reasons_of(api: Api, stream: str, consumer: str = "") -> list[dict[str, Any]]:
+    """Return the same over a connection that is there: texts, each with the command that would change it."""
+    subject = f"CONSUMER.WHY.{token(stream)}.{token(consumer)}" if consumer else f"STREAM.WHY.{token(stream)}"
+    return in_own_words((await api.request(subject, {}))["reasons"])
+
+
+def in_own_words(reasons: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return reasons with commands of `jetlake`: a server answers in the words of NATS' own tool."""
+    return [
+        reason | ({"command": re.sub(r"^nats ", "jetlake ", reason["command"])} if "command" in reason else {})
+        for reason in reasons
+    ]
 
 
 async def ask(server: Access | str | HasUrl, request: str, body: dict[str, Any]) -> dict[str, Any]:

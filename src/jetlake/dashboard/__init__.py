@@ -14,7 +14,16 @@
 - `metrics`       `MetricsReader`: fsync latency from the server's monitoring pages
 - `live`          the websocket that brings samples to pages
 - `listing`       `Listing`: one page of a long list, cut on the server
+- `payloads`      bytes as text, JSON or hex, edited in forms and compared
+- `message_view`  payloads of messages, device events decoded; names without invisible letters (filter `visible`)
+- `stored_messages`  `MessagePage`: messages of a stream by subject, sequence and time; how many there are
+- `subject_tree`  `Level`: subjects of a stream below one prefix
 - `confirmation`  dangerous actions: a preview and a word to type
+- `helpers`       `Helpers`: what costs memory or time, in a process of its own; `helper_process` is that process
+- `extras`        packages that some pages need, and how to install them
+- `answer_chart`  what of an answer is drawn
+- `device_reading`  devices from the event stream
+- `fleet_query`   one page of the fleet's lake tables; `fleet_events` who was heard from, without a lake
 - `rendering`     templates, filters, notices, the equivalent command
 - `keys`          what application and request carry
 - `pages`         one module per page

@@ -18,7 +18,8 @@ from aiohttp import web
 
 from jetlake.dashboard import login
 from jetlake.dashboard.guard import LIVE_PATH, STATIC_PREFIX, check_request, protect_answer
-from jetlake.dashboard.keys import ENTRY_KEY, OPTIONS, PAGE, SESSION, SESSIONS, TEMPLATES, session_of
+from jetlake.dashboard.helpers import Helpers
+from jetlake.dashboard.keys import ENTRY_KEY, HELPERS, OPTIONS, PAGE, SESSION, SESSIONS, TEMPLATES, session_of
 from jetlake.dashboard.live import serve_live
 from jetlake.dashboard.metrics import MetricsReader
 from jetlake.dashboard.options import DashboardOptions
@@ -48,6 +49,7 @@ def make_app(options: DashboardOptions) -> web.Application:
     app[OPTIONS] = options
     app[TEMPLATES] = make_templates()
     app[SESSIONS] = Sessions(MetricsReader(options.monitor_url) if options.monitor_url else None)
+    app[HELPERS] = Helpers()
     app[ENTRY_KEY] = secrets.token_urlsafe(ENTRY_KEY_BYTES)
     app.cleanup_ctx.append(_sweeping)
     # Before the server waits for open requests: websockets end with their sessions.

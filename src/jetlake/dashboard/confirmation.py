@@ -37,6 +37,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     button: str
     # The `jetlake` command that does the same.
     command: str
+    # What is posted besides the word: name and value.
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 def confirm(request: web.Request, confirmation: Confirmation) -> web.Response:

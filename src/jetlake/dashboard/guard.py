@@ -1,7 +1,7 @@
 """The checks that every request passes before a page sees it, and the headers that every answer gets.
 
 - `Host` must be a name of this dashboard: a page of another site that has its own name point here is refused.
-- A request that changes something, and the websocket, must come from a page of this dashboard (`Origin`), and the
+- A request that changes something, and a websocket, must come from a page of this dashboard (`Origin`), and the
   former must carry the token of its session. Logging in has no session yet; there `Origin` alone decides.
 - In read-only mode nothing that changes something passes, whatever a page shows.
 
@@ -17,7 +17,7 @@ from aiohttp import web
 from jetlake.dashboard.keys import OPTIONS, SESSION
 from jetlake.dashboard.options import DashboardOptions
 
-__all__ = ["LIVE_PATH", "check_request", "protect_answer"]
+__all__ = ["DOCUMENT_POLICY", "LIVE_PATH", "POLICY_HEADER", "check_request", "protect_answer"]
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 LOGIN_PATH = "/login"
@@ -34,8 +34,13 @@ POLICY = (
 )
 """Nothing from other hosts, nothing inline: what a message smuggles into a page is not run."""
 
+POLICY_HEADER = "Content-Security-Policy"
+
+DOCUMENT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+"""For a document that is not a page of the dashboard, such as a report: no script runs in it, it loads nothing, and it
+has an origin of its own. The only other policy that a page may choose."""
+
 HEADERS = {
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     # Not `no-referrer`: browsers would then send `Origin: null` with forms.
@@ -54,7 +59,8 @@ async def check_request(request: web.Request) -> None:
             "`--allowed-host NAME`."
         )
     is_change = request.method not in SAFE_METHODS
-    if (is_change or request.path == LIVE_PATH) and not _is_own_origin(request):
+    is_websocket = request.headers.get("Upgrade", "").casefold() == "websocket"
+    if (is_change or is_websocket or request.path == LIVE_PATH) and not _is_own_origin(request):
         raise web.HTTPForbidden(
             text="The request does not come from a page of this dashboard. Open the page and repeat it."
         )
@@ -70,6 +76,8 @@ async def check_request(request: web.Request) -> None:
 def protect_answer(request: web.Request, response: web.StreamResponse) -> None:
     """Add the headers that keep browsers from running or keeping what they should not."""
     response.headers.update(HEADERS)
+    if response.headers.get(POLICY_HEADER) != DOCUMENT_POLICY:
+        response.headers[POLICY_HEADER] = POLICY
     is_static = request.path.startswith(STATIC_PREFIX)
     response.headers["Cache-Control"] = "no-cache" if is_static else "no-store"
 

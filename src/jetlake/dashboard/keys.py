@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from jetlake.dashboard.helpers import Helpers
 from jetlake.dashboard.options import DashboardOptions
 from jetlake.dashboard.sessions import Session, Sessions
 
@@ -12,11 +13,12 @@ if TYPE_CHECKING:
 
     from jetlake.dashboard.pages.page import Page
 
-__all__ = ["ENTRY_KEY", "OPTIONS", "PAGE", "SESSION", "SESSIONS", "TEMPLATES", "session_of"]
+__all__ = ["ENTRY_KEY", "HELPERS", "OPTIONS", "PAGE", "SESSION", "SESSIONS", "TEMPLATES", "session_of"]
 
 OPTIONS = web.AppKey("options", DashboardOptions)
 SESSIONS = web.AppKey("sessions", Sessions)
 TEMPLATES: "web.AppKey[Environment]" = web.AppKey("templates")
+HELPERS = web.AppKey("helpers", Helpers)
 ENTRY_KEY = web.AppKey("entry_key", str)
 """Opens a session as the user of the command line; the terminal shows it."""
 

@@ -23,7 +23,7 @@ from aiohttp import web
 
 from jetlake.dashboard.sessions import Session
 
-__all__ = ["ListQuery", "Listing", "cached", "forget"]
+__all__ = ["ListQuery", "Listing", "cached", "forget", "is_unchanged"]
 
 ROWS_MAX = 25
 """Fits on a screen; each row may cost one request."""
@@ -147,3 +147,8 @@ async def cached(session: Session, key: str, load: Callable[[], Awaitable[T]]) -
 def forget(session: Session, key: str) -> None:
     """Have the next page load a list again, after a change to it."""
     session.cache.pop(key, None)
+
+
+def is_unchanged(request: web.Request, mark: str) -> bool:
+    """Tell whether an open list that asks again (`lists.refresh`) shows this state already; then answer with 204."""
+    return request.query.get("mark") == mark

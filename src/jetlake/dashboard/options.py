@@ -5,6 +5,7 @@ the key that the terminal shows opens.
 """
 
 import ipaddress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,10 +36,16 @@ class DashboardOptions(msgspec.Struct, frozen=True, kw_only=True):
     monitor_url: str = ""
     # Names under which browsers may reach a dashboard that does not listen on loopback.
     allowed_hosts: tuple[str, ...] = ()
+    # Folder of lake tables and pipelines; everybody who has a session may read them.
+    lake: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= PORT_MAX:
             raise ConfigurationError(f"--port is {self.port}: give a number from 0 to {PORT_MAX}")
+        if self.lake is not None and not self.lake.is_dir():
+            raise ConfigurationError(
+                f"--lake is {self.lake}, which is not a folder: give the one that pipelines write to"
+            )
         if self.monitor_url and urlsplit(self.monitor_url).scheme not in ("http", "https"):
             raise ConfigurationError(f"--monitor is {self.monitor_url!r}: write http://host:8222")
 

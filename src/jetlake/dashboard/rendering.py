@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -17,11 +18,21 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jetlake.client.connection import DEFAULT_URL
 from jetlake.dashboard.guard import FORM_TOKEN_FIELD, FORM_TOKEN_HEADER
 from jetlake.dashboard.keys import OPTIONS, PAGE, SESSION, TEMPLATES
+from jetlake.dashboard.message_view import preview, visible
 from jetlake.dashboard.series import shown, unit_of
 from jetlake.dashboard.sessions import Session
 from jetlake.units import SECOND, shown_duration, shown_rate, shown_size
 
-__all__ = ["FOLDER", "command_line", "is_fragment", "make_templates", "render", "render_notice"]
+__all__ = [
+    "FOLDER",
+    "attachment",
+    "attachment_headers",
+    "command_line",
+    "is_fragment",
+    "make_templates",
+    "render",
+    "render_notice",
+]
 
 FOLDER = Path(__file__).parent
 
@@ -42,8 +53,10 @@ def make_templates() -> Environment:
         "age": _age,
         "amount": lambda count: f"{count:,}",
         "duration": shown_duration,
+        "preview": preview,
         "rate": shown_rate,
         "size": shown_size,
+        "visible": visible,
     }
     templates.filters.update(filters)
     return templates
@@ -98,6 +111,19 @@ def render_notice(request: web.Request, message: str, *, status: int) -> web.Res
 def is_fragment(request: web.Request) -> bool:
     """Tell whether a page has asked for a part of itself."""
     return request.headers.get("HX-Request") == "true"
+
+
+def attachment_headers(name: str) -> dict[str, str]:
+    """Return the headers with which a browser saves an answer as a file, and never shows or runs it."""
+    return {
+        "Content-Type": "application/octet-stream",
+        "Content-Disposition": f"attachment; filename=\"download\"; filename*=UTF-8''{quote(name, safe='')}",
+    }
+
+
+def attachment(payload: bytes, name: str) -> web.Response:
+    """Return bytes as a file to save."""
+    return web.Response(body=payload, headers=attachment_headers(name))
 
 
 def command_line(request: web.Request, *words: str) -> str:

@@ -9,8 +9,9 @@ Invariant: one connection per session. It reconnects by itself and is closed wit
 import asyncio
 import re
 from collections import deque
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 __all__ = ["PermissionRefusedError", "SessionApi"]
+
+T = TypeVar("T")
 
 GATHER_S = 0.4
 """How long answers of several servers are collected when it is not known how many there are."""
@@ -64,23 +67,35 @@ class SessionApi(Api):
         """What the server has said of itself in INFO; nats-py keeps it and shows little of it."""
         return dict(getattr(self.connection, "_server_info", {}))
 
-    async def ask(self, subject: str, payload: bytes, *, timeout_s: float | None = None) -> dict[str, Any]:
+    async def ask(
+        self, subject: str, payload: bytes, *, headers: dict[str, str] | None = None, timeout_s: float | None = None
+    ) -> dict[str, Any]:
         """Send a request; raises `PermissionRefusedError` as soon as the server reports that the user may not."""
+        return await self.until_refused(super().ask(subject, payload, headers=headers, timeout_s=timeout_s), subject)
+
+    async def until_refused(self, work: Coroutine[Any, Any, T], *subjects: str) -> T:
+        """Do what publishes to subjects by other ways than `ask`, such as a put into a bucket.
+
+        Raises `PermissionRefusedError` as soon as the server reports that the user may not publish to one of them; a
+        subject may end with `>`.
+        """
         refusal: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(subject, set()).add(refusal)
-        asking = asyncio.ensure_future(super().ask(subject, payload, timeout_s=timeout_s))
+        for subject in subjects:
+            self._waiting.setdefault(subject, set()).add(refusal)
+        working = asyncio.ensure_future(work)
         try:
-            waited: set[asyncio.Future[Any]] = {asking, refusal}
+            waited: set[asyncio.Future[Any]] = {working, refusal}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if refusal.done() and not asking.done():
+            if refusal.done() and not working.done():
                 raise PermissionRefusedError(refusal.result())
-            return await asking
+            return await working
         finally:
-            asking.cancel()
-            waiting = self._waiting[subject]
-            waiting.discard(refusal)
-            if not waiting:
-                del self._waiting[subject]
+            working.cancel()
+            for subject in subjects:
+                waiting = self._waiting[subject]
+                waiting.discard(refusal)
+                if not waiting:
+                    del self._waiting[subject]
 
     def report(self, text: str) -> None:
         """Take what the server has reported without being asked, and end the requests that it is about."""
@@ -88,18 +103,19 @@ class SessionApi(Api):
         if found is None:
             return
         what, subject = found[1].lower(), found[2]
-        if what == "publish":
-            told = (
-                f"Your user may not publish to {subject}, which this needs. Ask for the permission, or log in as "
-                "another user."
-            )
-            concerned = set(self._waiting.get(subject, ()))
-        else:
-            told = f"Your user may not subscribe to {subject}, so replies cannot arrive. Ask for the permission."
-            concerned = {future for futures in self._waiting.values() for future in futures}
-        for future in concerned:
-            if not future.done():
-                future.set_result(told)
+        for name, futures in list(self._waiting.items()):
+            if what == "publish":
+                if not _covers(name, subject):
+                    continue
+                told = (
+                    f"Your user may not publish to {_written_as(name, subject)}, which this needs. Ask for the "
+                    "permission, or log in as another user."
+                )
+            else:
+                told = f"Your user may not subscribe to {subject}, so replies cannot arrive. Ask for the permission."
+            for future in futures:
+                if not future.done():
+                    future.set_result(told)
 
     async def gather(self, subject: str, body: object | None = None) -> list[dict[str, Any]]:
         """Ask all servers and return their answers; empty if none answers or the user may not ask."""
@@ -134,3 +150,14 @@ class SessionApi(Api):
         """Close the connection; a server that is gone must not hold up the end of a session."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.connection.close(), CLOSE_S_MAX)
+
+
+def _covers(name: str, subject: str) -> bool:
+    # Some readers of the connection report everything in small letters.
+    name, subject = name.lower(), subject.lower()
+    return subject.startswith(name[:-1]) if name.endswith(">") else subject == name
+
+
+def _written_as(name: str, subject: str) -> str:
+    """Return a reported subject in the letters of the one that was asked for."""
+    return name[:-1] + subject[len(name) - 1 :] if name.endswith(">") else name

@@ -65,6 +65,8 @@ class Session:
         self.is_closed = asyncio.Event()
         # What pages keep for a while, such as the names of all streams; `cached` of `listing` uses it.
         self.cache: dict[str, tuple[float, object]] = {}
+        # What a page keeps until it makes a new one, such as the last answer of a query; by the name of the page.
+        self.kept: dict[str, object] = {}
         # What was done, to be told by the next page.
         self.messages: deque[str] = deque(maxlen=MESSAGES_MAX)
         self._secret_folder = secret_folder

@@ -37,6 +37,7 @@ The aggregates:
 
 Reading:
 
+- `inventory`    which devices there are, by the subjects of the stream
 - `projection`   state rebuilt from snapshot and events, with gaps detected
 - `twin`         what is known of each device: links, resources, online or offline, pending commands
 - `live_twin`    a twin that follows a stream

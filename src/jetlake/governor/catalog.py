@@ -16,6 +16,7 @@ from jetlake.client.timestamps import read_time
 from jetlake.errors import ApiError, ClientError, ConfigurationError
 from jetlake.governor import events
 from jetlake.governor.layout import (
+    CAPACITY_MAX,
     DEFAULT_COLLECTIVE,
     STREAM_PREFIX,
     GovernorSettings,
@@ -88,14 +89,17 @@ async def view(api: Api, name: str) -> GovernorView:
     return GovernorView(settings=_settings(info["config"]), leases=await leases(api, name, info))
 
 
-async def leases(api: Api, name: str, info: dict[str, Any] | None = None) -> list[LeaseInfo]:
+async def leases(
+    api: Api, name: str, info: dict[str, Any] | None = None, *, leases_max: int = CAPACITY_MAX
+) -> list[LeaseInfo]:
     """Return the leases of a governor, oldest first."""
     if info is None:
         info = await _known(api, name)
     now_ns = read_time(info["ts"]) if info.get("ts") else time.time_ns()
-    sequence, found = int(info["state"]["first_seq"]), []
+    found: list[LeaseInfo] = []
+    sequence = int(info["state"]["first_seq"])
     # One that vanishes while we read is simply not listed; one that comes later is left for the next time.
-    while sequence <= int(info["state"]["last_seq"]):
+    while sequence <= int(info["state"]["last_seq"]) and len(found) < leases_max:
         lease = await lease_at(api, name, sequence, now_ns=now_ns, following=True)
         if lease is None:
             break

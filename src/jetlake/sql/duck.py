@@ -3,7 +3,10 @@
 Each stream that a query names is a view of the schema `streams`: the columns of a message, `payload` (the data as text,
 NULL where it is not UTF-8) and, if the fields of the payload are given, `value`. Lake tables are views of `lake`.
 
-Invariant: memory is bounded by `MEMORY_MAX`; what does not fit is written to a temporary folder.
+An engine for queries of others is confined: they may read streams and lake tables, and nothing else of this machine.
+
+Invariant: memory is bounded by `MEMORY_MAX`; what does not fit is written to a temporary folder. A confined engine
+opens no file but those of lake tables that the query names, and runs nothing but one SELECT.
 """
 
 import json
@@ -32,6 +35,17 @@ __all__ = ["DuckEngine"]
 MEMORY_MAX = "1GB"
 """Beyond it groups and sorted rows go to a temporary folder: a query must not take the machine down."""
 
+CONFINED_SETTINGS = {
+    # For queries that several people send to one machine at once.
+    "memory_limit": "256MB",
+    "max_temp_directory_size": "1GB",
+    "threads": "2",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+}
+"""Of a confined engine, beside those of every engine."""
+
 BATCH_ROWS = 8_192
 """Rows of one batch of an answer, as many as the scan has."""
 
@@ -47,7 +61,7 @@ GET_JSON_OBJECT = "CREATE MACRO get_json_object(text, path) AS json_extract_stri
 class DuckEngine:
     """See the module. `columns` are the fields of JSON payloads, such as `id BIGINT, total DOUBLE`."""
 
-    def __init__(self, sources: Sources, columns: str = "") -> None:
+    def __init__(self, sources: Sources, columns: str = "", *, confined: bool = False) -> None:
         try:
             import duckdb
             import pyarrow as pa  # noqa: F401  # asked for here so that the error names both
@@ -57,6 +71,7 @@ class DuckEngine:
             ) from error
         self._sources = sources
         self._structure = structure_of(columns) if columns else ""
+        self._is_confined = confined
         self._streams: list[StreamTable] = []
         self._errors: type[Exception] = duckdb.Error
         self._folder = tempfile.TemporaryDirectory(prefix="jetlake-sql-", ignore_cleanup_errors=True)
@@ -66,6 +81,7 @@ class DuckEngine:
                 "temp_directory": self._folder.name,
                 # A query never installs anything by itself.
                 "autoinstall_known_extensions": "false",
+                **(CONFINED_SETTINGS if confined else {}),
             }
         )
         for statement in ("SET TimeZone = 'UTC'", f"CREATE SCHEMA {STREAMS}", f"CREATE SCHEMA {LAKE}", GET_JSON_OBJECT):
@@ -85,8 +101,13 @@ class DuckEngine:
 
     def ask(self, query: str) -> Answer:
         """Return the answer to a query. Raises `ConfigurationError`, `ClientError`."""
-        for source in self._named(query):
+        if self._is_confined:
+            self._tried(lambda: check_reads_only(self._connection, query))
+        sources = self._named(query)
+        for source in sources:
             self._add(source)
+        if self._is_confined:
+            self._confine(sources)
         relation = self._tried(lambda: self._connection.sql(query))
         if relation is None:
             import pyarrow as pa
@@ -119,6 +140,13 @@ class DuckEngine:
             path = self._sources.lake / source.table
             self._view(LAKE, source.table, self._tried(lambda: lake_query(self._connection, path, self._sources.as_of)))
 
+    def _confine(self, sources: "list[StreamSource | LakeSource]") -> None:
+        """Close everything but the folders of the lake tables that a query names, for good."""
+        folders = [str(self._sources.lake / source.table) for source in sources if isinstance(source, LakeSource)]
+        self._connection.execute("SET allowed_directories = ?", [folders])
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
     def _more_columns(self) -> str:
         payload = "TRY(decode(data))"
         if not self._structure:
@@ -150,6 +178,18 @@ class DuckEngine:
             if isinstance(error, JetlakeError):
                 raise
             raise ConfigurationError(sentence(str(error), COLUMNS)) from error
+
+
+def check_reads_only(connection: "duckdb.DuckDBPyConnection", query: str) -> None:
+    """Refuse everything but one SELECT: COPY, ATTACH, INSTALL, SET and all others. Raises `ConfigurationError`."""
+    # EXPLAIN is refused too: with ANALYZE it runs what it explains, which may be a COPY.
+    kinds = [statement.type.name for statement in connection.extract_statements(query)]
+    if len(kinds) != 1:
+        raise ConfigurationError(f"the query has {len(kinds)} statements: write one SELECT")
+    if kinds[0] != "SELECT":
+        raise ConfigurationError(
+            "only queries are answered here: write SELECT, DESCRIBE, SHOW or SUMMARIZE; `jetlake sql` does the rest"
+        )
 
 
 def table_names(connection: "duckdb.DuckDBPyConnection", query: str) -> list[tuple[str, str]]:

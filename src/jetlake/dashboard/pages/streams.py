@@ -1,6 +1,7 @@
-"""The list of streams: name, subjects, size and live rate of each; purge and delete."""
+"""The list of streams: name, subjects, size and live rate of each; delete. One stream is in `stream` and `stream_*`."""
 
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
@@ -9,6 +10,7 @@ from jetlake.client.api import token
 from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.listing import Listing, ListQuery, cached, forget
+from jetlake.dashboard.pages import consumer, consumers, stream
 from jetlake.dashboard.pages.page import Page, Route, SearchHit
 from jetlake.dashboard.profile import Feature
 from jetlake.dashboard.rendering import command_line, render
@@ -83,34 +85,7 @@ async def search(session: Session, text: str) -> list[SearchHit]:
     """Return the streams whose names contain a text."""
     wanted = text.casefold()
     names = [name for name in await stream_names(session) if wanted in name.casefold()]
-    return [SearchHit("stream", name, ListQuery(path=PATH, text=name).address()) for name in names[:HITS_MAX]]
-
-
-async def preview_purge(request: web.Request) -> web.Response:
-    """Show what a purge would delete."""
-    name, found = await _found(request)
-    state = found["state"]
-    return confirm(
-        request,
-        Confirmation(
-            title=f"Purge stream {name}",
-            facts=(("Messages", f"{state['messages']:,}"), ("Size", shown_size(state["bytes"])), *_consumers(state)),
-            warning="All messages are deleted. The stream and its consumers stay. This cannot be undone.",
-            word=name,
-            action=f"{PATH}/{name}/purge",
-            button="Purge",
-            command=command_line(request, "stream", "purge", name),
-        ),
-    )
-
-
-async def purge(request: web.Request) -> web.Response:
-    """Delete all messages of a stream."""
-    name = request.match_info["stream"]
-    await check_confirmed(request, name)
-    session = session_of(request)
-    answer = await session.api.request(f"STREAM.PURGE.{token(name)}")
-    return done(request, f"Purged {answer['purged']:,} messages of stream {name}.", PATH)
+    return [SearchHit("stream", name, f"{PATH}/{quote(name, safe='')}") for name in names[:HITS_MAX]]
 
 
 async def preview_delete(request: web.Request) -> web.Response:
@@ -124,7 +99,7 @@ async def preview_delete(request: web.Request) -> web.Response:
             facts=(("Messages", f"{state['messages']:,}"), ("Size", shown_size(state["bytes"])), *_consumers(state)),
             warning="The stream is deleted with its messages and consumers. This cannot be undone.",
             word=name,
-            action=f"{PATH}/{name}/delete",
+            action=f"{PATH}/{quote(name, safe='')}/delete",
             button="Delete",
             command=command_line(request, "stream", "rm", name),
         ),
@@ -192,10 +167,11 @@ PAGE = Page(
     needs=Feature.JETSTREAM,
     routes=(
         Route("GET", PATH, show, name="streams"),
-        Route("GET", PATH + "/{stream}/purge", preview_purge, name="stream.purge"),
-        Route("POST", PATH + "/{stream}/purge", purge),
         Route("GET", PATH + "/{stream}/delete", preview_delete, name="stream.delete"),
         Route("POST", PATH + "/{stream}/delete", delete),
+        *stream.ROUTES,
+        *consumers.ROUTES,
+        *consumer.ROUTES,
     ),
     search=search,
 )

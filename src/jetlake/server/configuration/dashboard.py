@@ -17,6 +17,7 @@ def read_dashboard(section: Section) -> HostedDashboardOptions | None:
         allowed_hosts=inner.texts("allowed_hosts") or (),
         url=inner.text("url") or "",
         authority_file=inner.text("ca_file") or "",
+        lake=inner.text("lake") or "",
     )
     inner.finish()
     return options

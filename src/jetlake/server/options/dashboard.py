@@ -20,6 +20,8 @@ class HostedDashboardOptions(msgspec.Struct, frozen=True, kw_only=True):
     authority_file: str = ""
     # Of the server's own pages; empty when it serves none.
     monitor_url: str = ""
+    # The folder with the tables of pipelines; empty = there is none.
+    lake: str = ""
 
     @property
     def address(self) -> str:

@@ -49,6 +49,7 @@ def large_orders(orders):
 - `sections`      what a pipeline that ships has to say about its tables
 - `charts`        plots as SVG
 - `report`        a page about a pipeline that needs nothing else
+- `showing`       all of that about one pipeline, read from the lake
 - `scaffold`      the files of a new pipeline
 """
 

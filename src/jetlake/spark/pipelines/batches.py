@@ -9,6 +9,7 @@ commits, or a power cut could leave a table that remembers a batch Spark has for
 import json
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 TIDY_EVERY = 64
 """Batches after which the files of a table are merged where there are many small ones."""
+
+WRITERS_MAX = 4
+"""Tables that are written at a time; each holds its rows of the batch in memory until it is."""
 
 LATE_SUFFIX = "-late"
 """Of the name under which a table remembers batches of late rows."""
@@ -229,10 +233,17 @@ class ResultBatches(BatchWriter):
                 batch.unpersist()
 
     def _take(self, rows: "pyarrow.Table", outputs: list[TableOutput], number: int) -> None:
-        """Write all tables from rows that are in this process."""
-        for output in outputs:
+        """Write all tables from rows that are in this process, some at a time: mostly each waits for the disk."""
+
+        def write(output: TableOutput) -> None:
             assert output.take is not None
             self.write_rows(output.take(rows), output, number)
+
+        with ThreadPoolExecutor(WRITERS_MAX, thread_name_prefix="table-writer") as pool:
+            # Exhausted, so that what went wrong is raised.
+            for _ in pool.map(write, outputs):
+                pass
+        for output in outputs:
             if output.ordered is not None:
                 self.put_in_order(output.ordered.late(rows), output, output.ordered, number)
 

@@ -15,6 +15,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jetlake.client.dead_letters import CAUSE_CHARACTERS_MAX, CHANGING
 from jetlake.spark.pipelines.dead_report import report
 from jetlake.spark.pipelines.messages import BAD
 from jetlake.spark.pipelines.model import Frames, Pipeline, StreamInput, TableOutput, duration_s
@@ -43,12 +44,6 @@ HEADERS = {
 """What a dead letter says about itself."""
 
 NO_LETTER = "it does not say where it comes from: it is not a dead letter"
-
-CAUSE_CHARACTERS_MAX = 200
-"""Of a cause: what differs behind them differs in details."""
-
-CHANGING = r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+(?:\.\d+)*"
-"""Ids and numbers, which differ from letter to letter of one cause."""
 
 REASONS, OFFENDERS = "reasons", "offenders"
 
