@@ -548,7 +548,7 @@ impl AckState {
         let next_consumer = self.next_consumer;
         let exceeded = std::mem::take(&mut self.exceeded);
         let settled_from = self.settled_from;
-        self.reset(self.floor.stream + 1);
+        self.reset(self.floor.stream.saturating_add(1));
         self.settled_from = settled_from;
         self.exceeded = exceeded;
         self.next_consumer = next_consumer;

@@ -217,7 +217,7 @@ impl Replayed {
         if *whole == 1 {
             self.state = Some(AckState::new(AckPolicy::Explicit, 1));
             self.broken = false;
-        } else if number != self.number + 1 {
+        } else if self.number.checked_add(1) != Some(number) {
             self.broken = true;
         }
         self.number = number;

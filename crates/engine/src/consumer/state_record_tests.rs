@@ -244,3 +244,23 @@ fn a_record_of_the_first_version_is_read_and_nothing_in_it_counts_as_acknowledge
     }
     assert_eq!((read.pending_count(), read.parked_count()), (0, 0));
 }
+
+#[test]
+fn a_record_with_the_highest_numbers_there_are_is_read_or_left_out() {
+    const HIGHEST: [u8; 10] = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
+    // Version, whole; then number, next stream and consumer sequence, delivered, floor (two), lasts, settled from.
+    let highest = |whole: u8| [&[VERSION, whole][..], &HIGHEST.repeat(8)].concat();
+    for records in [vec![1], vec![1, 0], vec![0, 0]] {
+        for policy in [AckPolicy::None, AckPolicy::All, AckPolicy::Explicit] {
+            let mut replayed = Replayed::default();
+            for whole in &records {
+                replayed.apply(&highest(*whole));
+            }
+
+            let (read, _, number) = replayed.finish(policy).unwrap();
+
+            assert_eq!(number, u64::MAX);
+            assert_eq!(read.pending_count(), 0);
+        }
+    }
+}
