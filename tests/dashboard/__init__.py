@@ -1,0 +1,1 @@
+"""Tests of the dashboard: every page and action in a browser, against both servers."""
