@@ -3,6 +3,7 @@
 - `workloads`: what is measured and which goals it has, as data.
 - `servers`: the two servers as processes, what they use of the machine.
 - `measure`: one workload, once, at one server. `idle_memory` and `cold_start` are the two that are no load.
+- `websocket_cost`: what WebSocket costs each server; a run of its own, `python -m benchmarks.websocket_cost`.
 - `tls_cost`: what TLS costs each server; a run of its own, `python -m benchmarks.tls_cost`.
 - `flood`: what clients that nobody knows cost, `strangers`; a run of its own, `python -m benchmarks.flood`.
 - `floods`: how much one account, or a client without credentials, slows another down; `python -m benchmarks.floods`.

@@ -96,6 +96,47 @@ class EngineMessageTrace(msgspec.Struct, frozen=True, kw_only=True):
     sampling_percent: int
 
 
+class EngineMappingDestination(msgspec.Struct, frozen=True, kw_only=True):
+    """A subject that messages may be mapped to, and how many of a hundred are."""
+
+    subject: str
+    weight_percent: int
+
+
+class EngineMapping(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a subject that clients of an account publish to."""
+
+    source: str
+    destinations: tuple[EngineMappingDestination, ...]
+
+
+class EngineStreamImport(msgspec.Struct, frozen=True, kw_only=True, rename={"source": "from"}):
+    """What is published to `source` in that account is `to` in the one that imports it."""
+
+    account: str
+    source: str
+    to: str
+
+
+class EngineServiceImport(msgspec.Struct, frozen=True, kw_only=True, rename={"source": "from"}):
+    """A request to `source` in the account that imports goes to `to` in that one."""
+
+    account: str
+    source: str
+    to: str
+    # one, stream or chunked.
+    responses: str
+    response_timeout_ms: int
+    share: bool = False
+
+
+class EngineImports(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one account sees of others."""
+
+    streams: tuple[EngineStreamImport, ...] = ()
+    services: tuple[EngineServiceImport, ...] = ()
+
+
 class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
     """Certificates as the engine takes them: their content, not the names of their files."""
 
@@ -122,6 +163,35 @@ class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         # Options end up in logs and tracebacks; a private key must not.
         return f"EngineTls(verify={self.verify}, min_version={self.min_version!r})"
+
+
+class EngineWebSocket(msgspec.Struct, frozen=True, kw_only=True):
+    """The listener for clients that speak WebSocket."""
+
+    host: str
+    # 0 = a random free port.
+    port: int
+    # None = in the clear.
+    tls: EngineTls | None = None
+    # A browser's page must come from where it connects to.
+    same_origin: bool = False
+    # Where pages may come from; empty = from everywhere.
+    allowed_origins: tuple[str, ...] = ()
+    # 0 = the engine's default.
+    handshake_timeout_ms: int = 0
+    compress: bool = False
+    # Clients are asked who they are, even if those of the client port are not.
+    auth_required: bool = False
+    # 0 = as on the client port, for this field and the next.
+    auth_timeout_ms: int = 0
+    ping_interval_ms: int = 0
+    # The cookies that stand in for fields of CONNECT; empty = none does.
+    jwt_cookie: str = ""
+    user_cookie: str = ""
+    password_cookie: str = ""
+    token_cookie: str = ""
+    # Further headers of the response to an upgrade.
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class EngineRemoteTls(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +258,10 @@ class EngineOptions(Limits, frozen=True, kw_only=True):
     server_metadata: dict[str, str] = {}
     # Where accounts want traces that a trace context asks for, by name.
     message_traces: dict[str, EngineMessageTrace] = {}
+    # What accounts make of the subjects their clients publish to, by name.
+    mappings: dict[str, tuple[EngineMapping, ...]] = {}
+    # What accounts see of others, by the name of the account that imports.
+    imports: dict[str, EngineImports] = {}
     # Connections that have ended and are still reported.
     max_closed_connections: int = 10_000
     headers: bool = True
@@ -203,6 +277,8 @@ class EngineOptions(Limits, frozen=True, kw_only=True):
     trace: bool = False
     # None = the client port speaks in the clear.
     tls: EngineTls | None = None
+    # None = there is no such listener.
+    websocket: EngineWebSocket | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

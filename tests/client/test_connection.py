@@ -1,6 +1,7 @@
 """`jetlake.connect`: at once or refused at once, with the cause."""
 
 import asyncio
+import gc
 import logging
 import socket
 
@@ -104,6 +105,8 @@ async def test_refused_subject_keeps_its_case(caplog):
     assert own == ['the connection reports: Permissions Violation for Publish to "B"']
 
 
+# What nats-py had just opened it forgets, and Python then closes it with a warning.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_task_that_is_cancelled_while_it_connects_ends(jetlake_server):
     """nats-py swallows a cancellation that comes in some moments of a connection's beginning."""
 
@@ -123,3 +126,4 @@ async def test_task_that_is_cancelled_while_it_connects_ends(jetlake_server):
         done, _ = await asyncio.wait((task,), timeout=20)
         assert done, f"it goes on after a cancellation {number * 0.3:.1f} ms after its beginning"
         assert task.cancelled()
+    gc.collect()

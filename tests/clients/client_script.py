@@ -42,11 +42,16 @@ def prepare(command: list[str], folder: Path) -> None:
     assert completed.returncode == 0, f"{' '.join(command)} failed:\n{completed.stdout}{completed.stderr}"
 
 
-def run_script(command: list[str], folder: Path, start_server: Callable[..., ServerProcess]) -> list[str]:
-    """Run the script against a server, restart the server when the script asks for it, return the printed lines."""
+def run_script(
+    command: list[str], folder: Path, start_server: Callable[..., ServerProcess], url: str = ""
+) -> list[str]:
+    """Run the script against a server, restart the server when the script asks for it, return the printed lines.
+
+    The script is told the URL of the server, unless another one is given.
+    """
     server = start_server()
     process = subprocess.Popen(
-        [*command, server.url], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*command, url or server.url], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     # Ends the script, and with it the reading below, when it hangs.
     watchdog = threading.Timer(SCRIPT_SECONDS_MAX, process.kill)

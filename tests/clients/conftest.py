@@ -33,6 +33,16 @@ def node_folder() -> Path:
         (folder / "package.json").write_text(package)
         prepare([npm, "install", "--no-audit", "--no-fund", "--no-package-lock"], folder)
         installed.write_text(package)
-    for script in (SOURCES / "node").glob("*.mjs"):
+    for script in (*(SOURCES / "node").glob("*.mjs"), *(SOURCES / "node").glob("*.html")):
         shutil.copy(script, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def page_folder(node_folder: Path) -> Path:
+    """The same, with the libraries as files that a page can import."""
+    modules = node_folder / "node_modules"
+    shutil.copy(modules / "nats.ws" / "esm" / "nats.js", node_folder / "nats.ws.js")
+    bundle = ["browser_library.mjs", "--bundle", "--format=esm", "--platform=browser", "--outfile=nats_core.js"]
+    prepare([str(modules / ".bin" / "esbuild"), *bundle], node_folder)
+    return node_folder

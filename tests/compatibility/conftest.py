@@ -18,7 +18,16 @@ from tests.compatibility.fixtures import (  # noqa: F401
     server_kind,
     start_monitored,
     start_server,
+    start_site,
     subject,
+)
+from tests.compatibility.websocket_servers import (  # noqa: F401
+    authority,
+    secure_config,
+    server_certificate,
+    start_once,
+    websocket_client,
+    websocket_server,
 )
 
 

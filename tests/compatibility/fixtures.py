@@ -10,12 +10,14 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
 from nats.aio.client import Client
 
 from tests.compatibility.monitored import Monitored, monitored_of, read_pong
+from tests.compatibility.operator_site import Site
 from tests.compatibility.server_process import EXECUTABLES, ServerProcess, start_server_process
 from tests.compatibility.wire import RawClient
 
@@ -82,6 +84,20 @@ def start_server(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> 
     yield start
     for process in processes:
         process.stop()
+
+
+@pytest.fixture
+def start_site(server_kind: str, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """A function that starts a server in operator mode, which is stopped with its clients when the test ends."""
+    sites: list[Site] = []
+
+    def start(**options: Any) -> Site:
+        sites.append(Site(server_kind, tmp_path, **options))
+        return sites[-1]
+
+    yield start
+    for site in sites:
+        site.close()
 
 
 @pytest.fixture

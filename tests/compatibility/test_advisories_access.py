@@ -1,7 +1,7 @@
 """Classes of NATS security advisories, 2020 to 2026: who comes in, what it may do, who it seems to be.
 
-One test per class; its docstring names the advisories. Not here, because there is nothing of it to attack yet: imports
-and exports, operator mode (JWT), auth callout, routes, leaf nodes, WebSocket, MQTT, and restoring of streams.
+One test per class; its docstring names the advisories. Those about operator mode are in `test_jwt_advisories.py`. Not
+here, because there is nothing of it to attack yet: auth callout, routes, leaf nodes, MQTT, and restoring of streams.
 The other classes, about input, memory, files, leaks and cryptography, are in `test_advisories_input.py`.
 """
 

@@ -1,7 +1,8 @@
 """Classes of NATS security advisories, 2020 to 2026: hostile input, memory, files, leaks and cryptography.
 
-One test per class; its docstring names the advisories. Not here, because there is nothing of it to attack yet: frames
-and compression of WebSocket, MQTT, the handshake of leaf nodes, tokens of operator mode, import loops, archives that
+One test per class; its docstring names the advisories. Frames and compression of WebSocket are in
+`test_websocket_frames.py` and `test_websocket_compression.py`. Not here, because there is nothing of it to attack yet:
+MQTT, the handshake of leaf nodes, import loops, archives that
 are restored. That unknown clients may fill no memory is measured besides, by `benchmarks/flood.py`. Who comes in and
 what it may do is in `test_advisories_access.py`.
 """

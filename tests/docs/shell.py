@@ -43,8 +43,8 @@ SHOWN_MAX = 3_000
 STOPPED = {0, 130, -signal.SIGINT}
 """How a program may end after Ctrl-C."""
 
-PORTS = ("4222", "4333", "8222", "9100", "9101")
-"""Ports that pages use: of servers, of their monitoring pages, of the device service and its gateway."""
+PORTS = ("4222", "4333", "8080", "8222", "9100", "9101")
+"""Ports that pages use: of servers, for browsers, of their monitoring pages, of the device service and its gateway."""
 
 _ADDRESS = re.compile(
     r"(?:ready at nats://|Listening for client connections on |^  NATS +nats://)([\w.]+:\d+)", re.MULTILINE

@@ -81,6 +81,14 @@ def test_tls_and_stalls_are_shown_where_there_are_some():
     assert entry["stalls"] == 3
 
 
+def test_way_to_connect_is_named_as_nats_server_names_it():
+    page, wired = connection(1, connection_type="WEBSOCKET"), connection(2, connection_type="STANDARD")
+
+    entries = build(recorded(connections=[page, wired]))["connections"]
+
+    assert [entry["type"] for entry in entries] == ["websocket", "nats"]
+
+
 def test_who_it_is_is_shown_only_when_asked_for():
     source = recorded(connections=[connection(1, user="ada", account="A"), connection(2, user="bob")])
 

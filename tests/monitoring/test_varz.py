@@ -3,7 +3,7 @@
 import msgspec
 
 from jetlake.monitoring import varz
-from jetlake.monitoring.facts import TlsFacts
+from jetlake.monitoring.facts import TlsFacts, WebSocketFacts
 from jetlake.monitoring.varz import VarzOptions
 from tests.monitoring.recorded import JETSTREAM, SECOND_NS, STARTED_NS, as_json, recorded, traffic
 
@@ -55,6 +55,18 @@ def test_times_are_texts_and_durations_are_nanoseconds():
     assert page["uptime"] == "1h2m3s"
     assert (page["ping_interval"], page["write_deadline"]) == (120_000_000_000, 10_000_000_000)
     assert page["auth_timeout"] == 2
+
+
+def test_listener_for_websocket_is_shown_without_what_is_not_configured():
+    facts = WebSocketFacts(host="0.0.0.0", port=8080, allows_plain=True, auth_timeout_s=1.5)
+
+    assert build(recorded())["websocket"] == {}
+    assert build(recorded(facts={"websocket": facts}))["websocket"] == {
+        "host": "0.0.0.0",
+        "port": 8080,
+        "auth_timeout": 1.5,
+        "no_tls": True,
+    }
 
 
 def test_what_is_configured_is_shown_and_what_is_not_is_left_out():

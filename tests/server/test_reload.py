@@ -73,6 +73,12 @@ def test_certificates_are_read_again_in_any_case():
     assert "Reloaded: tls = disabled" in plan(text, "")
 
 
+def test_certificates_for_websocket_may_change():
+    old = "ws { port: -1, tls { cert_file: c, key_file: k } }"
+
+    assert plan(old, old.replace("cert_file: c", "cert_file: d")) == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
@@ -100,6 +106,22 @@ def test_certificates_are_read_again_in_any_case():
             "jetstream { remotes { a { url: h, user: u, password: p } } }",
             "jetstream { remotes { a { url: h, user: u, password: q } } }",
             "JetStreamRemotes: old=[REDACTED], new=[REDACTED];",
+        ),
+        ("", "ws { port: -1, no_tls: true }", "Websocket: old=, new=[REDACTED];"),
+        (
+            "ws { port: -1, no_tls: true, authorization { token: a } }",
+            "ws { port: -1, no_tls: true, authorization { token: b } }",
+            "Websocket: old=[REDACTED], new=[REDACTED];",
+        ),
+        (
+            "ws { port: -1, no_tls: true, tls { cert_file: c, key_file: k } }",
+            "ws { port: -1, no_tls: true }",
+            "Websocket: old=[REDACTED], new=[REDACTED];",
+        ),
+        (
+            "ws { port: -1, tls { cert_file: c, key_file: k } }",
+            "ws { port: -1, tls { cert_file: c, key_file: k, verify_and_map: true } }",
+            "Websocket: old=[REDACTED], new=[REDACTED];",
         ),
         ("jetstream { max_mem: 2GB }", "jetstream { max_mem: 1GB }", "decreasing jetstream max memory and store"),
         ("jetstream { max_mem: 2GB }", "jetstream {}", "jetstream dynamic max memory and store"),

@@ -3,15 +3,13 @@
 use std::borrow::Cow;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jetlake_engine::config::Options;
-use jetlake_engine::connection::mailbox::Verdict;
+use jetlake_engine::connection::mailbox::{Cause, Verdict};
 use jetlake_engine::error::EngineError;
 use jetlake_engine::services::Message;
 use jetlake_engine::storage::message::Purge;
-use jetlake_engine::stream::registry::Streams;
 use jetlake_engine::{reports, statistics};
 use pyo3::prelude::*;
 
@@ -21,27 +19,7 @@ use crate::stored::{self, Json, StoredMessage, StoredStream};
 
 #[pyclass(frozen, module = "jetlake._engine")]
 pub struct Engine {
-    inner: jetlake_engine::engine::Engine,
-}
-
-impl Engine {
-    /// Does something with the streams, without the GIL.
-    fn with_streams<T: Send>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&Arc<Streams>) -> Result<T, EngineError> + Send,
-    ) -> PyResult<T> {
-        py.detach(|| act(self.inner.streams()?)).map_err(to_python)
-    }
-
-    /// The same for what comes back as bytes.
-    fn json_of_streams(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&Arc<Streams>) -> Result<Vec<u8>, EngineError> + Send,
-    ) -> PyResult<Json> {
-        self.with_streams(py, act).map(Cow::Owned)
-    }
+    pub(crate) inner: jetlake_engine::engine::Engine,
 }
 
 #[pymethods]
@@ -71,6 +49,13 @@ impl Engine {
         (address.ip().to_string(), address.port())
     }
 
+    /// Where clients reach it by WebSocket; None where they do not.
+    #[getter]
+    fn websocket_address(&self) -> Option<(String, u16)> {
+        let address = self.inner.websocket_address()?;
+        Some((address.ip().to_string(), address.port()))
+    }
+
     fn start(&self) -> PyResult<()> {
         self.inner.start().map_err(to_python)
     }
@@ -94,8 +79,10 @@ impl Engine {
         Ok(self.inner.decide(connection_id, verdict))
     }
 
-    fn refuse(&self, connection_id: u64) -> bool {
-        self.inner.decide(connection_id, Verdict::Refuse)
+    #[pyo3(signature = (connection_id, cause = ""))]
+    fn refuse(&self, connection_id: u64, cause: &str) -> PyResult<bool> {
+        let cause = Cause::read(cause).map_err(to_python)?;
+        Ok(self.inner.decide(connection_id, Verdict::Refuse(cause)))
     }
 
     /// The IP address that a connection comes from; None when it has gone.
@@ -135,8 +122,9 @@ impl Engine {
             .map_err(to_python)
     }
 
-    fn reauthenticate(&self) {
-        self.inner.reauthenticate();
+    #[pyo3(signature = (account = None))]
+    fn reauthenticate(&self, account: Option<&str>) {
+        self.inner.reauthenticate(account);
     }
 
     #[pyo3(signature = (account, subject, queue = None))]

@@ -28,6 +28,8 @@ pub struct AuthenticationRequest {
     remote_address: String,
     tls: Vec<u8>,
     #[pyo3(get)]
+    connection_type: &'static str,
+    #[pyo3(get)]
     again: bool,
 }
 
@@ -191,6 +193,7 @@ pub fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             nonce: request.nonce,
             remote_address: request.remote_address,
             tls: request.tls,
+            connection_type: request.connection_type,
             again: request.again,
         }
         .into_py_any(py),

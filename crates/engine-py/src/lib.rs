@@ -8,6 +8,7 @@ mod engine;
 mod error;
 mod events;
 mod stored;
+mod with_streams;
 
 use pyo3::prelude::*;
 

@@ -8,6 +8,8 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::error::EngineError;
+use crate::routing::imports::ImportOptions;
+use crate::routing::mappings::MappingOptions;
 
 /// Bytes a worker reads at once. Large, because everything shared is touched once per read.
 pub const READ_BUFFER_BYTES: usize = 512 * 1024;
@@ -74,6 +76,13 @@ pub const TLS_READ_BYTES: usize = 128 * 1024;
 /// write; a reader of the same connection waits for some tens of microseconds at most.
 pub const TLS_SEAL_BYTES_MAX: usize = 256 * 1024;
 
+/// How long an upgrade to WebSocket may take, its handshake of TLS included, where nothing is configured.
+pub const UPGRADE_TIMEOUT_MS: u64 = 10_000;
+
+/// What a compressed message of WebSocket may hold, before and after: several bodies of the largest size, for clients that send many at once.
+pub const WEBSOCKET_MESSAGE_PAYLOADS: usize = 8;
+pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// Largest body a client may ever be allowed: sizes have nine digits on the wire and buffers must be made for them.
 pub const PAYLOAD_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
@@ -120,6 +129,12 @@ pub struct Options {
     /// Where accounts want traces that a trace context asks for, by the account's name.
     #[serde(default)]
     pub message_traces: BTreeMap<String, MessageTraceOptions>,
+    /// What accounts make of the subjects their clients publish to, by the account's name.
+    #[serde(default)]
+    pub mappings: BTreeMap<String, Vec<MappingOptions>>,
+    /// What accounts see of others, by the name of the account that imports.
+    #[serde(default)]
+    pub imports: BTreeMap<String, ImportOptions>,
     /// What INFO says about authentication, where that is not simply `auth_required`.
     #[serde(default)]
     pub info_auth_required: Option<bool>,
@@ -142,6 +157,9 @@ pub struct Options {
     /// TLS on the client port; without it, clients speak in the clear.
     #[serde(default)]
     pub tls: Option<TlsOptions>,
+    /// A second port, where clients speak WebSocket.
+    #[serde(default)]
+    pub websocket: Option<WebSocketOptions>,
 }
 
 fn default_closed_connections() -> usize {
@@ -158,7 +176,7 @@ pub struct MessageTraceOptions {
 }
 
 /// TLS as it is asked for. Certificates and keys are text: the files are Python's to read.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
     /// The server's certificate, then those that lead to its authority.
@@ -194,6 +212,34 @@ pub struct TlsOptions {
     /// Handshakes that may begin within a second; 0 is unlimited.
     #[serde(default)]
     pub handshakes_per_second_max: u64,
+}
+
+/// WebSocket on a port of its own. A number that is 0 and a text that is empty say nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebSocketOptions {
+    pub host: String,
+    /// 0 takes any free port.
+    pub port: u16,
+    /// Without it, clients speak in the clear.
+    pub tls: Option<TlsOptions>,
+    /// Pages of a browser may connect only to where they came from.
+    pub same_origin: bool,
+    /// The origins of the only pages that may connect; empty allows all.
+    pub allowed_origins: Vec<String>,
+    pub handshake_timeout_ms: u64,
+    pub compress: bool,
+    /// Whether clients are asked who they are, even where those of the other port are not.
+    pub auth_required: bool,
+    pub auth_timeout_ms: u64,
+    pub ping_interval_ms: u64,
+    /// Names of cookies that carry credentials.
+    pub jwt_cookie: String,
+    pub user_cookie: String,
+    pub password_cookie: String,
+    pub token_cookie: String,
+    /// Further headers of the answer to an upgrade.
+    pub headers: Vec<(String, String)>,
 }
 
 /// A certificate with those that lead to its authority, and its key.
@@ -289,6 +335,9 @@ impl Options {
                 &self.max_pending_bytes,
             );
         }
+        if self.websocket_but_tls() != old.websocket_but_tls() {
+            return refuse("Websocket", &old.websocket, &self.websocket);
+        }
         if self.worker_threads != old.worker_threads {
             return refuse("WorkerThreads", &old.worker_threads, &self.worker_threads);
         }
@@ -296,6 +345,16 @@ impl Options {
             return refuse("ServerName", &old.server_name, &self.server_name);
         }
         Ok(())
+    }
+
+    /// What of WebSocket cannot change while the engine runs.
+    fn websocket_but_tls(&self) -> Option<WebSocketOptions> {
+        let mut websocket = self.websocket.clone()?;
+        // Certificates may change, but not whether there are any.
+        if let Some(tls) = &mut websocket.tls {
+            *tls = TlsOptions::default();
+        }
+        Some(websocket)
     }
 
     /// The number of workers to start.

@@ -1,72 +1,44 @@
-//! The engine: one listener, its workers, and what they share.
+//! The engine: its listeners and its workers; what they share is in `shared`.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::SystemTime;
 
-use ahash::AHashMap;
-use mio::net::TcpStream;
 use mio::{Interest, Poll, Waker};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::config::Options;
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::handshake::Information;
-use crate::connection::listener::{Listener, LISTENER_TOKEN};
-use crate::connection::mailbox::{Letter, Mailbox, Newcomer, Verdict};
-use crate::connection::outbox::{Flushed, Outbox};
-use crate::connection::tls::{self, Settings as TlsSettings};
+use crate::connection::listener::{Listener, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN};
+use crate::connection::mailbox::{Letter, Mailbox, Verdict};
+use crate::connection::tls;
+use crate::connection::websocket::Settings as WebSocketSettings;
 use crate::connection::worker::{Worker, WAKER_TOKEN};
-use crate::connection::Connection;
+use crate::connection::ConnectionType;
 use crate::error::EngineError;
 use crate::events::{Event, Events, Level};
 use crate::identity::{self, KeyPrefix};
-use crate::routing::account::{Account, GLOBAL_ACCOUNT};
+use crate::routing::imports::token_map::TokenMap;
+use crate::routing::mappings::Mappings;
 use crate::routing::subscription::Receiver;
 use crate::services::Services;
-use crate::statistics::Totals;
+use crate::shared::Beginning;
 use crate::storage::file_system::{FileSystem, RealFileSystem};
 use crate::stream::api::Api;
 use crate::stream::registry::Streams;
 use crate::threads;
 
-/// What all workers see.
-pub struct Shared {
-    pub clock: Clock,
-    pub events: Arc<Events>,
-    pub totals: Totals,
-    pub started: SystemTime,
-    options: RwLock<Arc<Options>>,
-    information: RwLock<Information>,
-    /// TLS for connections to come; those that are there keep what they began with.
-    tls: RwLock<Option<Arc<TlsSettings>>>,
-    /// The same for ever, while the rest of INFO may change with a reload.
-    server_id: String,
-    mailboxes: Vec<Mailbox>,
-    accounts: RwLock<Vec<Arc<Account>>>,
-    global_account: Arc<Account>,
-    connections: Mutex<AHashMap<u64, Arc<Connection>>>,
-    connection_count: AtomicUsize,
-    next_connection_id: AtomicU64,
-    next_event_sequence: AtomicU64,
-    slots: Mutex<Slots>,
-}
-
-/// Dense numbers for connections, used again when one is gone.
-#[derive(Default)]
-struct Slots {
-    free: Vec<usize>,
-    next: usize,
-}
+pub use crate::shared::Shared;
 
 pub struct Engine {
     shared: Arc<Shared>,
     address: SocketAddr,
+    websocket_address: Option<SocketAddr>,
     services: Services,
     streams: OnceLock<Arc<Streams>>,
     workers: Mutex<Vec<Worker>>,
@@ -74,7 +46,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Binds the listener; nothing runs yet.
+    /// Binds the listeners; nothing runs yet.
     pub fn new(options: Options) -> Result<Self, EngineError> {
         Self::listening(options, None)
     }
@@ -83,8 +55,20 @@ impl Engine {
     pub fn listening(options: Options, socket: Option<OwnedFd>) -> Result<Self, EngineError> {
         let system = |what| move |cause| EngineError::System { what, cause };
         let tls = tls::settings(&options)?;
-        let mut listener = Listener::bind(&options.host, options.port, socket)?;
+        let kind = ConnectionType::Standard;
+        let mut listener = Listener::bind(kind, &options.host, options.port, socket)?;
         let address = listener.address().map_err(system("listener"))?;
+        let mut listeners = Vec::new();
+        let mut websocket_address = None;
+        let mut websocket = None;
+        if let Some(wanted) = &options.websocket {
+            let kind = ConnectionType::WebSocket;
+            let listener = Listener::bind(kind, &wanted.host, wanted.port, None)?;
+            let address = listener.address().map_err(system("listener"))?;
+            websocket = WebSocketSettings::of(&options, address)?;
+            websocket_address = Some(address);
+            listeners.push(listener);
+        }
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
         for _ in 0..options.worker_count() {
@@ -97,7 +81,17 @@ impl Engine {
             .registry()
             .register(listener.socket(), LISTENER_TOKEN, Interest::READABLE)
             .map_err(system("listener"))?;
-        let global_account = Arc::new(Account::new(GLOBAL_ACCOUNT, 0));
+        for websocket in &mut listeners {
+            polls[0]
+                .registry()
+                .register(
+                    websocket.socket(),
+                    WEBSOCKET_LISTENER_TOKEN,
+                    Interest::READABLE,
+                )
+                .map_err(system("listener"))?;
+        }
+        listeners.push(listener);
         let events = Arc::new(Events::default());
         events.set_levels(options.debug, options.trace);
         let server_id = identity::public_key(KeyPrefix::Server)?;
@@ -106,35 +100,34 @@ impl Engine {
             true => Clock::by_hand(),
             false => Clock::start(),
         };
-        let shared = Arc::new(Shared {
-            information: RwLock::new(Information::new(&options, address, &server_id, &curve_key)?),
-            options: RwLock::new(Arc::new(options)),
-            tls: RwLock::new(tls),
+        let mappings = mappings_of(&options)?;
+        let shared = Arc::new(Shared::new(Beginning {
+            information: Information::new(&options, address, &server_id, &curve_key)?,
+            options,
+            tls,
+            websocket,
             server_id,
             clock,
             events,
-            totals: Totals::default(),
-            started: SystemTime::now(),
             mailboxes,
-            accounts: RwLock::new(vec![Arc::clone(&global_account)]),
-            global_account,
-            connections: Mutex::default(),
-            connection_count: AtomicUsize::new(0),
-            next_connection_id: AtomicU64::new(1),
-            next_event_sequence: AtomicU64::new(1),
-            slots: Mutex::default(),
-        });
-        let mut listener = Some(listener);
+        }));
+        shared.set_mappings(mappings);
+        shared.set_imports(&shared.options())?;
         let workers = polls
             .into_iter()
             .enumerate()
-            .map(|(index, poll)| Worker::new(index, poll, listener.take(), Arc::clone(&shared)))
+            .map(|(index, poll)| {
+                // The first one accepts for all.
+                let listeners = std::mem::take(&mut listeners);
+                Worker::new(index, poll, listeners, Arc::clone(&shared))
+            })
             .collect();
         Ok(Self {
             services: Services::new(Arc::clone(&shared)),
             streams: OnceLock::new(),
             shared,
             address,
+            websocket_address,
             workers: Mutex::new(workers),
             threads: Mutex::default(),
         })
@@ -205,11 +198,16 @@ impl Engine {
     }
 
     pub fn server_id(&self) -> &str {
-        &self.shared.server_id
+        self.shared.server_id()
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where clients reach it by WebSocket, if they do.
+    pub fn websocket_address(&self) -> Option<SocketAddr> {
+        self.websocket_address
     }
 
     /// Passes a verdict to the connection that waits for it; false when it is gone.
@@ -230,6 +228,10 @@ impl Engine {
 
     /// Refuses options that no engine could start with, such as certificates that are none.
     pub fn check(options: &Options) -> Result<(), EngineError> {
+        mappings_of(options)?;
+        check_imports(options)?;
+        let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        WebSocketSettings::of(options, anywhere)?;
         tls::settings(options).map(|_| ())
     }
 
@@ -237,17 +239,25 @@ impl Engine {
     pub fn reload(&self, options: Options) -> Result<(), EngineError> {
         let old = self.shared.options();
         options.check_reload(&old)?;
-        let curve_key = self.shared.information.read().xkey.clone();
-        let server_id = &self.shared.server_id;
+        let curve_key = self.shared.server_information().xkey;
+        let server_id = self.shared.server_id();
         let information = Information::new(&options, self.address, server_id, &curve_key)?;
-        self.shared.set_tls(tls::settings(&options)?);
+        let tls = tls::settings(&options)?;
+        let mappings = mappings_of(&options)?;
+        check_imports(&options)?;
+        if let Some(address) = self.websocket_address {
+            let settings = WebSocketSettings::of(&options, address)?;
+            self.shared.set_websocket(settings);
+        }
+        self.shared.set_tls(tls);
+        self.shared.set_mappings(mappings);
+        self.shared.set_imports(&options)?;
         self.shared.events.set_levels(options.debug, options.trace);
-        *self.shared.information.write() = information;
-        *self.shared.options.write() = Arc::new(options);
+        self.shared.set_options(options, information);
         self.shared.send_to_all(|| Letter::OptionsChanged);
         let excess = self
             .shared
-            .connection_count()
+            .listed_count()
             .saturating_sub(self.shared.options().max_connections);
         for connection in self.shared.connections().iter().rev().take(excess) {
             self.shared
@@ -256,9 +266,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Asks Python again about every client, after users or permissions have changed.
-    pub fn reauthenticate(&self) {
-        self.shared.send_to_all(|| Letter::Reauthenticate);
+    /// Asks Python again about every client, or those of one account, after users or permissions have changed.
+    pub fn reauthenticate(&self, account: Option<&str>) {
+        let account = account.map(|name| self.shared.account(name).index);
+        self.shared
+            .send_to_all(|| Letter::Reauthenticate { account });
     }
 
     pub fn stop_accepting(&self) {
@@ -268,7 +280,7 @@ impl Engine {
     /// Tells every client that takes it that this server will go, and says how many connections there are.
     pub fn announce_lame_duck(&self) -> usize {
         self.shared.send_to_all(|| Letter::LameDuck);
-        self.shared.connection_count()
+        self.shared.listed_count()
     }
 
     /// Closes a connection, as an operator asks; false when it is gone.
@@ -346,210 +358,23 @@ impl Drop for Engine {
     }
 }
 
-impl Shared {
-    pub fn server_id(&self) -> &str {
-        &self.server_id
-    }
-
-    /// The options in force; a reload puts others in their place.
-    pub fn options(&self) -> Arc<Options> {
-        Arc::clone(&self.options.read())
-    }
-
-    /// TLS for a new connection; none where clients speak in the clear.
-    pub fn tls(&self) -> Option<Arc<TlsSettings>> {
-        self.tls.read().clone()
-    }
-
-    /// Puts other certificates in force, for connections to come.
-    pub fn set_tls(&self, settings: Option<Arc<TlsSettings>>) {
-        *self.tls.write() = settings;
-    }
-
-    pub fn worker_count(&self) -> usize {
-        self.mailboxes.len()
-    }
-
-    pub fn send(&self, worker: usize, letter: Letter) {
-        self.mailboxes[worker].send(letter);
-    }
-
-    /// Tells a connection's owner what a hand-over left to do; false when the connection is lost.
-    pub fn settle(&self, connection: &Connection, flushed: Flushed) -> bool {
-        let (slot, connection_id) = (connection.slot, connection.id);
-        let reason = match flushed {
-            Flushed::Settled => return true,
-            Flushed::HandOver => {
-                if !connection.outbox.ask_owner() {
-                    return true;
-                }
-                let letter = Letter::Flush {
-                    slot,
-                    connection_id,
-                };
-                self.send(connection.worker, letter);
-                return true;
-            }
-            Flushed::Gone => return false,
-            Flushed::SlowConsumer => {
-                self.report_slow_consumer(connection);
-                ClosedReason::SlowConsumerPendingBytes
-            }
-            Flushed::WriteFailed => ClosedReason::WriteError,
-        };
-        // By letter even to the present worker: the session may be in the middle of its own turn.
-        let letter = Letter::Lost {
-            slot,
-            connection_id,
-            reason,
-        };
-        self.send(connection.worker, letter);
-        false
-    }
-
-    /// Has a connection closed in good order.
-    pub fn close(&self, connection: &Connection, reason: ClosedReason) {
-        self.send(
-            connection.worker,
-            Letter::Close {
-                slot: connection.slot,
-                connection_id: connection.id,
-                reason,
-            },
-        );
-    }
-
-    pub fn send_to_all(&self, letter: impl Fn() -> Letter) {
-        for mailbox in &self.mailboxes {
-            mailbox.send(letter());
+/// Refuses imports whose subjects do not belong together.
+fn check_imports(options: &Options) -> Result<(), EngineError> {
+    for imports in options.imports.values() {
+        for import in &imports.streams {
+            TokenMap::new(&import.from, &import.to)?;
+        }
+        for import in &imports.services {
+            TokenMap::new(&import.from, &import.to)?;
         }
     }
-
-    pub fn take_letters(&self, worker: usize) -> Vec<Letter> {
-        self.mailboxes[worker].take()
-    }
-
-    pub fn global_account(&self) -> &Arc<Account> {
-        &self.global_account
-    }
-
-    pub fn accounts(&self) -> Vec<Arc<Account>> {
-        self.accounts.read().clone()
-    }
-
-    /// The account of that name, made when it is first named.
-    pub fn account(&self, name: &str) -> Arc<Account> {
-        let mut accounts = self.accounts.write();
-        if let Some(account) = accounts.iter().find(|account| account.name == name) {
-            return Arc::clone(account);
-        }
-        let account = Arc::new(Account::new(name, accounts.len()));
-        accounts.push(Arc::clone(&account));
-        account
-    }
-
-    /// INFO without what is different for each connection.
-    pub fn server_information(&self) -> Information {
-        self.information.read().clone()
-    }
-
-    /// Numbers the events and answers of the server itself.
-    pub fn next_event_sequence(&self) -> u64 {
-        self.next_event_sequence.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// INFO for one connection.
-    pub fn information(&self, connection: &Connection) -> Information {
-        Information {
-            client_id: connection.id,
-            client_ip: connection.remote_address.ip().to_string(),
-            ..self.information.read().clone()
-        }
-    }
-
-    /// Makes a connection of this worker for a socket that was accepted.
-    pub fn add_connection(&self, socket: TcpStream, peer: SocketAddr, worker: usize) -> Newcomer {
-        let id = self.next_connection_id.fetch_add(1, Ordering::Relaxed);
-        let slot = self.slots.lock().take();
-        let socket = Arc::new(socket);
-        let outbox = Outbox::new(Arc::clone(&socket), self.options().max_pending_bytes);
-        let connection = Arc::new(Connection::new(id, slot, worker, peer, outbox));
-        self.connections.lock().insert(id, Arc::clone(&connection));
-        self.connection_count.fetch_add(1, Ordering::Relaxed);
-        self.totals.connections.fetch_add(1, Ordering::Relaxed);
-        (connection, socket)
-    }
-
-    /// A session has ended.
-    pub fn forget_connection(&self, connection: &Connection, reason: ClosedReason) {
-        if self.connections.lock().remove(&connection.id).is_none() {
-            return;
-        }
-        self.connection_count.fetch_sub(1, Ordering::Relaxed);
-        self.totals.add_ended(connection, reason);
-        self.totals.closed.add(self, connection, reason);
-        self.slots.lock().give_back(connection.slot);
-        self.events.debug(|| {
-            format!(
-                "{} - Client connection closed: {}",
-                connection.label(),
-                reason.text()
-            )
-        });
-    }
-
-    pub fn connection_count(&self) -> usize {
-        self.connection_count.load(Ordering::Relaxed)
-    }
-
-    pub fn connection(&self, id: u64) -> Option<Arc<Connection>> {
-        self.connections.lock().get(&id).cloned()
-    }
-
-    pub fn any_connection(&self) -> Option<Arc<Connection>> {
-        self.connections.lock().values().next().cloned()
-    }
-
-    /// All connections, oldest first.
-    pub fn connections(&self) -> Vec<Arc<Connection>> {
-        let mut connections: Vec<_> = self.connections.lock().values().cloned().collect();
-        connections.sort_unstable_by_key(|connection| connection.id);
-        connections
-    }
-
-    pub fn report_slow_consumer(&self, connection: &Connection) {
-        self.events.log(
-            Level::Info,
-            format!(
-                "{} - Slow Consumer Detected: MaxPending of {} Exceeded",
-                connection.label(),
-                self.options().max_pending_bytes
-            ),
-        );
-    }
-
-    pub fn report_write_deadline(&self, connection: &Connection) {
-        self.events.log(
-            Level::Info,
-            format!(
-                "{} - Slow Consumer Detected: WriteDeadline of {}ms exceeded with {} total bytes.",
-                connection.label(),
-                self.options().write_deadline_ms,
-                connection.outbox.pending_bytes()
-            ),
-        );
-    }
+    Ok(())
 }
 
-impl Slots {
-    fn take(&mut self) -> usize {
-        self.free.pop().unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
-        })
-    }
-
-    fn give_back(&mut self, slot: usize) {
-        self.free.push(slot);
-    }
+/// The mappings of the accounts that have some.
+fn mappings_of(options: &Options) -> Result<BTreeMap<String, Mappings>, EngineError> {
+    let mappings = options.mappings.iter();
+    mappings
+        .map(|(account, options)| Ok((account.clone(), Mappings::new(options)?)))
+        .collect()
 }

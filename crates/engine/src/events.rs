@@ -74,6 +74,8 @@ pub struct AuthenticationRequest {
     pub remote_address: String,
     /// What the handshake of TLS showed, as JSON; empty without TLS.
     pub tls: Vec<u8>,
+    /// How the client connects: `STANDARD` or `WEBSOCKET`.
+    pub connection_type: &'static str,
     /// The client is in already and is asked about again, because users or permissions have changed.
     pub again: bool,
 }

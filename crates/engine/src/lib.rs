@@ -1,12 +1,12 @@
 //! Jetlake's data plane: everything that happens once per message. No Python in here.
 //!
 //! # Layout
-//! - `engine` starts the workers and holds what they share; `config` its options and limits; `error` everything it can refuse; `threads` starts every thread
+//! - `engine` starts the workers, `shared` is what they share; `config` its options and limits; `error` everything it can refuse; `threads` starts every thread
 //!   there is.
 //! - `connection` is sockets and sessions: `listener` accepts, `worker` polls and reads, `session` converses, `staging` gathers the
-//!   deliveries of one read, `outbox` writes them, `tls` is between them and the socket where that is asked for.
+//!   deliveries of one read, `outbox` writes them, `tls` and `websocket` are between them and the socket where that is asked for.
 //! - `wire` is the protocol as bytes: `parser`, `operation`, `encoder`, and `reply` for the client's side.
-//! - `routing` finds receivers: `subject`, `tree`, `cache`, `router`; an `account` is one subject space.
+//! - `routing` finds receivers: `subject`, `tree`, `cache`, `router`; an `account` is one subject space, with `mappings`, and `imports` from others, to which `onward` sends.
 //! - `services` is the server itself as a subscriber and publisher, for Python; `events` is what Python hears; `load` is the
 //!   load generator behind `jetlake bench`.
 //! - `message_trace` tells a publisher that asks where its message goes.
@@ -46,6 +46,7 @@ pub mod routing;
 pub mod secret;
 pub mod sender;
 pub mod services;
+pub mod shared;
 pub mod statistics;
 pub mod storage;
 pub mod stream;

@@ -19,6 +19,8 @@ use crate::statistics::{to_json, unix_ns, TrafficCounts};
 #[derive(Debug, Clone, Serialize)]
 pub struct ConnectionReport {
     pub id: u64,
+    /// How the client connects: `STANDARD` or `WEBSOCKET`.
+    connection_type: &'static str,
     ip: String,
     port: u16,
     started_unix_ns: u64,
@@ -36,6 +38,8 @@ pub struct ConnectionReport {
     /// Empty without TLS, as is the next.
     tls_version: &'static str,
     tls_cipher: String,
+    /// What Python said when it let the client in.
+    details: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -151,6 +155,7 @@ impl ConnectionReport {
         let last_activity = shared.started + Duration::from_millis(connection.last_traffic_ms());
         Self {
             id: connection.id,
+            connection_type: connection.connection_type.name(),
             ip: connection.remote_address.ip().to_string(),
             port: connection.remote_address.port(),
             started_unix_ns,
@@ -167,6 +172,7 @@ impl ConnectionReport {
             user: identity.user,
             tls_version: identity.tls_version,
             tls_cipher: identity.tls_cipher,
+            details: identity.details,
         }
     }
 }
@@ -191,7 +197,8 @@ impl Subscription {
     fn connection_id(&self) -> u64 {
         match &self.receiver {
             Receiver::Connection(connection) => connection.id,
-            Receiver::Service(_) | Receiver::Sink(_) => 0,
+            Receiver::Shadow(shadow) => shadow.original.connection_id(),
+            _ => 0,
         }
     }
 }

@@ -122,7 +122,7 @@ pub fn statistics(shared: &Shared) -> Vec<u8> {
     to_json(&Statistics {
         started_unix_ns: unix_ns(shared.started),
         worker_threads: shared.worker_count(),
-        connections: shared.connection_count(),
+        connections: shared.listed_count(),
         total_connections: shared.totals.connections.load(Ordering::Relaxed),
         subscriptions: accounts.iter().map(|account| account.subscriptions).sum(),
         pending_bytes,

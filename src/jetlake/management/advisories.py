@@ -28,7 +28,7 @@ from jetlake.management.replies import ZERO_TIME
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.times import Moment
 from jetlake.monitoring.go_text import time_text
-from jetlake.monitoring.readings import Connection
+from jetlake.monitoring.readings import CLIENT_TYPES, Connection
 
 SUBJECT_PREFIX = "$JS.EVENT.ADVISORY."
 TYPE_PREFIX = "io.nats.jetstream.advisory.v1."
@@ -123,7 +123,7 @@ class Advisories:
 
     def describe_client(self, account: str, connection_id: int) -> dict[str, Any]:
         """Return who a connection is."""
-        server = {"server": self._settings().server_name, "kind": "Client", "client_type": "nats"}
+        server = {"server": self._settings().server_name, "kind": "Client", "client_type": CLIENT_TYPES["STANDARD"]}
         report = self._engine.connection(connection_id)
         if report is None:
             # It has gone before it was answered.
@@ -142,6 +142,7 @@ class Advisories:
             "ver": connection.version,
             "rtt": connection.round_trip_ns,
         }
+        server["client_type"] = CLIENT_TYPES[connection.connection_type]
         return {**described, **{key: value for key, value in optional.items() if value}, **server}
 
 

@@ -1,14 +1,17 @@
 """`/accountz`: which accounts there are, and one of them in detail.
 
-Invariant: a detail shows counts and times, never a user, a password or a key of the account.
+Invariant: a detail shows counts, times and what an operator has claimed in public, never a user or a password.
 """
 
 import msgspec
 
+from jetlake.monitoring.claims_facts import ShownIssue
 from jetlake.monitoring.go_text import time_text
 from jetlake.monitoring.parameters import Parameters, RefusedError
 from jetlake.monitoring.readings import Source
 from jetlake.monitoring.subsz import LookupFigures, lookup_figures
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 class AccountzOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +32,13 @@ class AccountInformation(msgspec.Struct, kw_only=True, omit_defaults=True):
     leafnode_connections: int
     client_connections: int
     subscriptions: int
+    jwt: str = ""
+    issuer_key: str = ""
     name_tag: str
+    tags: list[str] = []
+    decoded_jwt: msgspec.Raw | None = None
+    validation_result_jwt: list[ShownIssue] = []
+    revoked_user: dict[str, str] = {}
     sublist_stats: LookupFigures
 
 
@@ -67,7 +76,7 @@ def build_account(source: Source, options: AccountzOptions) -> AccountInformatio
     facts = source.facts
     for account in source.statistics().accounts:
         if account.name == options.account:
-            return AccountInformation(
+            information = AccountInformation(
                 account_name=account.name,
                 update_time=time_text(facts.config_loaded_unix_ns),
                 is_system=account.name == facts.system_account,
@@ -80,4 +89,25 @@ def build_account(source: Source, options: AccountzOptions) -> AccountInformatio
                 name_tag=account.name,
                 sublist_stats=lookup_figures([account]),
             )
+            _add_claims(information, source)
+            return information
     raise RefusedError(f"Account {options.account} does not exist")
+
+
+def _add_claims(information: AccountInformation, source: Source) -> None:
+    """Add what the operator claims about an account, in operator mode."""
+    claims = source.facts.claims
+    account = None if claims is None else claims.account(information.account_name)
+    if account is None:
+        return
+    information.update_time = time_text(account.updated_unix_ns)
+    information.expired = account.is_expired
+    information.jwt = account.jwt
+    information.issuer_key = account.issuer_key
+    information.name_tag = account.name
+    information.tags = account.tags
+    information.decoded_jwt = account.claims
+    information.validation_result_jwt = account.issues
+    information.revoked_user = {
+        key: time_text(revoked_unix_s * NANOSECONDS_PER_SECOND) for key, revoked_unix_s in account.revoked_users.items()
+    }

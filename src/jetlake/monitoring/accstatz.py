@@ -65,7 +65,7 @@ def build(source: Source, options: AccstatzOptions) -> Accstatz:
         server_id=source.facts.server_id,
         now=time_text(source.now_unix_ns()),
         account_statz=[
-            account_figures(account)
+            account_figures(account, name_of(source, account.name))
             for account in source.statistics().accounts
             if (not options.accounts or account.name in options.accounts)
             and (options.include_unused or account.connections)
@@ -73,12 +73,18 @@ def build(source: Source, options: AccstatzOptions) -> Accstatz:
     )
 
 
-def account_figures(account: AccountStatistics) -> AccountFigures:
+def name_of(source: Source, account: str) -> str:
+    """Return what people call an account: in operator mode its claims say so."""
+    claims = source.facts.claims
+    return account if claims is None else claims.account_name(account)
+
+
+def account_figures(account: AccountStatistics, name: str) -> AccountFigures:
     """Return one account as the page shows it."""
     traffic = account.traffic
     return AccountFigures(
         acc=account.name,
-        name=account.name,
+        name=name,
         conns=account.connections,
         leafnodes=0,
         # Of all kinds, not of all times.

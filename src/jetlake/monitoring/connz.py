@@ -1,7 +1,8 @@
 """`/connz`: who is connected, and who was.
 
-Invariant: what identifies a person or an account (`authorized_user`, `account`, `name_tag`) is shown only when `auth`
-asks for it; credentials are never shown, because the engine does not keep them.
+Invariant: what identifies a person or an account (`authorized_user`, `account`, `name_tag`, `jwt`) is shown only when
+`auth` asks for it; credentials are never shown: the engine does not keep them, and claims that need no signature are
+left out.
 """
 
 from collections.abc import Callable
@@ -9,9 +10,17 @@ from typing import Any
 
 import msgspec
 
+from jetlake.monitoring.claims_facts import ClaimsFacts
 from jetlake.monitoring.go_text import duration_text, time_text, uptime_text
 from jetlake.monitoring.parameters import ConnectionId, Integer, Parameters, RefusedError
-from jetlake.monitoring.readings import GLOBAL_ACCOUNT, Connection, Source, Subscription, SubscriptionQuery
+from jetlake.monitoring.readings import (
+    CLIENT_TYPES,
+    GLOBAL_ACCOUNT,
+    Connection,
+    Source,
+    Subscription,
+    SubscriptionQuery,
+)
 from jetlake.monitoring.subjects import collide
 from jetlake.monitoring.subsz import SubscriptionDetail
 
@@ -69,7 +78,10 @@ class ConnectionEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     account: str = ""
     subscriptions_list: list[str] = []
     subscriptions_list_detail: list[SubscriptionDetail] = []
+    jwt: str = ""
+    issuer_key: str = ""
     name_tag: str = ""
+    tags: list[str] = []
 
 
 class Connz(msgspec.Struct, kw_only=True):
@@ -123,7 +135,12 @@ def build(source: Source, options: ConnzOptions) -> Connz:
     _sort(chosen, options.sort, now_unix_ns)
     offset = max(options.offset, 0)
     limit = 1 if options.cid else options.limit if options.limit > 0 else LIMIT_DEFAULT
-    entries = [_entry(connection, now_unix_ns, options) for connection in chosen[offset : offset + limit]]
+    shown = chosen[offset : offset + limit]
+    entries = [_entry(connection, now_unix_ns, options) for connection in shown]
+    claims = source.facts.claims
+    if options.auth and claims is not None:
+        for entry, connection in zip(entries, shown, strict=True):
+            _add_claims(entry, connection, claims)
     if options.subscriptions or options.subscriptions_detail:
         _add_subscriptions(source, options, entries, chosen[offset : offset + limit])
     return Connz(
@@ -207,7 +224,7 @@ def _entry(connection: Connection, now_unix_ns: int, options: ConnzOptions) -> C
     entry = ConnectionEntry(
         cid=connection.id,
         kind="Client",
-        type="nats",
+        type=CLIENT_TYPES[connection.connection_type],
         ip=connection.ip,
         port=connection.port,
         start=time_text(connection.started_unix_ns),
@@ -236,6 +253,13 @@ def _entry(connection: Connection, now_unix_ns: int, options: ConnzOptions) -> C
         entry.account = "" if is_global else connection.account
         entry.name_tag = "" if is_global and connection.stopped_unix_ns is not None else connection.account
     return entry
+
+
+def _add_claims(entry: ConnectionEntry, connection: Connection, claims: ClaimsFacts) -> None:
+    entry.name_tag = claims.account_name(connection.account)
+    user = claims.user(connection.details)
+    if user is not None:
+        entry.jwt, entry.issuer_key, entry.tags = user.jwt, user.issuer_key, user.tags
 
 
 def _add_subscriptions(

@@ -7,6 +7,8 @@ be printed by mistake. A new option becomes visible only by a new field here.
 
 import msgspec
 
+from jetlake.monitoring.claims_facts import ClaimsFacts
+
 
 class JetStreamFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How JetStream is configured."""
@@ -32,6 +34,28 @@ class TlsFacts(msgspec.Struct, frozen=True, kw_only=True):
     verify: bool = False
     timeout_s: float = 2.0
     # None = not known.
+    certificate_expires_unix_ns: int | None = None
+
+
+class WebSocketFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The listener for WebSocket clients."""
+
+    host: str
+    port: int
+    advertise: str = ""
+    no_auth_user: str = ""
+    # The name of a cookie, not what is in it.
+    jwt_cookie: str = ""
+    # 0 = the default, for this field and the next.
+    handshake_timeout_ns: int = 0
+    auth_timeout_s: float = 0.0
+    allows_plain: bool = False
+    maps_certificates: bool = False
+    pinned_certificates: tuple[str, ...] = ()
+    same_origin: bool = False
+    allowed_origins: tuple[str, ...] = ()
+    compress: bool = False
+    # None = not known, or there is none.
     certificate_expires_unix_ns: int | None = None
 
 
@@ -62,6 +86,8 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     https_port: int = 0
     auth_required: bool = False
     tls: TlsFacts = TlsFacts()
+    # None = there is none.
+    websocket: WebSocketFacts | None = None
     connect_urls: tuple[str, ...] = ()
     config_digest: str = ""
     tags: tuple[str, ...] = ()
@@ -76,3 +102,5 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     dashboard_url: str = ""
     # False while the server is leaving: it serves on, and takes no new clients.
     accepts_clients: bool = True
+    # What accounts and users claim; None = this server is not in operator mode.
+    claims: ClaimsFacts | None = None

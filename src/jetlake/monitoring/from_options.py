@@ -9,9 +9,10 @@ import msgspec
 
 from jetlake._engine import __version__
 from jetlake.config import NATS_VERSION
-from jetlake.monitoring.facts import JetStreamFacts, ServerFacts, TlsFacts
+from jetlake.monitoring.claims_facts import ClaimsFacts
+from jetlake.monitoring.facts import JetStreamFacts, ServerFacts, TlsFacts, WebSocketFacts
 from jetlake.monitoring.readings import GLOBAL_ACCOUNT
-from jetlake.server.options import JetStreamOptions, ServerOptions, TlsOptions
+from jetlake.server.options import JetStreamOptions, ServerOptions, TlsOptions, WebSocketOptions
 
 RUNTIME = f"rust jetlake-{__version__}"
 """The same as in INFO."""
@@ -28,6 +29,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     git_commit: str
     port: int
+    # 0 = there is no such listener.
+    websocket_port: int = 0
     config_loaded_unix_ns: int
     config_digest: str = ""
     monitor_port: int = 0
@@ -38,8 +41,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     storage_bytes_max: int = 0
 
 
-def facts_of(options: ServerOptions, running: Running) -> ServerFacts:
-    """Return all that may be shown of a server."""
+def facts_of(options: ServerOptions, running: Running, claims: ClaimsFacts | None = None) -> ServerFacts:
+    """Return all that may be shown of a server. `claims` are those of operator mode."""
     limits, monitoring = options.limits, options.monitoring
     host, port = _advertised(options.client_advertise, options.host, running.port)
     return ServerFacts(
@@ -68,6 +71,7 @@ def facts_of(options: ServerOptions, running: Running) -> ServerFacts:
         # As in INFO: where strangers become a user, nobody must present anything.
         auth_required=options.access.required and not options.access.no_auth_user,
         tls=_tls_facts(options.tls, running),
+        websocket=_websocket_facts(options.websocket, running),
         tags=options.tags,
         metadata=options.metadata,
         accounts=tuple(options.access.account_names()),
@@ -75,6 +79,7 @@ def facts_of(options: ServerOptions, running: Running) -> ServerFacts:
         jetstream=_jetstream_facts(options, running),
         dashboard_url="" if options.dashboard is None else options.dashboard.address,
         accepts_clients=running.accepts_clients,
+        claims=claims,
     )
 
 
@@ -86,6 +91,29 @@ def _tls_facts(tls: TlsOptions | None, running: Running) -> TlsFacts:
         verify=tls.verify_clients,
         timeout_s=tls.timeout_s,
         certificate_expires_unix_ns=_expiry_unix_ns(tls.certificate_file, running.config_loaded_unix_ns),
+    )
+
+
+def _websocket_facts(websocket: WebSocketOptions | None, running: Running) -> WebSocketFacts | None:
+    if websocket is None:
+        return None
+    tls = websocket.tls
+    expires_unix_ns = None if tls is None else _expiry_unix_ns(tls.certificate_file, running.config_loaded_unix_ns)
+    return WebSocketFacts(
+        host=websocket.listen_host,
+        port=running.websocket_port,
+        advertise=websocket.advertise,
+        no_auth_user=websocket.no_auth_user,
+        jwt_cookie=websocket.jwt_cookie,
+        handshake_timeout_ns=int(websocket.handshake_timeout_s * 1_000) * NANOSECONDS_PER_MILLISECOND,
+        auth_timeout_s=websocket.auth_timeout_s,
+        allows_plain=websocket.allows_plain,
+        maps_certificates=tls is not None and tls.map_users,
+        pinned_certificates=() if tls is None else tls.pinned_certificates,
+        same_origin=websocket.same_origin,
+        allowed_origins=websocket.allowed_origins,
+        compress=websocket.compress,
+        certificate_expires_unix_ns=expires_unix_ns,
     )
 
 
@@ -134,7 +162,10 @@ def _jetstream_limits(jetstream: JetStreamOptions) -> dict[str, int]:
 def _accounts_with_jetstream(options: ServerOptions) -> tuple[str, ...]:
     """Return who may store: where no accounts are configured, everybody is in `$G`."""
     system = options.access.system_account
-    if not [account for account in options.access.accounts if account.name != system]:
+    has_accounts = options.access.trust is not None or any(
+        account.name != system for account in options.access.accounts
+    )
+    if not has_accounts:
         return (GLOBAL_ACCOUNT,)
     return tuple(account.name for account in options.access.accounts if account.jetstream is not None)
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 GLOBAL_ACCOUNT = "$G"
 
+CLIENT_TYPES = {"STANDARD": "nats", "WEBSOCKET": "websocket"}
+"""How pages and events name the ways to connect, by the engine's names."""
+
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """Messages and bytes as seen from the server: `in` came from clients."""
@@ -120,6 +123,10 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     tls_version: str = ""
     tls_cipher: str = ""
+    # A key of `CLIENT_TYPES`.
+    connection_type: str = "STANDARD"
+    # What the client logged in with, if the verdict over it said so.
+    details: str = ""
     stopped_unix_ns: int | None = None
     reason: str = ""
     # Only of a closed connection, and only the first few: the living ones are asked for with a `SubscriptionQuery`.

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring import jsz
-from jetlake.monitoring.facts import ServerFacts
+from jetlake.monitoring.facts import ServerFacts, WebSocketFacts
 from jetlake.monitoring.go_text import time_text, uptime_text
 from jetlake.monitoring.readings import Source, Statistics
 from jetlake.monitoring.usage import processor_count, resident_bytes
@@ -27,6 +27,25 @@ class JetStreamVarz(msgspec.Struct, kw_only=True):
     config: jsz.JetStreamConfiguration | msgspec.UnsetType = msgspec.UNSET
     stats: jsz.JetStreamFigures | msgspec.UnsetType = msgspec.UNSET
     limits: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+
+
+class WebSocketVarz(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The part about the listener for WebSocket clients; an empty object without one."""
+
+    host: str = ""
+    port: int = 0
+    advertise: str = ""
+    no_auth_user: str = ""
+    jwt_cookie: str = ""
+    handshake_timeout: int = 0
+    auth_timeout: float | msgspec.UnsetType = msgspec.UNSET
+    no_tls: bool = False
+    tls_map: bool = False
+    tls_pinned_certs: list[str] = []
+    same_origin: bool = False
+    allowed_origins: list[str] = []
+    compression: bool = False
+    tls_cert_not_after: str = ""
 
 
 class CountsOfKinds(msgspec.Struct, kw_only=True):
@@ -78,7 +97,7 @@ class Varz(msgspec.Struct, kw_only=True, omit_defaults=True):
     gateway: dict[str, Any]
     leaf: dict[str, Any]
     mqtt: dict[str, Any]
-    websocket: dict[str, Any]
+    websocket: WebSocketVarz
     jetstream: JetStreamVarz
     tls_timeout: float
     write_deadline: int
@@ -117,6 +136,9 @@ class Varz(msgspec.Struct, kw_only=True, omit_defaults=True):
     stale_connection_stats: CountsOfKinds
     disk_io_wait_stats: DiskWaits
     tls_cert_not_after: str = ""
+    trusted_operators_jwt: list[str] = []
+    trusted_operators_claim: list[msgspec.Raw] = []
+    pinned_account_fails: int = 0
 
 
 def build(source: Source, _options: VarzOptions) -> Varz:
@@ -124,6 +146,7 @@ def build(source: Source, _options: VarzOptions) -> Varz:
     facts, statistics = source.facts, source.statistics()
     return Varz(
         **_configured(facts),
+        **_claimed(facts),
         **_counted(statistics),
         **_running(source, statistics),
         jetstream=jetstream_part(source),
@@ -140,6 +163,18 @@ def jetstream_part(source: Source) -> JetStreamVarz:
         stats=jsz.figures(source, jsz.account_usages(source)),
         limits=facts.limits,
     )
+
+
+def _claimed(facts: ServerFacts) -> dict[str, Any]:
+    """The part about operator mode."""
+    if facts.claims is None:
+        return {}
+    operators = facts.claims.operators()
+    return {
+        "trusted_operators_jwt": operators.jwts,
+        "trusted_operators_claim": operators.claims,
+        "pinned_account_fails": facts.claims.pinned_failures,
+    }
 
 
 def _configured(facts: ServerFacts) -> dict[str, Any]:
@@ -173,7 +208,7 @@ def _configured(facts: ServerFacts) -> dict[str, Any]:
         "gateway": {},
         "leaf": {},
         "mqtt": {},
-        "websocket": {},
+        "websocket": _websocket_part(facts.websocket),
         "tls_timeout": facts.tls.timeout_s,
         "write_deadline": facts.write_deadline_ns,
         "config_load_time": time_text(facts.config_loaded_unix_ns),
@@ -184,6 +219,28 @@ def _configured(facts: ServerFacts) -> dict[str, Any]:
         "system_account": facts.system_account,
         "tls_cert_not_after": "" if expires_unix_ns is None else time_text(expires_unix_ns),
     }
+
+
+def _websocket_part(facts: WebSocketFacts | None) -> WebSocketVarz:
+    if facts is None:
+        return WebSocketVarz()
+    expires_unix_ns = facts.certificate_expires_unix_ns
+    return WebSocketVarz(
+        host=facts.host,
+        port=facts.port,
+        advertise=facts.advertise,
+        no_auth_user=facts.no_auth_user,
+        jwt_cookie=facts.jwt_cookie,
+        handshake_timeout=facts.handshake_timeout_ns,
+        auth_timeout=facts.auth_timeout_s or msgspec.UNSET,
+        no_tls=facts.allows_plain,
+        tls_map=facts.maps_certificates,
+        tls_pinned_certs=list(facts.pinned_certificates),
+        same_origin=facts.same_origin,
+        allowed_origins=list(facts.allowed_origins),
+        compression=facts.compress,
+        tls_cert_not_after="" if expires_unix_ns is None else time_text(expires_unix_ns),
+    )
 
 
 def _counted(statistics: Statistics) -> dict[str, Any]:

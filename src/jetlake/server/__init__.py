@@ -11,10 +11,13 @@ In the order of one start:
 - `process`         a server as a process: log, signals, exit code
 - `server`          `Server`: starts and stops one engine; the same for processes and for Python programs
 - `banner`          the start-up lines
+- `listeners`       where a running server listens: its URLs, its lines in the log, its ports
 - `engine_errors`   the engine's errors in words for an operator
 - `unserved`        what this build accepts without serving it, one warning each
 - `events`          the thread that hears the engine: log lines, logins, requests, the end
+- `access_control`  who may come in and which accounts there are, in force
 - `authentication`  who may come in; `nkeys` are keys that sign instead of passwords
+- `claims`          operator mode: accounts and users by signed claims (JWT)
 - `jetstream`       streams and their API, which `jetlake.management` decides
 - `system`          the system account: what a server answers about itself, and what it tells unasked
 - `log`             nats-server's log format, to stderr or a file; `python_log` forwards to `logging` instead

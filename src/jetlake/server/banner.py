@@ -15,6 +15,8 @@ STORAGE_BYTES_WHEN_UNKNOWN = 1 << 40
 
 API_LEVEL = 5
 
+PLAIN_WEBSOCKET_WARNING = "Websocket not configured with TLS. DO NOT USE IN PRODUCTION!"
+
 HANDSHAKE_FIRST_WARNING = 'Clients that are not using "TLS Handshake First" option will fail to connect'
 
 READY_LINE = "Server is ready"
@@ -58,6 +60,11 @@ def listening_lines(*, host: str, port: int, server_id: str) -> list[str]:
         f"Listening for client connections on {join_address(host, port)}",
         f"Server id is {server_id}",
     ]
+
+
+def websocket_line(*, scheme: str, host: str, port: int) -> str:
+    """Return the line that says where WebSocket clients may come."""
+    return f"Listening for websocket clients on {scheme}://{join_address(host, port)}"
 
 
 def tls_line(*, plain_allowed: bool) -> str:

@@ -2,6 +2,8 @@
 
 from jetlake._engine import EngineError
 from jetlake.errors import StartError
+from jetlake.server.banner import join_address
+from jetlake.server.options import ServerOptions
 
 
 def message_of(error: EngineError) -> str:
@@ -9,11 +11,15 @@ def message_of(error: EngineError) -> str:
     return str(error.args[-1])
 
 
-def start_error(error: EngineError, address: str) -> StartError:
-    """Return why an engine that was to listen on this address could not be made."""
+def start_error(error: EngineError, options: ServerOptions) -> StartError:
+    """Return why an engine with these options could not be made."""
+    message, websocket = message_of(error), options.websocket
     if error.args[0] != "listen":
-        return StartError(message_of(error))
-    return StartError(f'Error listening on port: {address}, "{_as_go_says(message_of(error))}"')
+        return StartError(message)
+    if websocket is not None and message.startswith(f"listen tcp {websocket.listen_host}:{websocket.port}:"):
+        return StartError(f"Unable to listen for websocket connections: {_as_go_says(message)}")
+    address = join_address(options.host, options.port)
+    return StartError(f'Error listening on port: {address}, "{_as_go_says(message)}"')
 
 
 def _as_go_says(message: str) -> str:

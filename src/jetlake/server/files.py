@@ -19,6 +19,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     nats: list[str] = []
     monitoring: list[str] = []
+    websocket: list[str] = []
 
 
 def write_pid_file(path: str, pid: int) -> None:

@@ -15,6 +15,7 @@ has been given.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from jetlake._engine import Engine, EngineError, Request
@@ -61,8 +62,10 @@ class JetStream:
         self.manager = Manager(engine, self.catalog, self._settings(), log.warning)
         # The subscriptions, by account.
         self._services: dict[str, _Services] = {}
-        # All of them, replaced as a whole: the thread that hears the engine reads it.
-        self._all_services: frozenset[int] = frozenset()
+        # All of them. The thread that hears the engine only looks whether one is in it, which the GIL makes safe.
+        self._all_services: set[int] = set()
+        # What the engine was told about accounts: there may be thousands, and few of them change at a time.
+        self._limited: dict[str, AccountLimits] = {}
 
     def open(self) -> None:
         """Open every stream there is, before the engine starts. Raises `StartError`."""
@@ -78,18 +81,24 @@ class JetStream:
         options = self._options()
         settings = self._settings()
         self.manager.update(settings)
-        self.catalog.limit(settings.accounts, settings.server)
-        wanted = {account: self._subjects_of(account) for account in sorted(options.access.account_names())}
-        for account, services in list(self._services.items()):
-            if wanted.get(account) != services.subjects:
-                for service in self._services.pop(account).ids:
-                    self._engine.unsubscribe(service)
-        for account, subjects in wanted.items():
-            if account not in self._services:
-                ids = [self._engine.subscribe_api(account, subject) for subject in subjects]
-                self._services[account] = _Services(subjects, ids)
+        known, self._limited = self._limited, settings.accounts
+        changed = {name: limits for name, limits in settings.accounts.items() if known.get(name) != limits}
+        self.catalog.limit(changed, settings.server)
+        domain, system = options.jetstream.domain, options.access.system_account
+        has_previews = options.jetstream.preview_dialects
+        ordinary = subjects_of(domain, has_previews=has_previews, is_system=False)
+        of_system = subjects_of(domain, has_previews=False, is_system=True)
+        wanted = {name: of_system if name == system else ordinary for name in options.access.account_names()}
+        for account in [name for name, services in self._services.items() if wanted.get(name) != services.subjects]:
+            services = self._services.pop(account)
+            for service in services.ids:
+                self._engine.unsubscribe(service)
+            self._all_services.difference_update(services.ids)
+        for account in sorted(wanted.keys() - self._services.keys()):
+            ids = [self._engine.subscribe_api(account, subject) for subject in wanted[account]]
+            self._services[account] = _Services(wanted[account], ids)
+            self._all_services.update(ids)
         self.manager.templates.listen(settings.accounts)
-        self._all_services = frozenset(service for services in self._services.values() for service in services.ids)
 
     def serves(self, service: int) -> bool:
         """Return whether a request to this service is one to the API."""
@@ -115,14 +124,6 @@ class JetStream:
         self.manager.close()
         self.manager.join()
 
-    def _subjects_of(self, account: str) -> tuple[str, ...]:
-        """Return the subjects of the API in an account."""
-        options = self._options()
-        is_system = account == options.access.system_account
-        has_previews = options.jetstream.preview_dialects and not is_system
-        subjects = api_subjects(options.jetstream.domain, is_system=is_system)
-        return (*subjects, *(PREVIEW_SUBJECTS if has_previews else ()))
-
     def _settings(self) -> ManagementSettings:
         options = self._options()
         return ManagementSettings(
@@ -134,6 +135,12 @@ class JetStream:
             preview_dialects=options.jetstream.preview_dialects,
             server=server_limits(options.jetstream, self._folder),
         )
+
+
+@lru_cache
+def subjects_of(domain: str, *, has_previews: bool, is_system: bool) -> tuple[str, ...]:
+    """Return the subjects of the API in an account, with those of the preview dialects if they are served."""
+    return (*api_subjects(domain, is_system=is_system), *(PREVIEW_SUBJECTS if has_previews else ()))
 
 
 def api_subjects(domain: str, *, is_system: bool) -> list[str]:
@@ -175,7 +182,7 @@ def accounts_with_jetstream(options: ServerOptions) -> dict[str, AccountLimits]:
     """Return who may store how much: where no accounts are configured, everybody is in `$G`."""
     system = options.access.system_account
     accounts = [account for account in options.access.accounts if account.name != system]
-    if not accounts:
+    if not accounts and options.access.trust is None:
         return {GLOBAL_ACCOUNT: AccountLimits()}
     return {account.name: _limits_of(account.jetstream) for account in accounts if account.jetstream is not None}
 
@@ -192,6 +199,7 @@ def server_limits(options: JetStreamOptions, folder: StoreFolder) -> ServerLimit
     )
 
 
+@lru_cache
 def _limits_of(limits: JetStreamAccountLimits) -> AccountLimits:
     return AccountLimits(
         max_memory=_or_unlimited(limits.max_memory_bytes),

@@ -1,7 +1,8 @@
 """NKEYs: ed25519 keys as text, and the check of a signature.
 
 A public key as text is base32, without padding, of a prefix byte, the 32 bytes of the key and a checksum of two bytes;
-the prefix makes the first letter: U for users, A for accounts, N for servers. The seed never leaves the client.
+the prefix makes the first letter: U for users, A for accounts, O for operators, N for servers. A seed never leaves its
+owner.
 """
 
 import base64
@@ -9,6 +10,9 @@ import binascii
 
 USER_PREFIX = 20 << 3
 ACCOUNT_PREFIX = 0
+OPERATOR_PREFIX = 14 << 3
+PREFIXES = (USER_PREFIX, ACCOUNT_PREFIX, OPERATOR_PREFIX)
+"""Of the keys that may sign claims."""
 
 ENCODED_LENGTH = 56
 KEY_BYTES = 32
@@ -21,6 +25,10 @@ def is_public_user_key(text: str) -> bool:
 
 def is_public_account_key(text: str) -> bool:
     return decode_public_key(text, ACCOUNT_PREFIX) is not None
+
+
+def is_public_operator_key(text: str) -> bool:
+    return decode_public_key(text, OPERATOR_PREFIX) is not None
 
 
 def decode_public_key(text: str, prefix: int) -> bytes | None:
@@ -40,17 +48,25 @@ def decode_public_key(text: str, prefix: int) -> bytes | None:
 
 def verify(public_key: str, nonce: str, signature: str) -> bool:
     """Tell whether the holder of this user key signed the nonce. The signature is base64, either alphabet."""
-    key = decode_public_key(public_key, USER_PREFIX)
     raw_signature = _decode_signature(signature)
-    if key is None or raw_signature is None or not nonce:
+    if raw_signature is None or not nonce or not is_public_user_key(public_key):
+        return False
+    return verify_bytes(public_key, nonce.encode(), raw_signature)
+
+
+def verify_bytes(public_key: str, message: bytes, signature: bytes) -> bool:
+    """Tell whether the holder of this key, of a user, account or operator, signed the message."""
+    key = next((key for prefix in PREFIXES if (key := decode_public_key(public_key, prefix)) is not None), None)
+    if key is None or len(signature) != SIGNATURE_BYTES:
         return False
     # Only servers with keys pay for loading the library.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        Ed25519PublicKey.from_public_bytes(key).verify(raw_signature, nonce.encode())
-    except InvalidSignature:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        # A text may be well-formed and its 32 bytes not be a point on the curve.
         return False
     return True
 

@@ -18,6 +18,8 @@ from jetlake.server.options import ServerOptions
 from jetlake.server.options.remotes import Remote
 from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import DEFAULT_TIMEOUT_S
+from jetlake.server.options.trust import TrustOptions, without_credentials
+from jetlake.server.options.websocket import WebSocketOptions
 
 Get = Callable[[ServerOptions], object]
 
@@ -41,6 +43,28 @@ def _written(remotes: tuple[Remote, ...]) -> str:
     return msgspec.json.encode(remotes).decode() if remotes else ""
 
 
+def _fixed_part(websocket: WebSocketOptions | None) -> str:
+    """What of the listener cannot change, which is all but its certificates; credentials are in it, so it is hidden."""
+    if websocket is None:
+        return ""
+    tls = websocket.tls
+    rest = msgspec.structs.replace(websocket, tls=None, allows_plain=True)
+    certificates = None if tls is None else (tls.map_users, tls.pinned_certificates)
+    return msgspec.json.encode((rest, websocket.allows_plain, certificates)).decode()
+
+
+def _resolver_of(trust: TrustOptions | None) -> str:
+    """Where claims are: what is known of accounts would not fit another place."""
+    if trust is None or trust.resolver is None:
+        return ""
+    resolver = trust.resolver
+    return f"{resolver.kind} {resolver.directory}{without_credentials(resolver.url)}".strip()
+
+
+def _claims_of(trust: TrustOptions | None) -> object:
+    return None if trust is None else (trust.preloaded, trust.pinned_accounts)
+
+
 FIXED: tuple[tuple[str, Get], ...] = (
     ("Host", lambda options: options.host),
     ("Port", lambda options: options.port),
@@ -57,7 +81,11 @@ FIXED: tuple[tuple[str, Get], ...] = (
     ("HTTPSPort", lambda options: options.monitoring.https_port or 0),
     ("HTTPBasePath", lambda options: options.monitoring.base_path),
     ("SystemAccount", lambda options: options.access.system_account),
+    ("TrustedOperators", lambda options: options.access.trust.operators if options.access.trust else ()),
+    ("TrustedKeys", lambda options: options.access.trust.keys if options.access.trust else ()),
+    ("AccountResolver", lambda options: _resolver_of(options.access.trust)),
     ("TLSMap", lambda options: options.access.map_certificates),
+    ("Websocket", lambda options: _Hidden(_fixed_part(options.websocket))),
     ("AllowNonTLS", lambda options: options.allow_plain),
     ("LogSizeLimit", lambda options: options.log.size_limit_bytes),
     ("LogMaxFiles", lambda options: options.log.files_max),
@@ -100,7 +128,8 @@ APPLIED: tuple[tuple[str, Get], ...] = (
     ("authorization token", lambda options: options.access.credentials.token),
     ("authorization users", lambda options: {user for user in options.access.users if not user.nkey}),
     ("authorization nkey users", lambda options: {user for user in options.access.users if user.nkey}),
-    ("accounts", lambda options: options.access.accounts),
+    ("accounts", lambda options: (options.access.accounts, _claims_of(options.access.trust))),
+    ("default_sentinel", lambda options: options.access.trust.default_sentinel if options.access.trust else ""),
 )
 
 

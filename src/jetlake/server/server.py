@@ -28,11 +28,11 @@ from jetlake._engine import Engine, EngineError, __version__
 from jetlake.config import NATS_VERSION, Limits
 from jetlake.errors import ConfigurationError, EngineFailedError, ServerError, StartError
 from jetlake.server import banner, early_port, files, unserved
-from jetlake.server.authentication.authenticator import Authenticator
-from jetlake.server.authentication.gate import Gate
+from jetlake.server.access_control import AccessControl
 from jetlake.server.authentication.passwords import is_bcrypt
 from jetlake.server.engine_errors import message_of, start_error
 from jetlake.server.events import EventThread
+from jetlake.server.listeners import LOOPBACK, Listeners
 from jetlake.server.options import (
     AccessOptions,
     Credentials,
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from jetlake.server.choria import Choria
     from jetlake.server.jetstream import JetStream
     from jetlake.server.log import Log
-
-LOOPBACK = "127.0.0.1"
 
 GIT_COMMIT = f"jetlake-{__version__}"
 """Shown where nats-server shows its commit, so that a log or an INFO tells which of the two it is."""
@@ -128,6 +126,9 @@ class Server:
         options = msgspec.structs.replace(
             options, host=host, port=port, worker_threads=worker_threads, manual_clock=clock == "manual"
         )
+        if options.websocket is not None and not options.websocket.host:
+            websocket = msgspec.structs.replace(options.websocket, host=host)
+            options = msgspec.structs.replace(options, websocket=websocket)
         if monitor_port is not None:
             monitoring = msgspec.structs.replace(options.monitoring, http_port=monitor_port)
             options = msgspec.structs.replace(options, monitoring=monitoring)
@@ -158,10 +159,9 @@ class Server:
         self._on_stopped = on_stopped
         # Made here, so that options which cannot work are refused before anything starts.
         self._engine_options = options.engine_options(GIT_COMMIT).to_json()
-        self._authenticator = Authenticator(options.access)
+        self._access = AccessControl(options, log, self._reload_engine)
         self._engine: Engine | None = None
         self._events: EventThread | None = None
-        self._gate: Gate | None = None
         self._system: SystemAccount | None = None
         self._jetstream: JetStream | None = None
         self._reload_again: Callable[[], str] = _refuse_reload
@@ -187,13 +187,17 @@ class Server:
     @property
     def port(self) -> int:
         """The port it listens on, once started."""
-        return self._started_engine().address[1]
+        return self._listeners().port
 
     @property
     def url(self) -> str:
         """Where a client on this machine connects to. Credentials are not part of it."""
-        host = LOOPBACK if self.host in files.WILDCARD_HOSTS else self.host
-        return f"nats://{banner.join_address(host, self.port)}"
+        return self._listeners().url()
+
+    @property
+    def websocket_url(self) -> str:
+        """Where a WebSocket client on this machine connects to; empty if the configuration has no `websocket` block."""
+        return self._listeners().websocket_url
 
     @property
     def monitor_url(self) -> str:
@@ -273,6 +277,7 @@ class Server:
             assert self._system is not None
             self._state = "stopped"
             self._log.info("Initiating Shutdown...")
+            self._access.close()
             # First, so that it can still be acknowledged what it has under way.
             if self._submission is not None:
                 self._submission.stop()
@@ -305,14 +310,12 @@ class Server:
         from jetlake.server.reload import plan_reload
 
         with self._lock:
-            engine, gate, system = self._started_engine(), self._gate, self._system
-            assert gate is not None
-            assert system is not None
+            engine = self._started_engine()
             if self._state != "running":
                 raise ServerError("a server that has stopped cannot be reloaded; make a new Server")
             before = self._options
             lines = plan_reload(before, options)
-            engine_options = options.engine_options(GIT_COMMIT).to_json()
+            engine_options = self._access.completed(options).engine_options(GIT_COMMIT).to_json()
             if options.log != before.log:
                 replace_log(options.log)
             try:
@@ -321,14 +324,8 @@ class Server:
                 if options.log != before.log:
                     replace_log(before.log)
                 raise ConfigurationError(message_of(error)) from error
-            self._authenticator = Authenticator(options.access, gate.authenticator.passwords)
-            gate.replace_authenticator(self._authenticator)
-            if options.access != before.access:
-                engine.reauthenticate()
             self._options = options
-            system.update()
-            if self._jetstream is not None:
-                self._jetstream.update()
+            lines += self._access.reload(options)
             self._config_loaded_unix_ns = time.time_ns()
             self._config_digest = digest
             self._files.move(before, options, self._ports)
@@ -361,6 +358,7 @@ class Server:
             server_id=engine.server_id,
             git_commit=GIT_COMMIT,
             port=engine.address[1],
+            websocket_port=self._listeners().websocket_port,
             config_loaded_unix_ns=self._config_loaded_unix_ns,
             config_digest=self._config_digest,
             monitor_port=self._monitor.port if self._monitor else 0,
@@ -369,7 +367,7 @@ class Server:
             memory_bytes_max=self._store_folder.memory_bytes_max,
             storage_bytes_max=self._store_folder.storage_bytes_max,
         )
-        return facts_of(self._options, running)
+        return facts_of(self._access.options(), running, self._access.shown())
 
     def __enter__(self) -> Self:
         return self.start()
@@ -408,10 +406,11 @@ class Server:
         self._log_all(banner.identity_lines(server_name=options.server_name, server_id=engine.server_id))
         for warning in unserved.warnings(options):
             self._log.warning(warning)
-        if self._authenticator.has_plain_passwords:
+        if self._access.has_plain_passwords:
             self._log.warning("Plaintext passwords detected, use nkeys or bcrypt")
         if self._notice:
             self._log.info(self._notice)
+        self._access.open()
         if options.jetstream.enabled:
             self._store_folder.open()
             self._jetstream = self._open_jetstream(engine)
@@ -422,20 +421,21 @@ class Server:
             self._choria = Choria(options.choria, engine, self._log, options.server_name)
             self._choria.make_streams(self._jetstream)
         self._open_monitor(engine)
-        gate = Gate(engine, self._authenticator, self._note_broken)
+        gate = self._access.make_gate(engine, self._note_broken)
         system = SystemAccount(
             engine,
-            access=lambda: self._options.access,
+            access=lambda: self._access.options().access,
             facts=self.facts,
             # Who reloads is said later.
             reload=lambda: self._reload_again(),  # noqa: PLW0108
             warn=self._log.warning,
             usages=self._usages,
+            claims=self._access.requests(),
         )
-        system.update()
+        self._access.serve(engine, system, self._jetstream)
         events = EventThread(engine, self._log, gate, system.desk, self._jetstream, self._note_stopped)
         # Before the first client can ask anything.
-        self._events, self._gate, self._system = events, gate, system
+        self._events, self._system = events, system
         try:
             with signals_blocked():
                 engine.start()
@@ -445,13 +445,7 @@ class Server:
         if self._monitor is not None:
             with signals_blocked():
                 self._monitor.start()
-        port = engine.address[1]
-        self._log_all(banner.listening_lines(host=options.host, port=port, server_id=engine.server_id))
-        if options.tls is not None:
-            always_first = options.tls.handshake_first_ms == 0
-            self._log.info(banner.tls_line(plain_allowed=options.tls.allow_plain and not always_first))
-            if always_first:
-                self._log.warning(banner.HANDSHAKE_FIRST_WARNING)
+        self._listeners().tell(self._log)
         self._files.write_ports(options, self._ports)
         self._log.info(banner.READY_LINE)
         self._start_submission()
@@ -491,21 +485,21 @@ class Server:
 
     def _url_of_children(self) -> str:
         """Where processes beside this one reach it."""
-        host = LOOPBACK if self.host in files.WILDCARD_HOSTS else self.host
-        return f"{'nats' if self._options.tls is None else 'tls'}://{banner.join_address(host, self.port)}"
+        return self._listeners().url("nats" if self._options.tls is None else "tls")
 
     def _make_engine(self) -> Engine:
         try:
             return Engine(self._engine_options, early_port.take(self._options.host, self._options.port))
         except EngineError as error:
-            raise start_error(error, banner.join_address(self._options.host, self._options.port)) from error
+            raise start_error(error, self._options) from error
 
     def _open_jetstream(self, engine: Engine) -> "JetStream":
         # Only servers with streams pay for loading what manages them.
         from jetlake.server.jetstream import JetStream
 
-        jetstream = JetStream(engine, options=lambda: self._options, folder=self._store_folder, log=self._log)
+        jetstream = JetStream(engine, options=self._access.options, folder=self._store_folder, log=self._log)
         jetstream.open()
+        self._access.know(jetstream.catalog.accounts)
         jetstream.update()
         return jetstream
 
@@ -535,13 +529,11 @@ class Server:
                 self._log.error(f"The monitoring pages keep their certificate: {error}")
 
     def _ports(self) -> files.Ports:
-        return files.Ports(
-            nats=files.urls_of_listener("nats", self.host, self.port),
-            monitoring=self._monitor.urls() if self._monitor else [],
-        )
+        return self._listeners().ports(self._monitor.urls() if self._monitor else [])
 
     def _abandon(self) -> None:
         """Take back everything that a start which failed had begun."""
+        self._access.close()
         self._stop_monitor()
         if self._system is not None:
             self._system.desk.close()
@@ -570,6 +562,12 @@ class Server:
     def _log_all(self, lines: list[str]) -> None:
         for line in lines:
             self._log.info(line)
+
+    def _reload_engine(self, options: ServerOptions) -> None:
+        self._started_engine().reload(options.engine_options(GIT_COMMIT).to_json())
+
+    def _listeners(self) -> Listeners:
+        return Listeners(self._started_engine(), self._options)
 
     def _started_engine(self) -> Engine:
         if self._engine is None:

@@ -18,6 +18,11 @@ def warnings(options: ServerOptions) -> list[str]:
         )
     if "syslog" in options.unserved or "remote_syslog" in options.unserved:
         lines.append("Syslog is not supported: the log goes to stderr, or to a file with -l")
+    if "leafnodes" in options.unserved:
+        lines.append(
+            "Leaf nodes are not served yet, and nothing listens for them: point clients at this server directly, "
+            "or run nats-server"
+        )
     lines += [
         f"--{flag} is not supported and has no effect"
         for flag in ("profile", "max_traced_msg_len")

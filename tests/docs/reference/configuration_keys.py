@@ -48,21 +48,25 @@ BLOCKS = {
     "accounts": ("`accounts`, `authorization`", "who-may-log-in"),
     "choria": ("`choria`", "choria"),
     "dashboard": ("`dashboard`", "dashboard"),
+    "exports": ("`exports`, `imports` of an account", "who-may-log-in"),
     "jetstream": ("`jetstream`", "jetstream"),
+    "leafnodes": ("`leafnodes`", "accepted-without-effect"),
+    "mappings": ("`mappings`", "who-may-log-in"),
     "message_trace": ("`msg_trace` of an account", "who-may-log-in"),
+    "operators": ("top level, `resolver`", "operator-mode"),
     "permissions": ("`permissions`", "who-may-log-in"),
     "remotes": ("`remotes` of `jetstream`", "remotes"),
     "submission": ("`submission`", "submission"),
     "tls": ("`tls`", "tls"),
     "top_level": ("top level", "server"),
     "users": ("a user", "who-may-log-in"),
+    "websocket": ("`websocket`", "websocket"),
 }
 """The block that each module reads, and the heading that explains it."""
 
 REFUSED = (
     ("top level", unsupported.TOP_LEVEL),
     ("`authorization`", unsupported.AUTHORIZATION),
-    ("an account", unsupported.ACCOUNT),
     ("`jetstream`", unsupported.JETSTREAM),
     ("`tls`", unsupported.TLS),
 )

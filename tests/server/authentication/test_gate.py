@@ -11,6 +11,7 @@ from jetlake.server.authentication import login_queue, passwords
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.gate import Gate
 from jetlake.server.authentication.presented import Login
+from jetlake.server.authentication.verdict import Refusal
 from jetlake.server.options import AccessOptions, Credentials
 from jetlake.server.options.users import User
 
@@ -24,18 +25,21 @@ class Request:
     nonce: str = ""
     tls: bytes = b""
     again: bool = False
+    connection_type: str = "STANDARD"
+    remote_address: str = "127.0.0.1"
 
 
 class Engine:
     def __init__(self):
-        self.admitted, self.refused, self.gone = {}, [], set()
+        self.admitted, self.refused, self.causes, self.gone = {}, [], {}, set()
 
     def admit(self, connection_id, verdict):
         self.admitted[connection_id] = verdict
         return True
 
-    def refuse(self, connection_id):
+    def refuse(self, connection_id, cause=""):
         self.refused.append(connection_id)
+        self.causes[connection_id] = cause
         return True
 
     def address_of(self, connection_id):
@@ -232,3 +236,13 @@ def test_every_refusal_computes_one_hash(monkeypatch, connect):
 
     assert verdict is None
     assert len(computed) == 1
+
+
+def test_cause_is_told_to_those_who_were_in(engine, monkeypatch):
+    monkeypatch.setattr(Authenticator, "decide", lambda *_: Refusal("revoked"))
+    gate = Gate(engine, by_token("t"), pytest.fail)
+
+    gate.receive(Request(1, b"{}"))
+    gate.receive(Request(2, b"{}", again=True))
+
+    assert engine.causes == {1: "", 2: "revoked"}

@@ -3,7 +3,6 @@
 import pytest
 
 from jetlake.errors import ConfigurationError
-from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.load import load_text
 from jetlake.server.options import (
     Account,
@@ -258,13 +257,6 @@ def test_what_cannot_work_is_refused(text, mistake):
     (line,) = mistakes_of(text)
 
     assert line.startswith(mistake)
-
-
-@pytest.mark.parametrize("key", sorted(unsupported.ACCOUNT))
-def test_key_of_an_account_that_is_not_supported_is_one_line(key):
-    (line,) = mistakes_of(f"accounts {{ A {{ {key}: [ {{ stream: 'a.>' }} ] }} }}")
-
-    assert line.startswith(f'"{key}" is not supported yet: ')
 
 
 @pytest.mark.parametrize(

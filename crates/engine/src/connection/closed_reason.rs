@@ -22,6 +22,8 @@ pub enum ClosedReason {
     NoRespondersRequiresHeaders,
     Kicked,
     TlsHandshakeFailure,
+    AuthenticationExpired,
+    CredentialsRevoked,
 }
 
 impl ClosedReason {
@@ -47,6 +49,33 @@ impl ClosedReason {
             Self::Kicked => "Kicked",
             Self::NoRespondersRequiresHeaders => "No Responders Requires Headers",
             Self::TlsHandshakeFailure => "TLS Handshake Failure",
+            Self::AuthenticationExpired => "Authentication Expired",
+            Self::CredentialsRevoked => "Credentials Revoked",
+        }
+    }
+
+    /// What a close frame of WebSocket says.
+    pub fn websocket_status(self) -> u16 {
+        match self {
+            Self::ClientClosed => 1000,
+            Self::WriteError | Self::ReadError | Self::StaleConnection | Self::ServerShutdown => {
+                1001
+            }
+            Self::ParseError | Self::ProtocolViolation | Self::BadClientProtocolVersion => 1002,
+            Self::AuthenticationTimeout
+            | Self::AuthenticationFailure
+            | Self::AuthenticationExpired
+            | Self::CredentialsRevoked
+            | Self::SlowConsumerPendingBytes
+            | Self::SlowConsumerWriteDeadline
+            | Self::MaximumConnectionsExceeded
+            | Self::MaximumAccountConnectionsExceeded
+            | Self::MaximumControlLineExceeded => 1008,
+            Self::MaximumPayloadExceeded => 1009,
+            Self::MessageHeaderViolation
+            | Self::NoRespondersRequiresHeaders
+            | Self::Kicked
+            | Self::TlsHandshakeFailure => 1011,
         }
     }
 

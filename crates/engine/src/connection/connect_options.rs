@@ -11,6 +11,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::websocket::upgrade::Cookies;
 use crate::routing::subject;
 
 /// What a client asks for. The defaults are those of a client that never says CONNECT.
@@ -67,6 +68,20 @@ impl Credentials {
     /// The JSON object that authentication reads.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("strings always serialise")
+    }
+
+    /// Fills in what the client did not say itself.
+    pub fn add_cookies(&mut self, cookies: &Cookies) {
+        for (own, cookie) in [
+            (&mut self.user, &cookies.user),
+            (&mut self.password, &cookies.password),
+            (&mut self.token, &cookies.token),
+            (&mut self.jwt, &cookies.jwt),
+        ] {
+            if own.is_empty() {
+                own.clone_from(cookie);
+            }
+        }
     }
 
     /// How a log may name the client: ` - User "ada"`; nothing where it says nothing.

@@ -1,7 +1,8 @@
 //! The part of a connection that any thread may touch: its outbox and its counters.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
@@ -20,15 +21,45 @@ pub struct Identity {
     /// Empty without TLS, as is the next.
     pub tls_version: &'static str,
     pub tls_cipher: String,
+    /// What Python wants to find again in reports.
+    pub details: String,
+}
+
+/// How a client connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionType {
+    Standard,
+    WebSocket,
+}
+
+impl ConnectionType {
+    /// The word of monitoring for it.
+    pub fn client_type(self) -> &'static str {
+        match self {
+            Self::Standard => "nats",
+            Self::WebSocket => "websocket",
+        }
+    }
+
+    /// The word of users' permissions for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "STANDARD",
+            Self::WebSocket => "WEBSOCKET",
+        }
+    }
 }
 
 pub struct Connection {
     pub id: u64,
+    pub connection_type: ConnectionType,
     /// Dense number, unique among the living connections: workers index their staging table by it.
     pub slot: usize,
     /// The worker that owns the session.
     pub worker: usize,
     pub remote_address: SocketAddr,
+    /// Where a proxy says that the client is. For people to read: anybody can say so.
+    pub forwarded_for: OnceLock<IpAddr>,
     pub started: SystemTime,
     pub outbox: Outbox,
     pub identity: Mutex<Identity>,
@@ -74,6 +105,7 @@ impl Traffic {
 impl Connection {
     pub fn new(
         id: u64,
+        connection_type: ConnectionType,
         slot: usize,
         worker: usize,
         remote_address: SocketAddr,
@@ -81,9 +113,11 @@ impl Connection {
     ) -> Self {
         Self {
             id,
+            connection_type,
             slot,
             worker,
             remote_address,
+            forwarded_for: OnceLock::new(),
             started: SystemTime::now(),
             outbox,
             identity: Mutex::default(),
@@ -145,6 +179,16 @@ impl Connection {
 
     /// How log lines name it.
     pub fn label(&self) -> String {
-        format!("{} - cid:{}", self.remote_address, self.id)
+        let kind = match self.connection_type {
+            ConnectionType::Standard => "cid",
+            ConnectionType::WebSocket => "wid",
+        };
+        match self.forwarded_for.get() {
+            None => format!("{} - {kind}:{}", self.remote_address, self.id),
+            Some(IpAddr::V6(ip)) => {
+                format!("[{ip}]/{} - {kind}:{}", self.remote_address, self.id)
+            }
+            Some(ip) => format!("{ip}/{} - {kind}:{}", self.remote_address, self.id),
+        }
     }
 }

@@ -13,12 +13,14 @@ use mio::Token;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::mailbox::{Letter, Newcomer};
+use super::ConnectionType;
 use crate::descriptors::Descriptors;
 use crate::engine::Shared;
 use crate::error::EngineError;
 use crate::events::Level;
 
 pub const LISTENER_TOKEN: Token = Token(usize::MAX);
+pub const WEBSOCKET_LISTENER_TOKEN: Token = Token(usize::MAX - 2);
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -35,6 +37,8 @@ const ACCEPTS_PER_TURN_MAX: usize = 16;
 
 pub struct Listener {
     socket: TcpListener,
+    /// How those connect that come here.
+    connection_type: ConnectionType,
     next_worker: usize,
     pause_ms: u64,
     paused_until_ms: Option<u64>,
@@ -46,23 +50,29 @@ pub struct Listener {
 
 impl Listener {
     /// Listens on a port, or takes over a socket that does so already: clients that wait there are served.
-    pub fn bind(host: &str, port: u16, listening: Option<OwnedFd>) -> Result<Self, EngineError> {
+    pub fn bind(
+        connection_type: ConnectionType,
+        host: &str,
+        port: u16,
+        listening: Option<OwnedFd>,
+    ) -> Result<Self, EngineError> {
         let failed = |cause| EngineError::Listen {
             address: format!("{host}:{port}"),
             cause,
         };
         if let Some(listening) = listening {
-            return Self::take_over(listening.into(), port).map_err(failed);
+            return Self::take_over(connection_type, listening.into(), port).map_err(failed);
         }
         let address = (host, port)
             .to_socket_addrs()
             .map_err(failed)?
             .next()
             .ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))?;
-        Ok(Self::new(open_any(address).map_err(failed)?))
+        let socket = open_any(address).map_err(failed)?;
+        Ok(Self::new(connection_type, socket))
     }
 
-    fn take_over(socket: Socket, port: u16) -> io::Result<Self> {
+    fn take_over(connection_type: ConnectionType, socket: Socket, port: u16) -> io::Result<Self> {
         let address = socket.local_addr()?.as_socket();
         if address.is_none_or(|address| address.port() != port) {
             let text = "the socket that was handed over listens elsewhere";
@@ -72,12 +82,14 @@ impl Listener {
         // It may have been made with a shorter queue.
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
-        Ok(Self::new(TcpListener::from_std(socket.into())))
+        let socket = TcpListener::from_std(socket.into());
+        Ok(Self::new(connection_type, socket))
     }
 
-    fn new(socket: TcpListener) -> Self {
+    fn new(connection_type: ConnectionType, socket: TcpListener) -> Self {
         Self {
             socket,
+            connection_type,
             next_worker: 0,
             pause_ms: PAUSE_MS_MIN,
             paused_until_ms: None,
@@ -131,7 +143,12 @@ impl Listener {
                     self.pause_ms = PAUSE_MS_MIN;
                     self.is_full = false;
                     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-                    let newcomer = shared.add_connection(socket, address, self.next_worker);
+                    let newcomer = shared.add_connection(
+                        self.connection_type,
+                        socket,
+                        address,
+                        self.next_worker,
+                    );
                     if self.next_worker == own_worker {
                         own.push(newcomer);
                     } else {

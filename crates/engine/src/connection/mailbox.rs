@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::closed_reason::ClosedReason;
 use super::Connection;
+use crate::error::EngineError;
 use crate::routing::permissions::PermissionLists;
 
 /// A socket that was accepted, with the connection made for it.
@@ -49,8 +50,10 @@ pub enum Letter {
     StopAccepting,
     /// Other options are in force.
     OptionsChanged,
-    /// Ask about every client again.
-    Reauthenticate,
+    /// Ask about every client again, or those of the account with this index.
+    Reauthenticate {
+        account: Option<usize>,
+    },
     /// Tell clients that take it that this server will go.
     LameDuck,
     Shutdown,
@@ -59,7 +62,31 @@ pub enum Letter {
 /// What Python says about a CONNECT.
 pub enum Verdict {
     Admit(Box<Admission>),
-    Refuse,
+    Refuse(Cause),
+}
+
+/// Why a client is refused, as far as it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    Unauthorized,
+    /// What it was let in with was revoked.
+    Revoked,
+    /// Its account has ended.
+    AccountExpired,
+}
+
+impl Cause {
+    pub fn read(name: &str) -> Result<Self, EngineError> {
+        Ok(match name {
+            "" => Self::Unauthorized,
+            "revoked" => Self::Revoked,
+            "account expired" => Self::AccountExpired,
+            _ => {
+                let text = format!("{name:?} is not a cause to refuse a client for");
+                return Err(EngineError::Options(text));
+            }
+        })
+    }
 }
 
 /// As whom a client is let in.
@@ -77,6 +104,12 @@ pub struct Admission {
     pub max_subscriptions: Option<usize>,
     #[serde(default)]
     pub max_account_connections: Option<usize>,
+    /// When the connection ends, because what the client was let in with does.
+    #[serde(default)]
+    pub expires_unix_ms: Option<u64>,
+    /// What Python wants to find again in reports of the connection.
+    #[serde(default)]
+    pub details: String,
 }
 
 impl Verdict {

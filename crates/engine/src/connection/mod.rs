@@ -17,6 +17,7 @@ pub mod staging;
 mod timers;
 pub mod tls;
 pub mod trace;
+pub mod websocket;
 pub mod worker;
 
-pub use handle::{Connection, Identity};
+pub use handle::{Connection, ConnectionType, Identity};

@@ -14,13 +14,14 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mio::net::TcpStream;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::socket::{concatenate, write_pieces, Outcome, SLICES_PER_WRITE_MAX};
 use super::tls::{self, Channel};
+use super::websocket::Framing;
 use crate::config::PAUSE_PART;
 
 /// Small deliveries are added to the last waiting buffer as long as it stays below this, so that a blocked socket does not collect crumbs.
@@ -46,6 +47,8 @@ pub enum Flushed {
 
 pub struct Outbox {
     state: Mutex<State>,
+    /// Set for good when a client was upgraded to WebSocket: what is handed over from then on is put into frames, before anything else is done with it.
+    framing: OnceLock<Framing>,
     pending_bytes: AtomicUsize,
     pending_bytes_max: usize,
     /// Clock milliseconds (at least 1) since which the socket takes nothing; 0 while it does.
@@ -90,6 +93,7 @@ impl Outbox {
                 ending: false,
                 ended: false,
             }),
+            framing: OnceLock::new(),
             pending_bytes: AtomicUsize::new(0),
             pending_bytes_max,
             blocked_since_ms: AtomicU64::new(0),
@@ -131,6 +135,13 @@ impl Outbox {
 
     /// Hands over one delivery made of several pieces, writing it straight from where the pieces are if the outbox is idle.
     pub fn deliver(&self, pieces: &[IoSlice<'_>], now_ms: u64) -> Flushed {
+        match self.framing.get() {
+            None => self.deliver_framed(pieces, now_ms),
+            Some(framing) => framing.frame(pieces, |framed| self.deliver_framed(framed, now_ms)),
+        }
+    }
+
+    fn deliver_framed(&self, pieces: &[IoSlice<'_>], now_ms: u64) -> Flushed {
         let total: usize = pieces.iter().map(|piece| piece.len()).sum();
         let mut state = self.state.lock();
         let Some(socket) = state.socket.clone() else {
@@ -138,7 +149,7 @@ impl Outbox {
         };
         if !state.is_idle() {
             drop(state);
-            return self.queue(concatenate(pieces, 0), now_ms);
+            return self.queue_framed(concatenate(pieces, 0), now_ms);
         }
         state.writing = true;
         let channel = state.channel.clone();
@@ -166,8 +177,8 @@ impl Outbox {
         self.drain(state, now_ms)
     }
 
-    /// Hands over bytes that are already in a buffer of their own.
-    pub fn queue(&self, bytes: Vec<u8>, now_ms: u64) -> Flushed {
+    /// Hands over bytes that are ready for the wire: those of a connection without frames, or a frame.
+    pub fn queue_framed(&self, bytes: Vec<u8>, now_ms: u64) -> Flushed {
         let mut state = self.state.lock();
         match self.append(&mut state, bytes) {
             Flushed::Settled => self.drain(state, now_ms),
@@ -177,7 +188,13 @@ impl Outbox {
 
     /// Queues without writing; the owner will be told to flush.
     pub fn queue_for_owner(&self, bytes: Vec<u8>) -> Flushed {
-        self.append(&mut self.state.lock(), bytes)
+        let framed = match self.framing.get() {
+            None => bytes,
+            Some(framing) => {
+                framing.frame(&[IoSlice::new(&bytes)], |framed| concatenate(framed, 0))
+            }
+        };
+        self.append(&mut self.state.lock(), framed)
     }
 
     /// Notes that the owner is asked to go on writing; false if it is already.
@@ -202,6 +219,12 @@ impl Outbox {
         state.blocked = false;
         state.writable_again = state.writing;
         self.drain(state, now_ms)
+    }
+
+    /// From here on everything is put into frames.
+    pub fn frame(&self, framing: Framing) {
+        // A connection is upgraded once.
+        let _ = self.framing.set(framing);
     }
 
     /// From here on everything is encrypted. What waits goes out as it is, first.

@@ -22,13 +22,13 @@ fn pieces_arrive_in_order_and_an_end_follows_them() {
     let (outbox, mut peer) = pair(1 << 20);
 
     outbox.deliver(&[IoSlice::new(b"one "), IoSlice::new(b"two ")], 1);
-    outbox.queue(b"three".to_vec(), 1);
+    outbox.queue_framed(b"three".to_vec(), 1);
     outbox.end_when_drained(1);
 
     let mut text = String::new();
     peer.read_to_string(&mut text).unwrap();
     assert_eq!(text, "one two three");
-    assert_eq!(outbox.queue(b"late".to_vec(), 1), Flushed::Gone);
+    assert_eq!(outbox.queue_framed(b"late".to_vec(), 1), Flushed::Gone);
 }
 
 #[test]

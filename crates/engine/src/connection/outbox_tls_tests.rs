@@ -29,7 +29,7 @@ fn pair(pending_bytes_max: usize) -> (Arc<Outbox>, Peer) {
         Arc::new(TcpStream::from_std(raw)),
         pending_bytes_max,
     ));
-    outbox.queue(b"INFO in the clear\r\n".to_vec(), 1);
+    outbox.queue_framed(b"INFO in the clear\r\n".to_vec(), 1);
     let channel = Arc::new(Channel::new(&settings.server_config).unwrap());
     outbox.encrypt(Arc::clone(&channel));
     let client = std::thread::spawn(move || {
@@ -72,14 +72,14 @@ fn pieces_arrive_in_order_and_an_end_that_cannot_be_forged_follows_them() {
     let (outbox, mut peer) = pair(1 << 20);
 
     outbox.deliver(&[IoSlice::new(b"one "), IoSlice::new(b"two ")], 1);
-    outbox.queue(b"three".to_vec(), 1);
+    outbox.queue_framed(b"three".to_vec(), 1);
     outbox.end_when_drained(1);
 
     let mut text = String::new();
     // Fails if the connection ends without the peer having said so.
     peer.read_to_string(&mut text).unwrap();
     assert_eq!(text, "one two three");
-    assert_eq!(outbox.queue(b"late".to_vec(), 1), Flushed::Gone);
+    assert_eq!(outbox.queue_framed(b"late".to_vec(), 1), Flushed::Gone);
     assert_eq!(outbox.pending_bytes(), 0);
 }
 

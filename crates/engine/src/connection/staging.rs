@@ -13,6 +13,7 @@ use crate::config::{STAGED_BYTES_MAX, STAGED_PART};
 use crate::events::Request;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
+use crate::routing::subscription::Subscription;
 use crate::wire::{encoder, Publish};
 
 /// Bodies from this size on are sent from the read buffer. Below, a copy costs less than a slice more in the vectored write.
@@ -49,6 +50,10 @@ pub struct Staging {
     requests: Vec<Request>,
     /// Parts of the server that took something.
     sinks: Vec<Arc<dyn Sink>>,
+    /// Receivers of the present message that are in another account.
+    onward: Vec<Arc<Subscription>>,
+    /// Bodies are copied, because they are not in the read buffer.
+    copies: bool,
 }
 
 #[derive(Default)]
@@ -80,12 +85,18 @@ impl Entry {
 
     /// Adds the body of a message: `range` of `buffer`, with the CR LF that stands behind it there. True when it was not copied.
     #[inline]
-    fn body(&mut self, publisher: Option<usize>, buffer: &[u8], range: Range<usize>) -> bool {
+    fn body(
+        &mut self,
+        publisher: Option<usize>,
+        buffer: &[u8],
+        range: Range<usize>,
+        copies: bool,
+    ) -> bool {
         self.publisher = publisher;
         self.messages += 1;
         self.message_bytes += range.len() as u64;
         let with_end = range.start..range.end + 2;
-        if range.len() < BODY_BY_REFERENCE_BYTES_MIN {
+        if copies || range.len() < BODY_BY_REFERENCE_BYTES_MIN {
             self.bytes.extend_from_slice(&buffer[with_end]);
             false
         } else {
@@ -137,7 +148,31 @@ impl Staging {
             full: false,
             requests: Vec::new(),
             sinks: Vec::new(),
+            onward: Vec::new(),
+            copies: false,
         }
+    }
+
+    /// Notes that the present message also goes to another account.
+    pub fn add_onward(&mut self, subscription: &Arc<Subscription>) {
+        self.onward.push(Arc::clone(subscription));
+    }
+
+    #[inline]
+    pub fn has_onward(&self) -> bool {
+        !self.onward.is_empty()
+    }
+
+    pub fn take_onward(&mut self) -> Vec<Arc<Subscription>> {
+        std::mem::take(&mut self.onward)
+    }
+
+    /// Stages what `work` delivers as copies: its bodies are in a buffer that ends with it.
+    pub fn copying<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.copies, true);
+        let result = work(self);
+        self.copies = before;
+        result
     }
 
     /// Stages only a small part of what may wait for a client before it is handed over.
@@ -189,10 +224,11 @@ impl Staging {
     ) {
         let body_offset = publish.body.as_ptr() as usize - buffer.as_ptr() as usize;
         let takes_headers = receiver.takes_headers();
+        let copies = self.copies;
         let entry = self.entry(receiver);
         let skipped = encoder::delivery_line(entry.line(), publish, sid, takes_headers);
         let range = body_offset + skipped..body_offset + publish.body.len();
-        let by_reference = entry.body(publisher, buffer, range);
+        let by_reference = entry.body(publisher, buffer, range, copies);
         let entry_bytes = entry.bytes_max();
         self.references |= by_reference;
         self.full |= entry_bytes > self.entry_bytes_max;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::connection::outbox::Outbox;
+use crate::connection::ConnectionType;
 
 const PENDING_BYTES_MAX: usize = 1024 * 1024;
 
@@ -12,7 +13,17 @@ fn receiver(slot: usize) -> (Arc<Connection>, std::net::TcpStream) {
     socket.set_nonblocking(true).unwrap();
     let socket = Arc::new(mio::net::TcpStream::from_std(socket));
     let outbox = Outbox::new(socket, PENDING_BYTES_MAX);
-    (Arc::new(Connection::new(1, slot, 0, address, outbox)), peer)
+    (
+        Arc::new(Connection::new(
+            1,
+            ConnectionType::Standard,
+            slot,
+            0,
+            address,
+            outbox,
+        )),
+        peer,
+    )
 }
 
 /// Stages one message repeatedly until the staging wants to hand over; returns the count.

@@ -11,10 +11,14 @@ pub enum Timer {
     Greet,
     /// The handshake of TLS must be over.
     Secure,
+    /// The upgrade to WebSocket must be over.
+    Upgrade,
     /// The client must have said CONNECT (and, where nothing is required, at least something).
     Handshake,
     /// Time for a PING, or to find that the last ones were not answered.
     Ping,
+    /// What the client was let in with is valid no longer.
+    Expire,
     /// The connection is closing and must be gone by now.
     Close,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::plan::Plan;
 use super::stream::Stream;
+use super::websocket_stream::WebSocketStream;
 use crate::error::EngineError;
 use crate::wire::reply::{parse_reply, Reply};
 
@@ -35,6 +36,9 @@ impl Client {
             .and_then(|()| socket.set_write_timeout(Some(SILENCE_MAX)))
             .map_err(|error| failed("socket options", &error))?;
         let stream = match &plan.tls_ca_pem {
+            None if plan.websocket => WebSocketStream::upgrade(socket, &plan.url)
+                .map(|stream| Stream::WebSocket(Box::new(stream)))
+                .map_err(|error| failed("WebSocket", &error))?,
             None => Stream::Plain(socket),
             Some(ca_pem) => {
                 Stream::secure(socket, &plan.url, ca_pem).map_err(|error| failed("TLS", &error))?

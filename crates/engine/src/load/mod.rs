@@ -18,6 +18,7 @@ mod push;
 mod request;
 mod store;
 mod stream;
+mod websocket_stream;
 mod workload;
 
 pub use plan::{Figures, Plan};

@@ -93,6 +93,9 @@ pub struct Plan {
     /// Speak TLS, and trust these authorities.
     #[serde(default)]
     pub tls_ca_pem: Option<String>,
+    /// Whether the server is spoken to by WebSocket, in the clear.
+    #[serde(default)]
+    pub websocket: bool,
     /// Messages per second and publisher; 0 is as fast as it goes.
     #[serde(default)]
     pub rate: u64,

@@ -1,4 +1,4 @@
-//! The socket of one connection of the load generator, in the clear or with TLS.
+//! The socket of one connection of the load generator: in the clear, with TLS, or with WebSocket.
 //!
 //! TLS uses the same unbuffered interface of rustls as the server does, so that a measurement shows the server and not the generator.
 
@@ -13,6 +13,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ClientConfig, RootCertStore};
 
+use super::websocket_stream::WebSocketStream;
+
 /// Encrypted bytes read at once.
 const RECORDS_BYTES: usize = 64 * 1024;
 
@@ -22,6 +24,7 @@ const INFO_BYTES_MAX: usize = 64 * 1024;
 pub enum Stream {
     Plain(TcpStream),
     Secure(Box<SecureStream>),
+    WebSocket(Box<WebSocketStream>),
 }
 
 impl Stream {
@@ -45,6 +48,7 @@ impl Stream {
         match self {
             Self::Plain(socket) => socket.write_all(bytes),
             Self::Secure(stream) => stream.write_all(bytes),
+            Self::WebSocket(stream) => stream.write_all(bytes),
         }
     }
 
@@ -52,6 +56,7 @@ impl Stream {
         match self {
             Self::Plain(socket) => socket.read(buffer),
             Self::Secure(stream) => stream.read(buffer),
+            Self::WebSocket(stream) => stream.read(buffer),
         }
     }
 }

@@ -96,6 +96,11 @@ impl MessageTrace {
         self.add(Step::egress(receiver, subscription, error));
     }
 
+    /// The account maps the message to another subject.
+    pub fn map(&self, subject: &[u8]) {
+        self.add(Step::mapping(subject));
+    }
+
     /// The message came to a stream, which stores it under `subject` if there is no error.
     pub fn store(&self, stream: &str, subject: &[u8], is_wanted: bool, error: &str) {
         self.add(Step::jetstream(stream, subject, is_wanted, error));

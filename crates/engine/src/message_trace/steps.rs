@@ -26,6 +26,8 @@ pub enum Step {
         #[serde(skip_serializing_if = "String::is_empty")]
         error: String,
     },
+    #[serde(rename = "sm")]
+    SubjectMapping { ts: String, to: String },
     #[serde(rename = "si")]
     ServiceImport {
         ts: String,
@@ -69,6 +71,13 @@ impl Step {
             acc: account.name.clone(),
             subj: text(subject),
             error: String::new(),
+        }
+    }
+
+    pub fn mapping(subject: &[u8]) -> Self {
+        Self::SubjectMapping {
+            ts: now(),
+            to: text(subject),
         }
     }
 

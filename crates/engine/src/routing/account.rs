@@ -4,16 +4,19 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 use serde::Serialize;
 
+use super::imports::{replies, Replies, ServiceImport, StreamImport};
+use super::mappings::{Mapped, Mappings};
 use super::sink::Watcher;
 use super::subject;
-use super::subscription::Subscription;
+use super::subscription::{Receiver, Restrictions, Subscription};
 use super::tree::{Routes, SubscriptionTree};
+use crate::random::Random;
 
 /// The account of everybody who names none.
 pub const GLOBAL_ACCOUNT: &str = "$G";
@@ -35,6 +38,22 @@ pub struct Account {
     watchers: RwLock<Watchers>,
     /// Subjects that are watched, so that a subscription that nobody waits for costs nothing more.
     watcher_count: AtomicUsize,
+    mappings: RwLock<Arc<Mappings>>,
+    /// Whether there are any, so that a publish without costs nothing more.
+    has_mappings: AtomicBool,
+    imports: RwLock<Imports>,
+    /// Whether subscriptions need shadows in other accounts.
+    has_stream_imports: AtomicBool,
+    /// Made with the first import of a service of this account.
+    replies: OnceLock<Arc<Replies>>,
+}
+
+/// What the account sees of others.
+#[derive(Default)]
+struct Imports {
+    streams: Vec<StreamImport>,
+    /// The subscriptions that take requests for services of others.
+    services: Vec<Arc<Subscription>>,
 }
 
 /// How an account's subjects were looked up. Found routes are cached, so a walk of the tree is rare and may be counted.
@@ -60,7 +79,82 @@ impl Account {
             fanout_max: AtomicUsize::new(0),
             watchers: RwLock::default(),
             watcher_count: AtomicUsize::new(0),
+            mappings: RwLock::default(),
+            has_mappings: AtomicBool::new(false),
+            imports: RwLock::default(),
+            has_stream_imports: AtomicBool::new(false),
+            replies: OnceLock::new(),
         }
+    }
+
+    /// Puts other imports in force. Requests that are under way are answered all the same.
+    pub fn set_imports(&self, streams: Vec<StreamImport>, services: Vec<ServiceImport>) {
+        let taking = |import: ServiceImport| {
+            import.exporter.await_replies();
+            let subject = import.map.from_pattern();
+            let receiver = Receiver::Import(Arc::new(import));
+            let restrictions = Restrictions::default();
+            Arc::new(Subscription::new(
+                receiver,
+                &subject,
+                None,
+                b"",
+                restrictions,
+            ))
+        };
+        let services: Vec<_> = services.into_iter().map(taking).collect();
+        let mut imports = self.imports.write();
+        for old in std::mem::take(&mut imports.services) {
+            self.unsubscribe(&old);
+        }
+        self.has_stream_imports
+            .store(!streams.is_empty(), Ordering::Release);
+        imports.streams = streams;
+        for subscription in self.subscriptions() {
+            drop_shadows(&subscription);
+            add_shadows(&imports.streams, &subscription);
+        }
+        imports.services.clone_from(&services);
+        drop(imports);
+        for service in services {
+            self.subscribe(service);
+        }
+    }
+
+    /// Takes answers to requests that other accounts send here.
+    fn await_replies(&self) {
+        self.replies.get_or_init(|| {
+            let replies = Arc::<Replies>::default();
+            let pattern = replies.pattern();
+            let restrictions = Restrictions::default();
+            let subscription =
+                Subscription::new(Receiver::Replies, &pattern, None, b"", restrictions);
+            self.tree.write().insert(Arc::new(subscription));
+            self.generation.fetch_add(1, Ordering::Release);
+            replies
+        });
+    }
+
+    /// Where answers to imported requests are awaited; nowhere before the first import.
+    pub fn replies(&self) -> Option<&Arc<Replies>> {
+        self.replies.get()
+    }
+
+    /// Puts other mappings in force.
+    pub fn set_mappings(&self, mappings: Mappings) {
+        let is_mapped = !mappings.is_empty();
+        *self.mappings.write() = Arc::new(mappings);
+        self.has_mappings.store(is_mapped, Ordering::Release);
+    }
+
+    /// Appends what a subject that a client publishes to becomes, if it becomes another.
+    #[inline]
+    pub fn map(&self, published: &[u8], random: &mut Random, out: &mut Vec<u8>) -> Mapped {
+        if !self.has_mappings.load(Ordering::Acquire) {
+            return Mapped::Unchanged;
+        }
+        let mappings = Arc::clone(&self.mappings.read());
+        mappings.apply(published, random, out)
     }
 
     /// Counts one more client; false, and not counted, when there are as many as allowed.
@@ -102,6 +196,12 @@ impl Account {
         self.tree.write().insert(subscription);
         self.generation.fetch_add(1, Ordering::Release);
         self.tell_watchers(&of);
+        if self.has_stream_imports.load(Ordering::Acquire) {
+            let imports = self.imports.read();
+            // Imports that changed meanwhile have seen it in the tree.
+            drop_shadows(&of);
+            add_shadows(&imports.streams, &of);
+        }
     }
 
     /// Ends a subscription and takes it out of the tree. Calling it twice is harmless.
@@ -112,6 +212,7 @@ impl Account {
             self.generation.fetch_add(1, Ordering::Release);
             self.tell_watchers(subscription);
         }
+        drop_shadows(subscription);
     }
 
     /// Has somebody told when subscriptions to a concrete subject come and go.
@@ -165,13 +266,29 @@ impl Account {
     pub fn find_deciding(&self, subject: &[u8]) -> (Routes, u64, usize) {
         // Read before the walk: a change in between makes the result look old, never young.
         let generation = self.generation();
-        let (routes, deciding) = self.tree.read().find_deciding(subject);
+        let (mut routes, mut deciding) = self.tree.read().find_deciding(subject);
+        if subject.starts_with(replies::PREFIX) {
+            // Each answer has a receiver of its own, which all of the subject decides about.
+            deciding = subject::token_count(subject);
+            self.find_reply(&mut routes, subject);
+        }
         let fanout = routes.plain.len() + routes.groups.len();
         self.walks.fetch_add(1, Ordering::Relaxed);
         self.fanout_total
             .fetch_add(fanout as u64, Ordering::Relaxed);
         self.fanout_max.fetch_max(fanout, Ordering::Relaxed);
         (routes, generation, deciding)
+    }
+
+    /// Puts whoever awaits an answer on this subject in the place of all who await some.
+    fn find_reply(&self, routes: &mut Routes, subject: &[u8]) {
+        let awaits = |one: &Arc<Subscription>| matches!(one.receiver, Receiver::Replies);
+        let before = routes.plain.len();
+        routes.plain.retain(|one| !awaits(one));
+        if routes.plain.len() < before {
+            let found = self.replies().and_then(|replies| replies.find(subject));
+            routes.plain.extend(found);
+        }
     }
 
     pub fn subscription_count(&self) -> usize {
@@ -199,6 +316,29 @@ impl Account {
             fanout_total: self.fanout_total.load(Ordering::Relaxed),
             fanout_max: self.fanout_max.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// Puts what stands for a subscription into the accounts it may get messages from.
+fn add_shadows(streams: &[StreamImport], subscription: &Arc<Subscription>) {
+    // What stands for others already, and what passes requests on, gets nothing from a third account.
+    if matches!(
+        subscription.receiver,
+        Receiver::Shadow(_) | Receiver::Import(_) | Receiver::Replies | Receiver::Reply(_)
+    ) {
+        return;
+    }
+    for import in streams {
+        if let Some(shadow) = import.shadow(subscription) {
+            import.exporter().subscribe(Arc::clone(&shadow));
+            subscription.add_shadow(import.exporter(), shadow);
+        }
+    }
+}
+
+fn drop_shadows(subscription: &Subscription) {
+    for (exporter, shadow) in subscription.take_shadows() {
+        exporter.unsubscribe(&shadow);
     }
 }
 

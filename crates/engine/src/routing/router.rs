@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::account::Account;
 use super::cache::{Found, RouteCache};
+use super::imports::Shadow;
 use super::permissions::Permissions;
 use super::subscription::{Admission, Receiver, Subscription};
 use super::tree::{QueueGroup, Routes};
@@ -33,6 +34,7 @@ pub struct Router {
 }
 
 /// Who publishes, as far as routing cares.
+#[derive(Clone, Copy)]
 pub struct Publisher<'a> {
     /// 0 for the server itself.
     pub connection_id: u64,
@@ -63,6 +65,40 @@ impl Router {
 
     pub fn random(&mut self) -> &mut Random {
         &mut self.random
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Delivers to those of the publisher's account and says to how many; what goes on to another one is left noted.
+    pub(super) fn deliver_found(
+        &mut self,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        buffer: &[u8],
+        staging: &mut Staging,
+    ) -> u32 {
+        let (routes, _) = publisher.account.find(publish.subject);
+        self.deliver_to(&routes, publisher, publish, buffer, staging)
+    }
+
+    /// The same to receivers that were found before.
+    pub(super) fn deliver_to(
+        &mut self,
+        routes: &Routes,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        buffer: &[u8],
+        staging: &mut Staging,
+    ) -> u32 {
+        let passage = Passage {
+            shared: &self.shared,
+            publisher,
+            publish,
+            buffer,
+        };
+        passage.deliver_to_all(routes, &mut self.random, staging)
     }
 
     #[inline]
@@ -104,13 +140,21 @@ impl Router {
             publish,
             buffer,
         };
-        let deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
-        if deliveries == 0 && publisher.no_responders {
-            if let Some(reply) = publish.reply {
-                answer_no_responders(publisher, reply, publish.subject, staging);
-            }
+        let mut deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
+        if staging.has_onward() {
+            deliveries += self.send_onward(publisher, publish, buffer, staging, 0);
+        }
+        if deliveries == 0 {
+            Self::answer_nobody(publisher, publish, staging);
         }
         deliveries
+    }
+
+    /// A message reached nobody: its publisher hears so, if it asked to.
+    pub fn answer_nobody(publisher: &Publisher<'_>, publish: &Publish<'_>, staging: &mut Staging) {
+        if let (true, Some(reply)) = (publisher.no_responders, publish.reply) {
+            answer_no_responders(publisher, reply, publish.subject, staging);
+        }
     }
 
     /// The same for a subject that is not likely to come again, such as that of an answer: it is remembered without its last token.
@@ -130,7 +174,11 @@ impl Router {
             buffer,
         };
         let routes = found.routes(&self.caches[publisher.account.index]);
-        passage.deliver_to_all(routes, &mut self.random, staging)
+        let deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
+        if staging.has_onward() {
+            return deliveries + self.send_onward(publisher, publish, buffer, staging, 0);
+        }
+        deliveries
     }
 
     /// The same to receivers that were found before, whatever the subject.
@@ -142,13 +190,11 @@ impl Router {
         buffer: &[u8],
         staging: &mut Staging,
     ) -> u32 {
-        let passage = Passage {
-            shared: &self.shared,
-            publisher,
-            publish,
-            buffer,
-        };
-        passage.deliver_to_all(routes, &mut self.random, staging)
+        let deliveries = self.deliver_to(routes, publisher, publish, buffer, staging);
+        if staging.has_onward() {
+            return deliveries + self.send_onward(publisher, publish, buffer, staging, 0);
+        }
+        deliveries
     }
 
     /// Lets go of routes that no longer hold.
@@ -221,6 +267,10 @@ impl Passage<'_> {
         let subject = self.publish.subject;
         let receiver = match &subscription.receiver {
             Receiver::Connection(receiver) => receiver,
+            // What happens in another account is not told here.
+            Receiver::Shadow(_) | Receiver::Import(_) | Receiver::Replies | Receiver::Reply(_) => {
+                return !trace.only && self.deliver_untraced(subscription, staging);
+            }
             Receiver::Sink(sink) if sink.stores() => {
                 return self.deliver_untraced(subscription, staging);
             }
@@ -270,6 +320,18 @@ fn deliver(
             }
             return taken;
         }
+        Receiver::Shadow(shadow) => {
+            return !subscription.has_ended()
+                && deliver_to_original(shared, publisher, shadow, publish, buffer, staging);
+        }
+        Receiver::Import(_) | Receiver::Reply(_) => {
+            if !subscription.has_ended() {
+                staging.add_onward(subscription);
+            }
+            // Who gets it is known when it has been sent on.
+            return false;
+        }
+        Receiver::Replies => return false,
     };
     if !publisher.echo && receiver.id == publisher.connection_id {
         return false;
@@ -295,6 +357,44 @@ fn deliver(
         end_subscription(shared, publisher, subscription, receiver);
     }
     true
+}
+
+/// Delivers a message of another account under the subject it has in that of the receiver.
+#[cold]
+fn deliver_to_original(
+    shared: &Shared,
+    publisher: &Publisher<'_>,
+    shadow: &Shadow,
+    publish: &Publish<'_>,
+    buffer: &[u8],
+    staging: &mut Staging,
+) -> bool {
+    let (Some(account), mut subject) = (shadow.account.upgrade(), Vec::new()) else {
+        return false;
+    };
+    if shadow.map.forward(publish.subject, &mut subject) {
+        if !shadow.original.may_see(&subject) {
+            return false;
+        }
+    } else {
+        // What a consumer sends keeps the subject it was stored under. Who may not see everything does not see what cannot be told.
+        if !shadow.original.restrictions.kept_back.is_empty() {
+            return false;
+        }
+        subject.extend_from_slice(publish.subject);
+    }
+    let publisher = Publisher {
+        account: &account,
+        // What it may do in its own account says nothing about this one.
+        permissions: None,
+        ..*publisher
+    };
+    let publish = Publish {
+        subject: &subject,
+        ..*publish
+    };
+    let original = &shadow.original;
+    deliver(shared, &publisher, original, &publish, buffer, staging)
 }
 
 /// A subscription has had its last delivery.

@@ -6,18 +6,31 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
+use super::account::Account;
+use super::imports::{PendingReply, ServiceImport, Shadow};
 use super::responses::Responses;
 use super::sink::Sink;
 use super::subject;
 use crate::connection::Connection;
 
 /// Where messages of a subscription go.
+#[derive(Clone)]
 pub enum Receiver {
     Connection(Arc<Connection>),
     /// A handler in Python, by the number it got when it was registered.
     Service(u64),
     /// A part of the server.
     Sink(Arc<dyn Sink>),
+    /// A subscription of another account.
+    Shadow(Box<Shadow>),
+    /// A service of another account.
+    Import(Arc<ServiceImport>),
+    /// Whoever awaits an answer from this account, one by one: see `Account::find`.
+    Replies,
+    /// One of them.
+    Reply(Arc<PendingReply>),
 }
 
 /// What permissions add to a subscription.
@@ -39,6 +52,8 @@ pub struct Subscription {
     /// Deliveries after which it ends by itself; 0 is never.
     delivered_max: AtomicU64,
     ended: AtomicBool,
+    /// What stands for it in other accounts, while it is in the tree of its own.
+    shadows: Mutex<Vec<(Arc<Account>, Arc<Subscription>)>>,
 }
 
 /// What became of an attempt to count one more delivery.
@@ -67,18 +82,23 @@ impl Subscription {
             delivered: AtomicU64::new(0),
             delivered_max: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            shadows: Mutex::default(),
         }
+    }
+
+    /// Notes what stands for it in another account.
+    pub fn add_shadow(&self, exporter: &Arc<Account>, shadow: Arc<Subscription>) {
+        self.shadows.lock().push((Arc::clone(exporter), shadow));
+    }
+
+    pub fn take_shadows(&self) -> Vec<(Arc<Account>, Arc<Subscription>)> {
+        std::mem::take(&mut self.shadows.lock())
     }
 
     /// The same subscription under other restrictions, with its count of deliveries.
     pub fn renewed(&self, restrictions: Restrictions) -> Self {
-        let receiver = match &self.receiver {
-            Receiver::Connection(connection) => Receiver::Connection(Arc::clone(connection)),
-            Receiver::Service(service) => Receiver::Service(*service),
-            Receiver::Sink(sink) => Receiver::Sink(Arc::clone(sink)),
-        };
         let renewed = Self::new(
-            receiver,
+            self.receiver.clone(),
             &self.subject,
             self.queue.as_deref(),
             &self.sid,

@@ -37,7 +37,7 @@ impl Routes {
                 .receiver
             {
                 Receiver::Sink(sink) => asked(&**sink),
-                Receiver::Connection(_) | Receiver::Service(_) => false,
+                _ => false,
             };
         let wants_unstored =
             |subscription: &Arc<Subscription>| is(subscription, |sink| sink.wants_unstored());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::connection::outbox::Outbox;
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionType};
 use crate::routing::subscription::{Receiver, Restrictions};
 use proptest::prelude::*;
 
@@ -12,6 +12,7 @@ fn connection() -> Arc<Connection> {
     let socket = mio::net::TcpStream::connect(address).unwrap();
     Arc::new(Connection::new(
         1,
+        ConnectionType::Standard,
         0,
         0,
         address,

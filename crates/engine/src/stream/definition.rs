@@ -11,7 +11,7 @@ use super::dialect::Dialect;
 use super::moment;
 use super::origin::{hash8, External, Origin, Parts};
 use super::settings::{Discard, Republish, Retention, Settings, Storage};
-use super::subject_transform::SubjectTransform;
+use crate::routing::subject_transform::SubjectTransform;
 use crate::storage::message::{Counting, Limits};
 
 /// In the metadata of a stream: every message carries a digest of all before it.

@@ -14,7 +14,7 @@ use crate::sender::{Outgoing, Sender};
 use crate::storage::message::{Counting, Message};
 use crate::storage::record::Record;
 use crate::storage::segment_file::Buffers;
-use crate::storage::store::reading::Cached;
+use crate::storage::store::reading::{Cached, FINDS_MAX};
 
 /// Subjects that one request may get the last messages of.
 const MULTI_LAST_MAX: usize = 1024;
@@ -141,20 +141,27 @@ impl<'a> Answers<'a> {
         if !one || !(last.is_empty() || subject::is_literal(last)) {
             return false;
         }
-        let Some(sequence) = self.first(wanted) else {
-            self.status(NOT_FOUND);
-            return true;
-        };
-        let mut buffers = std::mem::take(&mut self.buffers);
-        let store = self.source.store;
-        let cached = store.read_cached(sequence, &mut buffers, |record| {
-            self.message(record.into(), wanted.no_headers, None);
-        });
-        self.buffers = buffers;
-        if cached == Cached::NoMessage {
-            self.status(NOT_FOUND);
+        let mut found = self.first(wanted);
+        for _ in 0..FINDS_MAX {
+            let Some(sequence) = found else {
+                break;
+            };
+            let mut buffers = std::mem::take(&mut self.buffers);
+            let store = self.source.store;
+            let cached = store.read_cached(sequence, &mut buffers, |record| {
+                self.message(record.into(), wanted.no_headers, None);
+            });
+            self.buffers = buffers;
+            if cached != Cached::NoMessage {
+                return cached != Cached::Unknown;
+            }
+            found = self.first(wanted);
+            if found == Some(sequence) {
+                break;
+            }
         }
-        cached != Cached::Unknown
+        self.status(NOT_FOUND);
+        true
     }
 
     fn run(&mut self, request: &GetRequest) -> Result<(), &'static str> {
@@ -164,8 +171,8 @@ impl<'a> Answers<'a> {
         if request.batch != 0 {
             return self.batch(request);
         }
-        let sequence = self.first(request).ok_or(NOT_FOUND)?;
-        let message = self.read(sequence)?.ok_or(NOT_FOUND)?;
+        let read = self.source.store.read_found(|| self.first(request));
+        let message = read.map_err(|_| READ_FAILED)?.ok_or(NOT_FOUND)?;
         self.message((&message).into(), request.no_headers, None);
         Ok(())
     }

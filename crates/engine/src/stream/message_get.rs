@@ -92,8 +92,7 @@ impl Query {
 /// Reads the message and answers.
 pub fn answer(source: &Source<'_>, query: &Query, reply: &[u8], sender: &mut Sender) {
     let mut out = TYPE.to_vec();
-    let found = find(source, &query.which);
-    match found.map_or(Ok(None), |sequence| source.store.read_undamaged(sequence)) {
+    match source.store.read_found(|| find(source, &query.which)) {
         Err(_) => out.extend_from_slice(READ_FAILED),
         Ok(None) => {
             source.usage.note_miss();

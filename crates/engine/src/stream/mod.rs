@@ -11,7 +11,7 @@
 //! - `publish_checks` decides whether a message may be stored, by the stream's `settings`; `duplicates` remembers message ids for a while.
 //! - `acknowledgement` is the answer to a publish, as bytes; `answers` sends them when a commit is done; `dialect` says it as the first releases did.
 //! - `untaken` holds messages that no stream takes, until Python has made one of a template.
-//! - `subject_transform` maps subjects; `counter` adds up; `schedule`, with `schedule_cron` and `schedule_checks`, says when a message is due.
+//! - `counter` adds up; `schedule`, with `schedule_cron` and `schedule_checks`, says when a message is due.
 //! - `origin` is where a mirror or a stream with sources gets its messages; `inflow` brings them, `inflow_work` in runs, `inflow_batch` a few at a time, `inflow_remote`
 //!   what comes from another server; `neighbours` says where an origin is;
 //!   `arrivals` takes them in; `origin_positions` remembers how far it is, and `followers` who is to hear of something new.
@@ -96,7 +96,6 @@ pub mod stored_headers;
 #[allow(clippy::module_inception, reason = "one noun, one module")]
 pub mod stream;
 pub mod stream_options;
-pub mod subject_transform;
 pub mod ticker;
 pub mod time_to_live;
 mod tracing;

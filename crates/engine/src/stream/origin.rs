@@ -4,8 +4,8 @@
 //! there, with the sequence it had: so a stream knows by its own messages how far it is. Invariant: two sources of a stream have two index names.
 
 use super::committed_batches;
-use super::subject_transform::SubjectTransform;
 use crate::random::Random;
+use crate::routing::subject_transform::SubjectTransform;
 
 pub const STREAM_SOURCE_HEADER: &[u8] = b"Nats-Stream-Source";
 

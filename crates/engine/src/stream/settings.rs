@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::dialect::Dialect;
 use super::origin::Origin;
-use super::subject_transform::SubjectTransform;
+use crate::routing::subject_transform::SubjectTransform;
 use crate::storage::message::{Counting, Limits};
 
 /// What happens when the limits of a stream are reached.

@@ -3,6 +3,7 @@
 //! Nothing in here knows of sockets, connections or accounts, so every rule of the protocol is tested on plain byte slices.
 
 pub mod encoder;
+pub mod header_lines;
 pub mod operation;
 pub mod parser;
 pub mod reply;

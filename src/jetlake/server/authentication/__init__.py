@@ -3,7 +3,8 @@
 The engine holds the connection back, hands over what the client said, and acts on the verdict. All refusals look the
 same on the wire, so a client learns nothing from them.
 
-- `authenticator`  the decision: which user a client is, if any
+- `authenticator`  the decision about a client
+- `rules`          which user a client is that connects in one way, if any
 - `presented`      what a CONNECT and a handshake show about a client
 - `passwords`      the comparison of passwords, plain and bcrypt
 - `certificates`   the names in a client's certificate

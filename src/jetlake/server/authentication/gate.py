@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.presented import Login
+from jetlake.server.authentication.verdict import Verdict
 
 if TYPE_CHECKING:
     from jetlake.server.authentication.login_queue import LoginQueue
-    from jetlake.server.authentication.verdict import Verdict
+    from jetlake.server.authentication.verdict import Refusal
 
-    Decide = Callable[[Authenticator, Login], Verdict | None]
+    Decide = Callable[[Authenticator, Login], Verdict | Refusal | None]
 
 SLOW_LOGIN_THREADS = 4
 """bcrypt leaves the GIL alone, so this is how many cores logins may take from the traffic."""
@@ -43,13 +44,17 @@ class Request(Protocol):
     def tls(self) -> bytes: ...
     @property
     def again(self) -> bool: ...
+    @property
+    def connection_type(self) -> str: ...
+    @property
+    def remote_address(self) -> str: ...
 
 
 class Answers(Protocol):
     """What of the engine is needed. The first two return False when the client has gone, the last returns None."""
 
     def admit(self, connection_id: int, verdict: bytes) -> bool: ...
-    def refuse(self, connection_id: int) -> bool: ...
+    def refuse(self, connection_id: int, cause: str = "") -> bool: ...
     def address_of(self, connection_id: int) -> str | None: ...
 
 
@@ -128,15 +133,23 @@ class Gate:
 
     def _answer(self, request: Request, decide: "Decide", *, must_admit: bool = False) -> bool:
         """Decide about a client, and return whether it was let in. With `must_admit` nobody is refused here."""
-        login = Login(connect=request.connect, nonce=request.nonce, tls=request.tls)
+        login = Login(
+            connect=request.connect,
+            nonce=request.nonce,
+            tls=request.tls,
+            connection_type=request.connection_type,
+            remote_address=request.remote_address,
+        )
         while True:
             authenticator = self._authenticator
             verdict = decide(authenticator, login)
             with self._lock:
                 if authenticator is not self._authenticator:
                     continue
-                if verdict is not None:
+                if isinstance(verdict, Verdict):
                     self._engine.admit(request.connection_id, verdict.to_json())
                 elif not must_admit:
-                    self._engine.refuse(request.connection_id)
-                return verdict is not None
+                    # One who is not in yet learns nothing from a refusal.
+                    cause = verdict.cause if verdict is not None and request.again else ""
+                    self._engine.refuse(request.connection_id, cause)
+                return isinstance(verdict, Verdict)

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from jetlake.server.options.users import STANDARD
+
 
 class Presented(msgspec.Struct, frozen=True, kw_only=True, rename={"password": "pass", "signature": "sig"}):
     """The part of a CONNECT that says who the client is."""
@@ -11,6 +13,7 @@ class Presented(msgspec.Struct, frozen=True, kw_only=True, rename={"password": "
     auth_token: str = ""
     nkey: str = ""
     signature: str = ""
+    jwt: str = ""
 
     @property
     def anonymous(self) -> bool:
@@ -29,6 +32,10 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     nonce: str = ""
     # JSON; empty without TLS.
     tls: bytes = b""
+    # One of `CONNECTION_TYPES`.
+    connection_type: str = STANDARD
+    # With its port.
+    remote_address: str = ""
 
     def __repr__(self) -> str:
         return "Login(…)"

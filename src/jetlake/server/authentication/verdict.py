@@ -18,9 +18,19 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_payload_bytes: int | None = None
     max_subscriptions: int | None = None
     max_account_connections: int | None = None
+    # When the client is sent away; None = never.
+    expires_unix_ms: int | None = None
+    # What the client logged in with, for those who ask about it later; the engine only keeps it.
+    details: str = ""
 
     def to_json(self) -> bytes:
         return msgspec.json.encode(self)
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A refusal whose cause is told to a client that was in: `revoked` or `account expired`."""
+
+    cause: str
 
 
 class Verdicts:

@@ -11,9 +11,14 @@ From the characters to the options:
 - `top_level`    the keys outside all blocks
 - `accounts`     the blocks `authorization` and `accounts`
 - `users`        lists of users
+- `operators`    operator mode: whom the server trusts, and where it finds claims
+- `exports`      what an account shows to others and sees of them
+- `mappings`     what becomes of subjects that clients publish to
 - `message_trace` where an account wants traces of messages
 - `permissions`  what a user may publish and subscribe to
 - `tls`          the block `tls`
+- `websocket`    the block `websocket`
+- `leafnodes`    the block `leafnodes`, which has no effect
 - `jetstream`    the block `jetstream`, of the server and of an account
 - `choria`       the block `choria`
 - `remotes`      the block `remotes` of `jetstream`

@@ -1,16 +1,28 @@
 """The blocks `authorization` and `accounts`: who may come in, and to which account."""
 
+import msgspec
+
 from jetlake.server.authentication.passwords import HASH_ADVICE, is_usable
 from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.exports import check_imports, read_exports, read_imports
 from jetlake.server.configuration.jetstream import read_account_jetstream
+from jetlake.server.configuration.mappings import read_mappings
 from jetlake.server.configuration.message_trace import read_message_trace
 from jetlake.server.configuration.permissions import read_permissions
 from jetlake.server.configuration.section import Section
 from jetlake.server.configuration.users import PROXY_REASON, read_users, refuse_duplicates
 from jetlake.server.nkeys import is_public_account_key
 from jetlake.server.options.accounts import AccessOptions, Account, Credentials
+from jetlake.server.options.trust import TrustOptions
 from jetlake.server.options.users import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User
+
+TRUST_KEYS = (
+    *("operator", "operators", "roots", "root", "root_operators", "root_operator"),
+    *("resolver", "account_resolver", "accounts_resolver", "resolver_preload", "resolver_pinned_accounts"),
+    *("trusted", "trusted_keys", "default_sentinel"),
+)
+"""The keys of operator mode, which `operators` reads."""
 
 TIMEOUT_S_HIGH = 60
 """Above this a number of seconds is more likely a duration somebody forgot to quote."""
@@ -23,12 +35,14 @@ def read_access(section: Section, *, map_certificates: bool) -> tuple[AccessOpti
     if authorization is not None:
         credentials, timeout_s, listed = _read_authorization(authorization)
     accounts, users_of_accounts = _read_accounts(section)
+    check_imports(section, accounts)
     users = [*(listed or []), *users_of_accounts]
     refuse_duplicates(section.node("accounts") or section.node("authorization"), section, users)
     if credentials.required and (listed is not None or users):
         what = "token" if credentials.token else "single user/pass"
         section.error(section.node("authorization"), f"Can not have a {what} and a users array; list the user there")
-    system_account = _read_system_account(section, accounts)
+    trust = _read_trust(section, has_accounts=bool(accounts), has_users=bool(users))
+    system_account = _read_system_account(section, accounts, trust)
     no_auth_user = _read_no_auth_user(section, users)
     # Whoever gives users to the system account alone wants to look into the server, not to close it.
     only_system_users = (
@@ -42,11 +56,32 @@ def read_access(section: Section, *, map_certificates: bool) -> tuple[AccessOpti
         users=tuple(users),
         accounts=tuple(accounts),
         no_auth_user=no_auth_user,
+        mappings=read_mappings(section),
         system_account=system_account,
         map_certificates=map_certificates,
         only_system_users=only_system_users,
+        trust=_with_system_account(trust, system_account),
     )
     return access, timeout_s
+
+
+def _read_trust(section: Section, *, has_accounts: bool, has_users: bool) -> TrustOptions | None:
+    if not any(section.node(key) is not None for key in TRUST_KEYS):
+        return None
+    # Only files that ask for operator mode wait for what checks signatures.
+    from jetlake.server.configuration.operators import check_trust, read_trust
+
+    trust = read_trust(section)
+    if trust is not None:
+        check_trust(section, trust, has_accounts=has_accounts, has_users=has_users)
+    return trust
+
+
+def _with_system_account(trust: TrustOptions | None, system_account: str) -> TrustOptions | None:
+    """Return them so that users of the system account may come in, whichever accounts are pinned."""
+    if trust is None or not trust.pinned_accounts:
+        return trust
+    return msgspec.structs.replace(trust, pinned_accounts=trust.pinned_accounts | {system_account})
 
 
 def _read_no_auth_user(section: Section, users: list[User]) -> str:
@@ -60,17 +95,23 @@ def _read_no_auth_user(section: Section, users: list[User]) -> str:
     return name
 
 
-def _read_authorization(section: Section) -> tuple[Credentials, float | None, list[User] | None]:
+def read_credentials(section: Section) -> Credentials:
+    """Return the user and password, or the token, that all clients share."""
     credentials = Credentials(
         user=section.text("user", "username") or "",
         password=section.text("pass", "password") or "",
         token=section.text("token") or "",
     )
-    if credentials.token and (credentials.user or credentials.password):
-        section.error(section.node("token"), "Cannot have a user/pass and token; remove one of them")
     for name, secret in (("password", credentials.password), ("token", credentials.token)):
         if not is_usable(secret):
             section.error(section.node(name), f"The {name} is not a bcrypt hash: {HASH_ADVICE}")
+    return credentials
+
+
+def _read_authorization(section: Section) -> tuple[Credentials, float | None, list[User] | None]:
+    credentials = read_credentials(section)
+    if credentials.token and (credentials.user or credentials.password):
+        section.error(section.node("token"), "Cannot have a user/pass and token; remove one of them")
     timeout_s = section.seconds("timeout")
     if timeout_s is not None and timeout_s > TIMEOUT_S_HIGH:
         node = section.node("timeout")
@@ -137,9 +178,18 @@ def _read_account(name: str, section: Section) -> tuple[Account, list[User]]:
         inner.accept("max_leafnodes", "max_leafs")
         inner.finish()
     message_trace = read_message_trace(section)
-    section.refuse(unsupported.ACCOUNT)
+    mappings = read_mappings(section)
+    exports, imports = read_exports(section), read_imports(section)
     section.finish()
-    return Account(name=name, jetstream=jetstream, message_trace=message_trace, **limits), users
+    return Account(
+        name=name,
+        jetstream=jetstream,
+        message_trace=message_trace,
+        mappings=mappings,
+        exports=exports,
+        imports=imports,
+        **limits,
+    ), users
 
 
 def _limit(section: Section, *names: str) -> int | None:
@@ -154,14 +204,18 @@ def _check_name(section: Section, name: str, node: Node) -> None:
         section.error(node, f'"{name}" cannot be the name of an account: it must not be empty or contain blanks')
 
 
-def _read_system_account(section: Section, accounts: list[Account]) -> str:
+def _read_system_account(section: Section, accounts: list[Account], trust: TrustOptions | None) -> str:
     chosen = section.text("system_account", "system")
+    if trust is not None:
+        from jetlake.server.configuration.operators import read_claimed_system_account
+
+        chosen = read_claimed_system_account(section, trust) or None
     none = section.switch("no_system_account", "no_system", "no_sys_acc")
     if chosen is None:
         return "" if none else SYSTEM_ACCOUNT
     if none:
         section.error(section.node("system_account", "system"), "a system account is both chosen and switched off")
-    if chosen != SYSTEM_ACCOUNT and chosen not in [account.name for account in accounts]:
+    if trust is None and chosen != SYSTEM_ACCOUNT and chosen not in [account.name for account in accounts]:
         section.error(
             section.node("system_account", "system"),
             f'the system account "{chosen}" is not defined; add it to accounts',

@@ -19,11 +19,13 @@ from jetlake.server.configuration.choria import read_choria
 from jetlake.server.configuration.dashboard import read_dashboard
 from jetlake.server.configuration.document import Node
 from jetlake.server.configuration.jetstream import read_jetstream
+from jetlake.server.configuration.leafnodes import listens_for_leaf_nodes
 from jetlake.server.configuration.quantities import DURATION_EXAMPLES
 from jetlake.server.configuration.remotes import check_accounts
 from jetlake.server.configuration.section import Problems, Section
 from jetlake.server.configuration.submission import read_submission
 from jetlake.server.configuration.tls import read_tls
+from jetlake.server.configuration.websocket import read_websocket
 from jetlake.server.options.from_flags import monitoring_port_of
 from jetlake.server.options.server import (
     LameDuckOptions,
@@ -80,6 +82,7 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
         lame_duck=_read_lame_duck(section),
         monitoring=_read_monitoring(section),
         tls=tls,
+        websocket=read_websocket(section, access),
         submission=read_submission(section),
         dashboard=read_dashboard(section),
         allow_plain=allow_plain,
@@ -214,6 +217,7 @@ def _read_unserved(section: Section) -> tuple[str, ...]:
         "remote_syslog": section.text("remote_syslog"),
         "profile": section.integer("prof_port"),
         "max_traced_msg_len": section.integer("max_traced_msg_len"),
+        "leafnodes": listens_for_leaf_nodes(section),
     }
     return tuple(name for name, value in asked.items() if value)
 

@@ -6,34 +6,13 @@ arrives deletes its entry here.
 The reasons follow `"key" is not supported`.
 """
 
-_OPERATOR = "yet: list users and accounts in the file instead, with nkeys where passwords are not wanted"
 _ALONE = "here: the server runs standalone; for this run nats-server, which the same clients speak to"
 
 TOP_LEVEL = {
     "cluster": _ALONE,
     "gateway": _ALONE,
     "mqtt": "here: bridge MQTT to NATS with a broker's own bridge, or run nats-server",
-    "leafnodes": "yet: point clients at this server directly, or run nats-server",
-    "leaf": "yet: point clients at this server directly, or run nats-server",
-    "websocket": "yet: let clients connect over TCP, or run a proxy that speaks WebSocket in front",
-    "ws": "yet: let clients connect over TCP, or run a proxy that speaks WebSocket in front",
-    "mappings": "yet: publish to the mapped subject instead",
-    "maps": "yet: publish to the mapped subject instead",
-    "operator": _OPERATOR,
-    "operators": _OPERATOR,
-    "roots": _OPERATOR,
-    "root": _OPERATOR,
-    "root_operators": _OPERATOR,
-    "root_operator": _OPERATOR,
-    "resolver": _OPERATOR,
-    "account_resolver": _OPERATOR,
-    "accounts_resolver": _OPERATOR,
-    "resolver_tls": _OPERATOR,
-    "resolver_preload": _OPERATOR,
-    "resolver_pinned_accounts": _OPERATOR,
-    "trusted": _OPERATOR,
-    "trusted_keys": _OPERATOR,
-    "default_sentinel": _OPERATOR,
+    "resolver_tls": "yet: use a resolver with a folder, or an address whose certificate the system trusts",
     "proxies": "yet: let clients connect directly",
     "default_js_domain": "yet: it concerns leaf nodes only; remove it",
 }
@@ -41,13 +20,6 @@ TOP_LEVEL = {
 AUTHORIZATION = {
     "auth_callout": "yet: list the users in the file instead",
     "auth_hook": "yet: list the users in the file instead",
-}
-
-ACCOUNT = {
-    "exports": "yet: put users that share subjects into one account, and separate them by permissions",
-    "imports": "yet: put users that share subjects into one account, and separate them by permissions",
-    "mappings": "yet: publish to the mapped subject instead",
-    "maps": "yet: publish to the mapped subject instead",
 }
 
 JETSTREAM = {

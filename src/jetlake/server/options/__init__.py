@@ -4,8 +4,12 @@ Small frozen values, grouped as the parts of the server use them; nothing behind
 
 - `server`      `ServerOptions`: one server, completely described
 - `accounts`    accounts, and who may come in
+- `imports`     what accounts show to each other
+- `mappings`    what becomes of subjects that clients publish to
 - `users`       users and their permissions
+- `trust`       operator mode: whom the server trusts
 - `tls`         certificates
+- `websocket`   the listener for WebSocket clients
 - `jetstream`   what JetStream may use
 - `remotes`     other servers and accounts that streams may be copied from
 - `submission`  a spool, and the sender that the server runs for it
@@ -27,6 +31,7 @@ from jetlake.server.options.users import (
     SubjectPermissions,
     User,
 )
+from jetlake.server.options.websocket import WebSocketOptions
 
 __all__ = [
     "AccessOptions",
@@ -46,6 +51,7 @@ __all__ = [
     "SubmissionOptions",
     "TlsOptions",
     "User",
+    "WebSocketOptions",
     "default_store_directory",
     "from_flags",
 ]

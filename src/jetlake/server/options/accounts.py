@@ -6,7 +6,11 @@ system account, `$SYS` unless another was chosen, hears and asks about the serve
 
 import msgspec
 
+from jetlake.config import EngineImports, EngineMapping, EngineMappingDestination
 from jetlake.errors import ConfigurationError
+from jetlake.server.options.imports import Export, Import, for_engine
+from jetlake.server.options.mappings import Mapping
+from jetlake.server.options.trust import TrustOptions
 from jetlake.server.options.users import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User
 
 
@@ -58,6 +62,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     max_payload_bytes: int | None = None
     jetstream: JetStreamAccountLimits | None = None
     message_trace: MessageTrace | None = None
+    mappings: tuple[Mapping, ...] = ()
+    exports: tuple[Export, ...] = ()
+    imports: tuple[Import, ...] = ()
 
 
 class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +73,8 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     credentials: Credentials = Credentials()
     users: tuple[User, ...] = ()
     accounts: tuple[Account, ...] = ()
+    # Those of `$G`; every other account has its own.
+    mappings: tuple[Mapping, ...] = ()
     # The user that clients without credentials become; empty = they are refused.
     no_auth_user: str = ""
     # Empty = there is none.
@@ -74,6 +83,8 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     map_certificates: bool = False
     # Where only the system account has users, everybody else still comes in without credentials.
     only_system_users: bool = False
+    # Operator mode: users and accounts come with claims; None = they are those above.
+    trust: TrustOptions | None = None
 
     def __post_init__(self) -> None:
         if self.no_auth_user and not any(user.name == self.no_auth_user for user in self.users):
@@ -87,7 +98,7 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def required(self) -> bool:
         """Tell whether a client must be asked about at all."""
-        return self.credentials.required or bool(self.users)
+        return self.credentials.required or bool(self.users) or self.trust is not None
 
     @property
     def admits_strangers(self) -> bool:
@@ -96,7 +107,21 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signs_nonce(self) -> bool:
-        return any(user.nkey for user in self.users)
+        return self.trust is not None or any(user.nkey for user in self.users)
+
+    def engine_mappings(self) -> dict[str, tuple[EngineMapping, ...]]:
+        """Return the mappings of all accounts that have some, by name."""
+        by_account = {GLOBAL_ACCOUNT: self.mappings} | {account.name: account.mappings for account in self.accounts}
+        return {
+            name: tuple(_for_engine(mapping) for mapping in mappings)
+            for name, mappings in by_account.items()
+            if mappings
+        }
+
+    def engine_imports(self) -> dict[str, EngineImports]:
+        """Return what accounts see of others, for those that see something."""
+        exports = {account.name: account.exports for account in self.accounts}
+        return {account.name: for_engine(account.imports, exports) for account in self.accounts if account.imports}
 
     def account_names(self) -> list[str]:
         """Return every account there is, `$G` and the system account included."""
@@ -104,3 +129,15 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.system_account and self.system_account not in names:
             names.append(self.system_account)
         return names
+
+
+def _for_engine(mapping: Mapping) -> EngineMapping:
+    return EngineMapping(
+        source=mapping.source,
+        destinations=tuple(
+            EngineMappingDestination(subject=destination.subject, weight_percent=destination.weight_percent)
+            for destination in mapping.destinations
+            # This server is in no cluster.
+            if not destination.cluster
+        ),
+    )

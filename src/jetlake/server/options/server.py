@@ -15,6 +15,7 @@ from jetlake.server.options.dashboard import HostedDashboardOptions
 from jetlake.server.options.jetstream import JetStreamOptions
 from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
+from jetlake.server.options.websocket import WebSocketOptions
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +75,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     lame_duck: LameDuckOptions = LameDuckOptions()
     monitoring: MonitoringOptions = MonitoringOptions()
     tls: TlsOptions | None = None
+    # None = only the client port is served.
+    websocket: WebSocketOptions | None = None
     submission: SubmissionOptions | None = None
     dashboard: HostedDashboardOptions | None = None
     # What a file says about plain text; it holds for certificates of the command line, too.
@@ -120,6 +123,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
                 for account in access.accounts
                 if account.message_trace is not None
             },
+            mappings=access.engine_mappings(),
+            imports=access.engine_imports(),
             max_closed_connections=self.closed_connections_max,
             headers=self.headers,
             fast_producer_stall=self.fast_producer_stall,
@@ -130,4 +135,5 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             debug=self.log.debug,
             trace=self.log.trace,
             tls=None if self.tls is None else self.tls.for_engine(),
+            websocket=None if self.websocket is None else self.websocket.for_engine(),
         )

@@ -11,8 +11,11 @@ GLOBAL_ACCOUNT = "$G"
 
 SYSTEM_ACCOUNT = "$SYS"
 
-CONNECTION_TYPES = frozenset({"STANDARD", "WEBSOCKET", "LEAFNODE", "LEAFNODE_WS", "MQTT", "MQTT_WS", "INPROCESS"})
-"""nats-server's ways to connect; of these, this server serves STANDARD."""
+STANDARD, WEBSOCKET = "STANDARD", "WEBSOCKET"
+"""The ways to connect that this server serves: TCP, and WebSocket."""
+
+CONNECTION_TYPES = frozenset({STANDARD, WEBSOCKET, "LEAFNODE", "LEAFNODE_WS", "MQTT", "MQTT_WS", "INPROCESS"})
+"""nats-server's ways to connect, as the configuration of a user names them."""
 
 UNLIMITED = -1
 """For the two numbers of `ResponsePermissions`."""

@@ -21,6 +21,7 @@ from jetlake.server.system.registration import Registration
 if TYPE_CHECKING:
     from jetlake.monitoring.facts import ServerFacts
     from jetlake.monitoring.jsz import AccountUsage
+    from jetlake.server.claims.requests import ClaimsRequests
     from jetlake.server.system.handler import Handler
 
 
@@ -36,6 +37,7 @@ class SystemAccount:
         reload: Callable[[], str],
         warn: Callable[[str], None],
         usages: "Callable[[], list[AccountUsage]] | None" = None,
+        claims: "ClaimsRequests | None" = None,
     ) -> None:
         self._engine = engine
         self._access = access
@@ -43,9 +45,10 @@ class SystemAccount:
         self._reload = reload
         self._warn = warn
         self._usages = usages
+        self._claims = claims
         # A reload cannot change it.
         self._name = access().system_account
-        self._registration = Registration(engine, self._name)
+        self._registration = Registration(engine, self._name, () if claims is None else claims.subjects())
         self._handler_lock = Lock()
         self._handler: Handler | None = None
         self.desk = Desk(engine, self._name, lambda: access().account_names(), self._get_handler, warn)
@@ -65,5 +68,7 @@ class SystemAccount:
                 # Most servers are never asked.
                 from jetlake.server.system.handler import Handler
 
-                self._handler = Handler(self._engine, self._facts, self._access, self._reload, self._warn, self._usages)
+                self._handler = Handler(
+                    self._engine, self._facts, self._access, self._reload, self._warn, self._usages, self._claims
+                )
             return self._handler

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring.accstatz import DirectionFigures, MessageFigures, account_figures
+from jetlake.monitoring.claims_facts import ClaimsFacts, ShownUser
 from jetlake.monitoring.go_text import time_text
-from jetlake.monitoring.readings import AccountStatistics, Connection
+from jetlake.monitoring.readings import CLIENT_TYPES, AccountStatistics, Connection
 from jetlake.monitoring.statsz import ServerInformation
 
 TYPE_PREFIX = "io.nats.server.advisory.v1."
@@ -42,7 +43,10 @@ class ClientInformation(msgspec.Struct, kw_only=True, omit_defaults=True):
     ver: str = ""
     rtt: int = 0
     stop: str = ""
+    jwt: str = ""
+    issuer_key: str = ""
     name_tag: str
+    tags: list[str] = []
     kind: str
     client_type: str
 
@@ -83,26 +87,30 @@ class CountsAdvisory(msgspec.Struct, kw_only=True):
     slow_consumers: int
 
 
-def connect_advisory(connection: Connection, server: ServerInformation) -> ConnectAdvisory:
+def connect_advisory(
+    connection: Connection, server: ServerInformation, claims: ClaimsFacts | None = None
+) -> ConnectAdvisory:
     """Return the event of an arrival."""
-    return ConnectAdvisory(**_head("client_connect", server), client=_client(connection, gone=False))
+    return ConnectAdvisory(**_head("client_connect", server), client=_client(connection, claims, gone=False))
 
 
-def disconnect_advisory(connection: Connection, server: ServerInformation) -> DisconnectAdvisory:
+def disconnect_advisory(
+    connection: Connection, server: ServerInformation, claims: ClaimsFacts | None = None
+) -> DisconnectAdvisory:
     """Return the event of a departure or a refusal."""
     traffic = connection.traffic
     return DisconnectAdvisory(
         **_head("client_disconnect", server),
-        client=_client(connection, gone=True),
+        client=_client(connection, claims, gone=True),
         sent=MessageFigures(msgs=traffic.in_messages, bytes=traffic.in_bytes),
         received=MessageFigures(msgs=traffic.out_messages, bytes=traffic.out_bytes),
         reason=connection.reason,
     )
 
 
-def counts_advisory(account: AccountStatistics, server: ServerInformation) -> CountsAdvisory:
-    """Return the event with the figures of an account."""
-    figures = msgspec.structs.asdict(account_figures(account))
+def counts_advisory(account: AccountStatistics, server: ServerInformation, name: str) -> CountsAdvisory:
+    """Return the event with the figures of an account, and what people call it."""
+    figures = msgspec.structs.asdict(account_figures(account, name))
     return CountsAdvisory(**_head("account_connections", server), **figures)
 
 
@@ -116,8 +124,9 @@ def _head(kind: str, server: ServerInformation) -> dict[str, Any]:
     return {"type": f"{TYPE_PREFIX}{kind}", "id": identifier, "timestamp": server.time, "server": server}
 
 
-def _client(connection: Connection, *, gone: bool) -> ClientInformation:
+def _client(connection: Connection, claims: ClaimsFacts | None, *, gone: bool) -> ClientInformation:
     stopped_unix_ns = connection.stopped_unix_ns
+    user = (claims.user(connection.details) if claims else None) or ShownUser()
     return ClientInformation(
         start=time_text(connection.started_unix_ns),
         host=connection.ip,
@@ -129,7 +138,10 @@ def _client(connection: Connection, *, gone: bool) -> ClientInformation:
         ver=connection.version,
         rtt=connection.round_trip_ns if gone else 0,
         stop=time_text(stopped_unix_ns) if gone and stopped_unix_ns is not None else "",
-        name_tag=connection.account,
+        jwt=user.jwt,
+        issuer_key=user.issuer_key,
+        name_tag=claims.account_name(connection.account) if claims else connection.account,
+        tags=user.tags,
         kind="Client",
-        client_type="nats",
+        client_type=CLIENT_TYPES[connection.connection_type],
     )

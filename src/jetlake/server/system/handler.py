@@ -11,20 +11,22 @@ import msgspec
 
 from jetlake._engine import EngineError
 from jetlake.monitoring import statsz
+from jetlake.monitoring.accstatz import name_of
 from jetlake.monitoring.facts import ServerFacts
 from jetlake.monitoring.jsz import AccountUsage
 from jetlake.monitoring.parameters import ConnectionId, RefusedError, UnreadableOptionsError
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import AccountStatistics, Source
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.system import advisories, replies
 from jetlake.server.system.filters import ServerFilter
 from jetlake.server.system.payloads import read_options
 from jetlake.server.system.replies import Reply, ReplyError
 from jetlake.server.system.requests import Question, build_data, count_subscribers, read_question
-from jetlake.server.system.user_information import user_information
+from jetlake.server.system.user_information import claimed_user_information, user_information
 
 if TYPE_CHECKING:
     from jetlake.management.protocols import Request
+    from jetlake.server.claims.requests import ClaimsRequests
     from jetlake.server.system.protocols import ConnectionEvent, SystemEngine
 
 BROKEN = "the server failed to answer; this is a bug, and its log has the details"
@@ -47,11 +49,13 @@ class Handler:
         reload: Callable[[], str],
         warn: Callable[[str], None],
         usages: Callable[[], list[AccountUsage]] | None = None,
+        claims: "ClaimsRequests | None" = None,
     ) -> None:
         self._engine = engine
         self._access = access
         self._reload = reload
         self._warn = warn
+        self._claims = claims
         self._source = Source(engine, facts, usages=usages)
         self._system_account = facts().system_account
         # What listeners were told last, by account.
@@ -60,6 +64,9 @@ class Handler:
     def answer(self, request: "Request") -> None:
         """Answer one request."""
         is_system = request.account == self._system_account
+        if is_system and self._claims is not None and self._claims.serves(request.subject):
+            self._answer_about_claims(self._claims, request)
+            return
         question = read_question(request.subject, request.account, is_system=is_system)
         if question is None:
             return
@@ -75,19 +82,33 @@ class Handler:
         if body is not None and request.reply:
             self._send_reply(request, body, may_compress=question.about != "user")
 
+    def _answer_about_claims(self, claims: "ClaimsRequests", request: "Request") -> None:
+        """Do what is asked though nobody waits for a reply: claims may be pushed without one."""
+        try:
+            for body in claims.answer(request, self._server):
+                if request.reply:
+                    self._send_reply(request, body, may_compress=False)
+        except Exception:  # noqa: BLE001 - whatever it was, it is our bug and must not end the system account
+            import traceback
+
+            self._warn(f"claims: {request.subject} broke; this is a bug, please report it: {traceback.format_exc()}")
+            if request.reply:
+                self._send_reply(request, self._error(replies.FAILED, BROKEN), may_compress=False)
+
     def tell(self, events: "list[ConnectionEvent]") -> None:
         """Publish arrivals and departures, and the counts that changed by them."""
         accounts: set[str] = set()
+        claims = self._source.facts.claims
         for event in events:
             connection = advisories.connection_decoder.decode(event.connection)
             place = f"$SYS.ACCOUNT.{connection.account}"
             if event.kind == "connect":
-                self._publish(f"{place}.CONNECT", advisories.connect_advisory(connection, self._server()))
+                self._publish(f"{place}.CONNECT", advisories.connect_advisory(connection, self._server(), claims))
                 accounts.add(connection.account)
             else:
                 refused = event.kind == "refused"
                 subject = f"$SYS.SERVER.{self._source.facts.server_id}.CLIENT.AUTH.ERR"
-                advisory = advisories.disconnect_advisory(connection, self._server())
+                advisory = advisories.disconnect_advisory(connection, self._server(), claims)
                 self._publish(subject if refused else f"{place}.DISCONNECT", advisory)
                 if not refused:
                     accounts.add(connection.account)
@@ -110,7 +131,7 @@ class Handler:
                 continue
             if anew or self._counts.get(account.name, 0) != account.connections:
                 self._counts[account.name] = account.connections
-                advisory = advisories.counts_advisory(account, self._server())
+                advisory = self._counts_advisory(account)
                 for subject in subjects:
                     self._publish(subject, advisory)
 
@@ -154,15 +175,23 @@ class Handler:
     def _counts_of(self, name: str) -> bytes | None:
         for account in self._source.statistics().accounts:
             if account.name == name:
-                return msgspec.json.encode(advisories.counts_advisory(account, self._server()))
+                return msgspec.json.encode(self._counts_advisory(account))
         return None
+
+    def _counts_advisory(self, account: AccountStatistics) -> advisories.CountsAdvisory:
+        return advisories.counts_advisory(account, self._server(), name_of(self._source, account.name))
 
     def _user_information(self, request: "Request") -> bytes | None:
         connection = self._source.connection(request.connection_id)
         if connection is None or connection.account != request.account:
             # It has gone before it was answered.
             return None
-        body = user_information(self._access(), connection.account, connection.user)
+        claims = self._source.facts.claims
+        body = (
+            user_information(self._access(), connection.account, connection.user)
+            if claims is None
+            else claimed_user_information(claims, connection, self._source.now_unix_ns())
+        )
         return msgspec.json.encode(Reply(server=self._server(), data=msgspec.Raw(msgspec.json.encode(body))))
 
     def _obey(self, command: str, payload: bytes) -> bytes | None:

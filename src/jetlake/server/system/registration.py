@@ -62,9 +62,11 @@ def system_subjects(server_id: str) -> list[str]:
 class Registration:
     """The subscriptions of the server itself. Without a system account there are none."""
 
-    def __init__(self, engine: "Subscriptions", system_account: str) -> None:
+    def __init__(self, engine: "Subscriptions", system_account: str, further: tuple[str, ...] = ()) -> None:
         self._engine = engine
         self._system_account = system_account
+        # What is answered in the system account besides.
+        self._further = further
         self._services: dict[str, list[int]] = {}
 
     def update(self, accounts: Iterable[str]) -> None:
@@ -75,5 +77,6 @@ class Registration:
                 self._engine.unsubscribe(service)
         for account in sorted(wanted - self._services.keys()):
             is_system = account == self._system_account
-            subjects = system_subjects(self._engine.server_id) if is_system else SUBJECTS_OF_ANY_ACCOUNT
+            of_system = [*system_subjects(self._engine.server_id), *self._further]
+            subjects = of_system if is_system else SUBJECTS_OF_ANY_ACCOUNT
             self._services[account] = [self._engine.subscribe(account, subject) for subject in subjects]

@@ -1,15 +1,18 @@
 """`$SYS.REQ.USER.INFO`: a client asks who it is and what it may do.
 
 Who asks is said by its connection, never by what it sends. What it may do is what its user may by the configuration in
-force, which is also what the engine enforces.
+force, or in operator mode by the claims it came in with, which is also what the engine enforces.
 """
 
 import msgspec
 
+from jetlake.monitoring.claims_facts import ClaimsFacts, ShownUser
+from jetlake.monitoring.readings import Connection
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.options.users import Permissions, SubjectPermissions
 
 NANOSECONDS_PER_MILLISECOND = 1_000_000
+NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 class Subjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,7 +43,10 @@ class UserInformation(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     account: str
     account_name: str
+    user_name: str | msgspec.UnsetType = msgspec.UNSET
     permissions: UserPermissions | msgspec.UnsetType = msgspec.UNSET
+    # In nanoseconds from now.
+    expires: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def user_information(access: AccessOptions, account: str, user: str) -> UserInformation:
@@ -52,6 +58,21 @@ def user_information(access: AccessOptions, account: str, user: str) -> UserInfo
         account=account,
         account_name=account,
         permissions=msgspec.UNSET if permissions is None else _shown(permissions),
+    )
+
+
+def claimed_user_information(claims: ClaimsFacts, connection: Connection, now_unix_ns: int) -> UserInformation:
+    """Return what a client is told that came in with claims."""
+    user = claims.user(connection.details) or ShownUser()
+    permissions = claims.permissions(connection.details)
+    expires_unix_ns = user.expires_unix_s * NANOSECONDS_PER_SECOND
+    return UserInformation(
+        user=connection.user,
+        account=connection.account,
+        account_name=claims.account_name(connection.account),
+        user_name=user.name or msgspec.UNSET,
+        permissions=msgspec.UNSET if permissions is None else _shown(permissions),
+        expires=expires_unix_ns - now_unix_ns if expires_unix_ns else msgspec.UNSET,
     )
 
 

@@ -5,6 +5,7 @@ use super::{Context, Next, Phase, Session};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::connect_options::Credentials;
 use crate::connection::mailbox::{Admission, Verdict};
+use crate::engine::Shared;
 use crate::events::{AuthenticationRequest, Event};
 use crate::system_events;
 
@@ -21,11 +22,14 @@ pub enum Decision {
 
 impl Session {
     pub(super) fn connect(&mut self, json: &[u8], context: &mut Context<'_>) -> Result<(), Next> {
-        let Some((options, credentials)) = self.options.decode(json) else {
+        let Some((options, mut credentials)) = self.options.decode(json) else {
             return Err(Next::Close(ClosedReason::ParseError));
         };
+        if let Some(cookies) = &self.cookies {
+            credentials.add_cookies(cookies);
+        }
         self.connection.guess_round_trip();
-        let auth_required = context.shared.options().auth_required;
+        let auth_required = context.shared.requires_login(&self.connection);
         // Whatever was subscribed as somebody else must not outlive that somebody.
         if self.connected || auth_required {
             self.drop_subscriptions();
@@ -51,6 +55,7 @@ impl Session {
             nonce: self.nonce.clone(),
             remote_address: self.connection.remote_address.to_string(),
             tls: self.tls.clone(),
+            connection_type: self.connection.connection_type.name(),
             again,
         };
         self.credentials = Some(Box::new(credentials));
@@ -59,7 +64,7 @@ impl Session {
 
     /// Users or permissions have changed: asks about a client that is in.
     pub fn ask_again(&mut self, context: &Context<'_>) {
-        if self.phase == Phase::Open && context.shared.options().auth_required {
+        if self.phase == Phase::Open && context.shared.requires_login(&self.connection) {
             self.review_pending = true;
             let credentials = self.credentials.take().unwrap_or_default();
             self.ask(*credentials, true, context);
@@ -72,7 +77,7 @@ impl Session {
             return Decision::Unasked;
         }
         let admission = match verdict {
-            Verdict::Refuse => return Decision::Ended(self.violate_authorization(context)),
+            Verdict::Refuse(cause) => return Decision::Ended(self.refuse_login(cause, context)),
             Verdict::Admit(admission) => admission,
         };
         if self.phase == Phase::Open {
@@ -91,7 +96,11 @@ impl Session {
             return Decision::Ended(self.refuse_account(context));
         }
         self.access = Access::new(&admission);
-        self.connection.identity.lock().user = admission.user;
+        self.expires_unix_ms = admission.expires_unix_ms;
+        let mut identity = self.connection.identity.lock();
+        identity.user.clone_from(&admission.user);
+        identity.details.clone_from(&admission.details);
+        drop(identity);
         match self.open(context) {
             Some(next) => Decision::Ended(next),
             None => Decision::Opened,
@@ -121,9 +130,28 @@ impl Session {
             return Some(self.refuse_account(context));
         }
         self.access = Access::new(admission);
+        self.connection
+            .identity
+            .lock()
+            .details
+            .clone_from(&admission.details);
+        self.expires_unix_ms = admission.expires_unix_ms;
         self.apply_options(context.shared);
         self.review_subscriptions(context);
         None
+    }
+
+    /// Milliseconds until what it was let in with ends, if it does.
+    pub fn expires_in_ms(&self, shared: &Shared) -> Option<u64> {
+        let now_ms = u64::try_from(shared.clock.wall_ns() / 1_000_000).unwrap_or(0);
+        Some(self.expires_unix_ms?.saturating_sub(now_ms))
+    }
+
+    /// What it was let in with has ended, and so does the session.
+    pub fn expire(&self, context: &mut Context<'_>) -> ClosedReason {
+        let reason = ClosedReason::AuthenticationExpired;
+        self.close_with_error(context, "User Authentication Expired", reason);
+        reason
     }
 
     /// The end of the session: its account has one client less.
@@ -174,7 +202,7 @@ impl Session {
 
     /// The handshake timer has come: a client that said nothing useful by now is sent away.
     pub fn handshake_due(&self, context: &mut Context<'_>) -> Option<ClosedReason> {
-        let done = if context.shared.options().auth_required {
+        let done = if context.shared.requires_login(&self.connection) {
             self.phase == Phase::Open
         } else {
             self.spoke

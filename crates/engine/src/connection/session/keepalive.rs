@@ -43,7 +43,7 @@ impl Session {
 
     /// Plans the first PING and says when: soon after CONNECT, with a jitter so that a thousand clients are not asked at once.
     pub fn plan_first_ping(&mut self, context: &mut Context<'_>) -> u64 {
-        let interval_ms = context.shared.options().ping_interval_ms;
+        let interval_ms = context.shared.ping_interval_ms(&self.connection);
         let in_ms = if self.connected {
             let base_ms = interval_ms.min(FIRST_PING_MS);
             base_ms + context.router.random().below((base_ms / 5) as usize + 1) as u64
@@ -69,9 +69,10 @@ impl Session {
 
     /// The ping timer has come.
     pub fn tick(&mut self, context: &mut Context<'_>) -> Tick {
-        let options = context.shared.options();
+        let ping_max = context.shared.options().ping_max;
+        let interval_ms = context.shared.ping_interval_ms(&self.connection);
         let again = Tick::Again {
-            due_ms: self.plan_ping(context.now_ms + options.ping_interval_ms),
+            due_ms: self.plan_ping(context.now_ms + interval_ms),
         };
         let idle_ms = context.now_ms
             - self
@@ -82,10 +83,10 @@ impl Session {
         let round_trip_known = self
             .round_trip_measured_ms
             .is_some_and(|measured_ms| context.now_ms - measured_ms < ROUND_TRIP_AGE_MS_MAX);
-        if idle_ms < options.ping_interval_ms && round_trip_known {
+        if idle_ms < interval_ms && round_trip_known {
             return again;
         }
-        if self.pings_outstanding + 1 > options.ping_max {
+        if self.pings_outstanding + 1 > ping_max {
             let reason = ClosedReason::StaleConnection;
             self.close_with_error(context, "Stale Connection", reason);
             return Tick::Close(reason);

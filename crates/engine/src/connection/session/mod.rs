@@ -26,11 +26,15 @@ use super::connect_options::{ConnectOptions, Credentials};
 use super::input::Input;
 use super::staging::Staging;
 use super::trace;
+use super::websocket::upgrade::Cookies;
 use super::Connection;
-use crate::config::UNCONNECTED_PAYLOAD_BYTES_MAX;
+use crate::config::{
+    UNCONNECTED_PAYLOAD_BYTES_MAX, WEBSOCKET_MESSAGE_BYTES_MAX, WEBSOCKET_MESSAGE_PAYLOADS,
+};
 use crate::engine::Shared;
 use crate::message_trace::{request, MessageTrace};
 use crate::routing::account::Account;
+use crate::routing::mappings::Mapped;
 use crate::routing::own_requests;
 use crate::routing::router::{Publisher, Router};
 use crate::routing::subject;
@@ -58,6 +62,8 @@ pub struct Session {
     answered_ping: bool,
     /// The subject of the publish that is arriving was refused already.
     subject_refused: bool,
+    /// What the account makes of the subject of the present publish.
+    mapped: Vec<u8>,
     limits: ParserLimits,
     subscriptions: AHashMap<Box<[u8]>, Arc<Subscription>>,
     pings_outstanding: u32,
@@ -69,6 +75,10 @@ pub struct Session {
     credentials: Option<Box<Credentials>>,
     /// What the handshake of TLS showed, as JSON; empty without TLS.
     pub tls: Vec<u8>,
+    /// Credentials that came with the upgrade to WebSocket.
+    pub cookies: Option<Box<Cookies>>,
+    /// When what it was let in with ends.
+    expires_unix_ms: Option<u64>,
     review_pending: bool,
     /// Counted among the clients of `account`.
     in_account: bool,
@@ -115,11 +125,12 @@ pub struct Context<'a> {
 impl Session {
     pub fn new(connection: Arc<Connection>, shared: &Shared, nonce: String) -> Self {
         let options = shared.options();
+        let requires_login = shared.requires_login(&connection);
         connection.identity.lock().account = shared.global_account().name.clone();
         Self {
             connection,
             input: Input::default(),
-            phase: if options.auth_required {
+            phase: if requires_login {
                 Phase::Closed
             } else {
                 Phase::Open
@@ -133,6 +144,7 @@ impl Session {
             spoke: false,
             answered_ping: false,
             subject_refused: false,
+            mapped: Vec::new(),
             limits: ParserLimits {
                 control_line_bytes_max: options.max_control_line_bytes,
                 payload_bytes_max: options.max_payload_bytes.min(UNCONNECTED_PAYLOAD_BYTES_MAX),
@@ -146,8 +158,10 @@ impl Session {
             nonce,
             credentials: None,
             tls: Vec::new(),
+            cookies: None,
+            expires_unix_ms: None,
             review_pending: false,
-            in_account: !options.auth_required && shared.global_account().enter(None),
+            in_account: !requires_login && shared.global_account().enter(None),
         }
     }
 
@@ -164,6 +178,16 @@ impl Session {
             self.limits.payload_bytes_max =
                 self.access.payload_bytes_max(options.max_payload_bytes);
         }
+    }
+
+    /// What a compressed message of WebSocket may hold.
+    pub fn message_bytes_max(&self) -> usize {
+        (self.limits.payload_bytes_max * WEBSOCKET_MESSAGE_PAYLOADS)
+            .min(WEBSOCKET_MESSAGE_BYTES_MAX)
+    }
+
+    pub fn is_in_account(&self, index: usize) -> bool {
+        self.account.index == index
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -332,6 +356,35 @@ impl Session {
         buffer: &[u8],
         context: &mut Context<'_>,
     ) -> Option<String> {
+        let mut subject = std::mem::take(&mut self.mapped);
+        subject.clear();
+        let random = context.router.random();
+        let mapped = self.account.map(publish.subject, random, &mut subject);
+        let publish = match mapped {
+            Mapped::Unchanged | Mapped::Lost => *publish,
+            Mapped::Changed => Publish {
+                subject: &subject,
+                ..*publish
+            },
+        };
+        if let (Some(trace), Mapped::Changed) = (trace, mapped) {
+            trace.map(publish.subject);
+        }
+        let refused = self.publish_mapped(&publish, mapped, trace, buffer, context);
+        self.mapped = subject;
+        refused
+    }
+
+    /// The same under the subject that the account makes of it, which is what permissions are about.
+    #[inline]
+    fn publish_mapped(
+        &mut self,
+        publish: &Publish<'_>,
+        mapped: Mapped,
+        trace: Option<&MessageTrace>,
+        buffer: &[u8],
+        context: &mut Context<'_>,
+    ) -> Option<String> {
         if let Some(text) = reserved_violation(publish.subject, publish.reply) {
             self.say_error(context, &text);
             return Some(text);
@@ -358,6 +411,10 @@ impl Session {
             now_ms: context.now_ms,
             receipts: None,
         };
+        if mapped == Mapped::Lost {
+            Router::answer_nobody(&publisher, publish, context.staging);
+            return None;
+        }
         context
             .router
             .publish(&publisher, publish, buffer, context.staging);

@@ -2,6 +2,7 @@
 
 use super::{Context, Next, Session};
 use crate::connection::closed_reason::ClosedReason;
+use crate::connection::mailbox::Cause;
 use crate::events::Level;
 use crate::routing::subject;
 use crate::wire::Refusal;
@@ -104,6 +105,26 @@ impl Session {
             "Authorization Violation",
             ClosedReason::AuthenticationFailure,
         )
+    }
+
+    /// A client is not let in, or must go.
+    pub(super) fn refuse_login(&self, cause: Cause, context: &mut Context<'_>) -> Next {
+        let (text, reason) = match cause {
+            Cause::Unauthorized => return self.violate_authorization(context),
+            Cause::Revoked => (
+                "User Authentication Revoked",
+                ClosedReason::CredentialsRevoked,
+            ),
+            Cause::AccountExpired => (
+                "Account Authentication Expired",
+                ClosedReason::AuthenticationExpired,
+            ),
+        };
+        context.shared.events.log(
+            Level::Error,
+            format!("{} - {text}", self.connection.label()),
+        );
+        self.close_with_error(context, text, reason)
     }
 
     pub(super) fn close_with_error(

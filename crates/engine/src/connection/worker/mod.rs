@@ -8,6 +8,7 @@ mod reading;
 mod securing;
 mod strangers;
 mod transport;
+mod upgrading;
 mod upkeep;
 
 use std::collections::VecDeque;
@@ -25,12 +26,13 @@ use delivery::Stall;
 use strangers::Strangers;
 
 use super::closed_reason::ClosedReason;
-use super::listener::{Listener, LISTENER_TOKEN};
+use super::listener::{Listener, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN};
 use super::mailbox::{Letter, Newcomer};
 use super::outbox::{Flushed, Outbox};
 use super::session::{Context, Decision, Next, Session};
 use super::staging::{Followup, Staging};
 use super::timers::{Timer, Timers};
+use super::ConnectionType;
 use crate::config::{CLOSE_DEADLINE_MS, PAUSE_MS, READ_BUFFER_BYTES};
 use crate::engine::Shared;
 use crate::identity;
@@ -39,6 +41,7 @@ use crate::routing::router::Router;
 use crate::sender::Sender;
 
 use transport::Transport;
+use upgrading::WebSocket;
 
 pub const WAKER_TOKEN: Token = Token(usize::MAX - 1);
 
@@ -54,7 +57,7 @@ const SWEEP_MS: u64 = 250;
 pub struct Worker {
     index: usize,
     poll: Poll,
-    listener: Option<Listener>,
+    listeners: Vec<Listener>,
     members: AHashMap<usize, Member>,
     core: Core,
     read_buffer: Vec<u8>,
@@ -85,6 +88,8 @@ struct Member {
     session: Session,
     socket: Arc<TcpStream>,
     transport: Transport,
+    /// Of a client that speaks WebSocket.
+    websocket: Option<Box<WebSocket>>,
     /// What it is counted for among those whom nobody knows; 0 when it is known.
     stranger_bytes: usize,
     /// In `ready` already.
@@ -99,7 +104,7 @@ struct Member {
 }
 
 impl Worker {
-    pub fn new(index: usize, poll: Poll, listener: Option<Listener>, shared: Arc<Shared>) -> Self {
+    pub fn new(index: usize, poll: Poll, listeners: Vec<Listener>, shared: Arc<Shared>) -> Self {
         let seed = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(index as u64 + 1)
             ^ u64::from(std::process::id())
             ^ shared.clock.now_micros();
@@ -108,7 +113,7 @@ impl Worker {
         Self {
             index,
             poll,
-            listener,
+            listeners,
             members: AHashMap::new(),
             core: Core {
                 router: Router::new(Arc::clone(&shared), Random::seeded(seed)),
@@ -146,7 +151,7 @@ impl Worker {
                         let letters = self.core.shared.take_letters(self.index);
                         self.letters.extend(letters);
                     }
-                    LISTENER_TOKEN => newcomers = true,
+                    LISTENER_TOKEN | WEBSOCKET_LISTENER_TOKEN => newcomers = true,
                     Token(slot) => self.note_event(slot, event),
                 }
             }
@@ -179,9 +184,10 @@ impl Worker {
             return Duration::from_millis(PAUSE_MS);
         }
         let accept_ms = self
-            .listener
-            .as_ref()
-            .and_then(|listener| listener.retry_in_ms(self.core.now_ms));
+            .listeners
+            .iter()
+            .filter_map(|listener| listener.retry_in_ms(self.core.now_ms))
+            .min();
         let wait_ms = [self.timers.wait_ms(self.core.now_ms), accept_ms]
             .into_iter()
             .flatten()
@@ -289,8 +295,12 @@ impl Worker {
                     self.hand_over(&[]);
                     match decision {
                         Decision::Ended(Next::Close(reason)) => self.begin_close(slot, reason),
-                        Decision::Opened => self.resume(slot),
-                        Decision::Ended(_) | Decision::Reviewed | Decision::Unasked => {}
+                        Decision::Opened => {
+                            self.plan_expiry(slot);
+                            self.resume(slot);
+                        }
+                        Decision::Reviewed => self.plan_expiry(slot),
+                        Decision::Ended(_) | Decision::Unasked => {}
                     }
                 }
                 Letter::OptionsChanged => {
@@ -300,15 +310,17 @@ impl Worker {
                         member.session.apply_options(&shared);
                     }
                 }
-                Letter::Reauthenticate => {
+                Letter::Reauthenticate { account } => {
                     for member in self.members.values_mut() {
-                        member.session.ask_again(&self.core.context());
+                        if account.is_none_or(|index| member.session.is_in_account(index)) {
+                            member.session.ask_again(&self.core.context());
+                        }
                     }
                 }
-                Letter::StopAccepting => self.listener = None,
+                Letter::StopAccepting => self.listeners.clear(),
                 Letter::LameDuck => self.announce_lame_duck(),
                 Letter::Shutdown => {
-                    self.listener = None;
+                    self.listeners.clear();
                     self.end_all();
                     return true;
                 }
@@ -324,25 +336,25 @@ impl Worker {
     }
 
     fn is_accept_due(&self) -> bool {
-        let listener = self.listener.as_ref();
-        listener.is_some_and(|listener| listener.is_due(self.core.now_ms))
+        let mut listeners = self.listeners.iter();
+        listeners.any(|listener| listener.is_due(self.core.now_ms))
     }
 
     fn accept(&mut self) {
-        let Some(listener) = &mut self.listener else {
-            return;
-        };
-        let own = listener.accept_some(&self.core.shared, self.index, self.core.now_ms);
+        let mut own = Vec::new();
+        for listener in &mut self.listeners {
+            own.extend(listener.accept_some(&self.core.shared, self.index, self.core.now_ms));
+        }
         for newcomer in own {
             self.admit(newcomer);
         }
     }
 
-    /// A new connection of this worker: say INFO and start its clocks.
+    /// A new connection of this worker: say INFO and start its clocks, unless it has to be upgraded first.
     fn admit(&mut self, (connection, socket): Newcomer) {
         let slot = connection.slot;
         let shared = &self.core.shared;
-        let over_limit = shared.connection_count() > shared.options().max_connections;
+        let over_limit = shared.listed_count() > shared.options().max_connections;
         let nonce = if shared.options().nonce {
             identity::nonce().unwrap_or_default()
         } else {
@@ -354,16 +366,24 @@ impl Worker {
             Token(slot),
             Interest::READABLE | Interest::WRITABLE,
         );
-        shared
-            .events
-            .debug(|| format!("{} - Client connection created", connection.label()));
-        let transport = Transport::new(shared.tls());
+        let upgrades = connection.connection_type == ConnectionType::WebSocket;
+        let (transport, websocket) = if upgrades {
+            let settings = shared.websocket();
+            let tls = settings.as_ref().and_then(|settings| settings.tls.clone());
+            (Transport::new(tls), settings.map(WebSocket::awaiting))
+        } else {
+            shared
+                .events
+                .debug(|| format!("{} - Client connection created", connection.label()));
+            (Transport::new(shared.tls()), None)
+        };
         self.members.insert(
             slot,
             Member {
                 session,
                 socket,
                 transport,
+                websocket,
                 stranger_bytes: 0,
                 queued: false,
                 read_closed: false,
@@ -374,6 +394,10 @@ impl Worker {
         );
         if registered.is_err() {
             return self.end(slot, ClosedReason::ReadError);
+        }
+        if upgrades {
+            self.await_upgrade(slot);
+            return self.expect_stranger(slot, connection.id);
         }
         let member = self.members.get_mut(&slot).expect("just inserted");
         if member.transport.greets_at_once() {
@@ -403,12 +427,8 @@ impl Worker {
         let Some(member) = self.members.get(&slot) else {
             return;
         };
-        let options = self.core.shared.options();
-        let timeout_ms = if options.auth_required {
-            options.auth_timeout_ms
-        } else {
-            options.handshake_timeout_ms
-        };
+        let connection = &member.session.connection;
+        let timeout_ms = self.core.shared.login_timeout_ms(connection);
         let due_ms = self.core.now_ms + timeout_ms;
         let id = member.session.connection.id;
         self.timers.add(due_ms, slot, id, Timer::Handshake);
@@ -446,12 +466,21 @@ impl Worker {
         member.closing = Some(reason);
         member.stall = None;
         member.interrupted = false;
-        member.session.end_subscriptions();
+        member.session.leave();
         member.session.input.clear();
+        let farewell = member.farewell(reason);
         let connection = &member.session.connection;
+        if let Some(frame) = farewell {
+            // What cannot be sent any more is not missed: the connection ends in any case.
+            connection.outbox.queue_framed(frame, self.core.now_ms);
+        }
         connection.outbox.end_when_drained(self.core.now_ms);
         let due_ms = self.core.now_ms + CLOSE_DEADLINE_MS;
         self.timers.add(due_ms, slot, connection.id, Timer::Close);
+        // Whoever is told that it must go is a client no longer.
+        if member.is_client() {
+            self.core.shared.unlist_connection(connection, reason);
+        }
         self.make_ready(slot);
     }
 
@@ -476,14 +505,36 @@ impl Worker {
             .poll
             .registry()
             .deregister(&mut SourceFd(&member.socket.as_raw_fd()));
-        self.core.shared.forget_connection(connection, reason);
+        if member.is_client() {
+            self.core.shared.unlist_connection(connection, reason);
+        }
+        self.core.shared.forget_connection(connection);
+    }
+
+    /// What a client was let in with may end; then so does the connection.
+    fn plan_expiry(&mut self, slot: usize) {
+        let Some(member) = self.members.get(&slot) else {
+            return;
+        };
+        if let Some(in_ms) = member.session.expires_in_ms(&self.core.shared) {
+            let due_ms = self.core.now_ms.saturating_add(in_ms);
+            let id = member.session.connection.id;
+            self.timers.add(due_ms, slot, id, Timer::Expire);
+        }
     }
 
     fn end_all(&mut self) {
         let slots: Vec<usize> = self.members.keys().copied().collect();
         for slot in slots {
-            let connection = Arc::clone(&self.members[&slot].session.connection);
-            connection.outbox.flush(self.core.now_ms);
+            let Some(member) = self.members.get_mut(&slot) else {
+                continue;
+            };
+            let farewell = member.farewell(ClosedReason::ServerShutdown);
+            let outbox = &member.session.connection.outbox;
+            match farewell {
+                Some(frame) => outbox.queue_framed(frame, self.core.now_ms),
+                None => outbox.flush(self.core.now_ms),
+            };
             self.end(slot, ClosedReason::ServerShutdown);
         }
         self.core

@@ -30,6 +30,19 @@ pub(super) enum Received {
 impl Member {
     /// Reads once: to `apart`, or to `buffer`, which is the worker's, behind what is kept there.
     fn receive(&mut self, buffer: &mut Vec<u8>, kept: usize, apart: Option<&mut [u8]>) -> Received {
+        match self.websocket {
+            None => self.receive_bytes(buffer, kept, apart),
+            Some(_) => self.receive_frames(buffer, kept, apart),
+        }
+    }
+
+    /// The same as it comes from the socket, or out of TLS.
+    pub(super) fn receive_bytes(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        kept: usize,
+        apart: Option<&mut [u8]>,
+    ) -> Received {
         if let Transport::Secure(secure) = &mut self.transport {
             return secure.receive(&self.socket, self.read_closed, buffer, kept, apart);
         }
@@ -107,13 +120,19 @@ impl Worker {
             return self.shake_hands(slot);
         }
         let encrypted = matches!(member.transport, Transport::Secure(_));
+        let framed = member.websocket.is_some();
         let mut buffer = std::mem::take(&mut self.read_buffer);
-        let turn = if member.session.input.has_missing() {
+        let turn = if member.is_upgrading() {
+            self.upgrade(slot, &mut buffer)
+        } else if member.session.input.has_missing() {
             self.read_large(slot, &mut buffer)
         } else {
             self.read_small(slot, &mut buffer)
         };
         self.read_buffer = buffer;
+        if framed {
+            self.answer_frames(slot);
+        }
         if encrypted {
             self.answer_records(slot);
         }

@@ -235,6 +235,9 @@ impl Worker {
         identity.tls_cipher.clone_from(&peer.cipher);
         drop(identity);
         member.session.tls = peer.to_json();
+        if member.is_upgrading() {
+            return;
+        }
         if !handshake.greeted {
             member.session.greet(&mut self.core.context());
             self.hand_over(&[]);

@@ -38,7 +38,11 @@ impl Worker {
         let bytes = if known {
             0
         } else {
-            STRANGER_BYTES + member.session.input.bytes() + member.transport.stranger_bytes()
+            let websocket = member.websocket.as_ref();
+            STRANGER_BYTES
+                + member.session.input.bytes()
+                + member.transport.stranger_bytes()
+                + websocket.map_or(0, |websocket| websocket.held_bytes())
         };
         let (counted, counts) = (member.stranger_bytes > 0, bytes > 0);
         self.strangers.count = self.strangers.count + usize::from(counts) - usize::from(counted);

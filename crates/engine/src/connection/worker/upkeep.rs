@@ -37,6 +37,8 @@ impl Worker {
                 _ if member.closing.is_some() => {}
                 Timer::Greet => self.greet_late(slot),
                 Timer::Secure => self.handshake_overdue(slot),
+                Timer::Upgrade => self.upgrade_overdue(slot),
+                Timer::Expire => self.expire(slot),
                 Timer::Handshake => {
                     let due = member.session.handshake_due(&mut self.core.context());
                     self.hand_over(&[]);

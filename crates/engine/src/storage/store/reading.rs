@@ -27,6 +27,10 @@ struct Chunk {
     messages: Vec<(u64, Extent)>,
 }
 
+/// How often a message is looked for at most. Between being found and being read it may be replaced by another, as the value of a key is: then that one is looked
+/// for, so that a subject that always has a message is never taken for one that has none. Each time, somebody has just written.
+pub const FINDS_MAX: usize = 1_000;
+
 /// What reading without the disk led to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Cached {
@@ -78,6 +82,26 @@ impl Store {
             Err(StoreError::Damaged { .. }) => Ok(None),
             read => read,
         }
+    }
+
+    /// The message that `find` names, undamaged; `None` if it names none. One that is replaced while it is read is looked for again.
+    pub fn read_found(&self, find: impl Fn() -> Option<u64>) -> StoreResult<Option<Message>> {
+        let mut found = find();
+        for _ in 0..FINDS_MAX {
+            let Some(sequence) = found else {
+                return Ok(None);
+            };
+            let message = self.read_undamaged(sequence)?;
+            if message.is_some() {
+                return Ok(message);
+            }
+            found = find();
+            if found == Some(sequence) {
+                // It is there, and damaged.
+                break;
+            }
+        }
+        Ok(None)
     }
 
     /// The message of a sequence; `None` if there is none.

@@ -1,0 +1,51 @@
+//! Frames of a WebSocket client: whatever arrives, in whatever pieces, means the same, and nothing is held beyond the limits.
+
+#![no_main]
+
+use jetlake_engine::connection::websocket::receiver::End;
+use jetlake_engine::connection::websocket::Receiver;
+use libfuzzer_sys::fuzz_target;
+
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// What inflating may hold beyond a message, while it finds that it is too large.
+const SPARE_BYTES: usize = 64 * 1024;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&choices, bytes)) = input.split_first() else {
+        return;
+    };
+    let (unmasked, inflates) = (choices & 1 != 0, choices & 2 != 0);
+    let piece_bytes = usize::from(choices >> 2) + 1;
+
+    let whole = receive(bytes, bytes.len().max(1), unmasked, inflates);
+    let pieces = receive(bytes, piece_bytes, unmasked, inflates);
+
+    assert_eq!(whole, pieces);
+});
+
+fn receive(
+    bytes: &[u8],
+    piece_bytes: usize,
+    unmasked: bool,
+    inflates: bool,
+) -> (Vec<u8>, Vec<u8>, Option<End>) {
+    let mut receiver = Receiver::new(unmasked, inflates);
+    let (mut heard, mut answers) = (Vec::new(), Vec::new());
+    for piece in bytes.chunks(piece_bytes) {
+        let mut buffer = piece.to_vec();
+        let decoded = receiver.decode(&mut buffer, MESSAGE_BYTES_MAX);
+        assert!(receiver.held_bytes() <= 8 * (MESSAGE_BYTES_MAX + SPARE_BYTES) + 2 * bytes.len());
+        heard.extend_from_slice(&buffer[..decoded.count]);
+        let mut unread = [0; 999];
+        while receiver.has_unread() {
+            let count = receiver.take_unread(&mut unread);
+            heard.extend_from_slice(&unread[..count]);
+        }
+        answers.extend_from_slice(&decoded.answers);
+        if decoded.end.is_some() {
+            return (heard, answers, decoded.end);
+        }
+    }
+    (heard, answers, None)
+}

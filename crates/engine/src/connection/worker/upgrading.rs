@@ -1,0 +1,308 @@
+//! From an HTTP request to a session that speaks WebSocket, and its frames from then on.
+//!
+//! A connection is no client before its upgrade: it is not listed, and may hold no more than its request. The time it has includes that of its handshake of TLS.
+
+use std::sync::Arc;
+
+use super::reading::{Received, Turn};
+use super::{Member, Worker};
+use crate::config::{READ_BUFFER_BYTES, UPGRADE_TIMEOUT_MS};
+use crate::connection::closed_reason::ClosedReason;
+use crate::connection::timers::Timer;
+use crate::connection::websocket::receiver::{Cause, End};
+use crate::connection::websocket::upgrade::{self, Accepted, Refusal, Upgrade};
+use crate::connection::websocket::{frames, Framing, Receiver, Settings};
+use crate::events::Level;
+
+/// WebSocket on one connection.
+pub(super) enum WebSocket {
+    /// The request has not arrived as a whole.
+    Awaiting {
+        settings: Arc<Settings>,
+        received: Vec<u8>,
+    },
+    Open(Open),
+}
+
+pub(super) struct Open {
+    receiver: Receiver,
+    /// Frames to answer with.
+    answers: Vec<u8>,
+    /// What to end with once everything that came before is read.
+    end: Option<End>,
+    /// The close frame is out.
+    has_ended: bool,
+}
+
+impl WebSocket {
+    pub(super) fn awaiting(settings: Arc<Settings>) -> Box<Self> {
+        Box::new(Self::Awaiting {
+            settings,
+            received: Vec::new(),
+        })
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn held_bytes(&self) -> usize {
+        match self {
+            Self::Awaiting { received, .. } => received.capacity(),
+            Self::Open(open) => open.receiver.held_bytes(),
+        }
+    }
+}
+
+impl Member {
+    /// Whether it is a client, and not a connection that may still become one.
+    pub(super) fn is_client(&self) -> bool {
+        !self.is_upgrading()
+    }
+
+    /// Whether it has to be upgraded before it is a client.
+    pub(super) fn is_upgrading(&self) -> bool {
+        self.websocket.as_ref().is_some_and(|one| !one.is_open())
+    }
+
+    /// The close frame to end with; none without WebSocket, and none twice.
+    pub(super) fn farewell(&mut self, reason: ClosedReason) -> Option<Vec<u8>> {
+        let Some(WebSocket::Open(open)) = self.websocket.as_deref_mut() else {
+            return None;
+        };
+        if std::mem::replace(&mut open.has_ended, true) {
+            return None;
+        }
+        Some(match open.end.take() {
+            Some(end) => end.frame,
+            None => {
+                let mut frame = Vec::new();
+                frames::put_close(&mut frame, reason.websocket_status(), reason.text());
+                frame
+            }
+        })
+    }
+
+    /// Reads once, and takes the bytes of the session out of their frames.
+    pub(super) fn receive_frames(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        kept: usize,
+        mut apart: Option<&mut [u8]>,
+    ) -> Received {
+        let message_bytes_max = self.session.message_bytes_max();
+        if let Some(WebSocket::Open(open)) = self.websocket.as_deref_mut() {
+            if open.receiver.has_unread() {
+                let target = match apart {
+                    Some(apart) => apart,
+                    None => &mut buffer[kept..READ_BUFFER_BYTES],
+                };
+                let count = open.receiver.take_unread(target);
+                return Received::Bytes {
+                    count,
+                    drained: false,
+                };
+            }
+            if open.end.is_some() {
+                return Received::Nothing { drained: true };
+            }
+        }
+        let (count, drained) = match self.receive_bytes(buffer, kept, apart.as_deref_mut()) {
+            Received::Bytes { count, drained } => (count, drained),
+            other => return other,
+        };
+        let Some(WebSocket::Open(open)) = self.websocket.as_deref_mut() else {
+            return Received::Nothing { drained };
+        };
+        let bytes = match apart {
+            Some(apart) => &mut apart[..count],
+            None => &mut buffer[kept..kept + count],
+        };
+        let decoded = open.receiver.decode(bytes, message_bytes_max);
+        open.answers.extend_from_slice(&decoded.answers);
+        open.end = decoded.end;
+        let drained = drained && !open.receiver.has_unread() && open.end.is_none();
+        match decoded.count {
+            0 => Received::Nothing { drained },
+            count => Received::Bytes { count, drained },
+        }
+    }
+}
+
+impl Worker {
+    /// A new connection may not speak yet: sets its deadline.
+    pub(super) fn await_upgrade(&mut self, slot: usize) {
+        let Some(member) = self.members.get(&slot) else {
+            return;
+        };
+        let Some(WebSocket::Awaiting { settings, .. }) = member.websocket.as_deref() else {
+            return self.end(slot, ClosedReason::ServerShutdown);
+        };
+        let timeout_ms = match settings.options.handshake_timeout_ms {
+            0 => UPGRADE_TIMEOUT_MS,
+            timeout_ms => timeout_ms,
+        };
+        let id = member.session.connection.id;
+        let due_ms = self.core.now_ms + timeout_ms;
+        self.timers.add(due_ms, slot, id, Timer::Upgrade);
+    }
+
+    /// The time for the upgrade is over.
+    pub(super) fn upgrade_overdue(&mut self, slot: usize) {
+        if self.members.get(&slot).is_some_and(Member::is_upgrading) {
+            self.end(slot, ClosedReason::AuthenticationTimeout);
+        }
+    }
+
+    /// Reads once for a connection that is no client yet.
+    pub(super) fn upgrade(&mut self, slot: usize, buffer: &mut Vec<u8>) -> Turn {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let (count, drained) = match member.receive_bytes(buffer, 0, None) {
+            Received::Bytes { count, drained } => (count, drained),
+            Received::Nothing { drained: true } => return Turn::Drained,
+            Received::Nothing { drained: false } => return Turn::More,
+            Received::Ended(reason) => return Turn::Ended(reason),
+        };
+        let Some(WebSocket::Awaiting { settings, received }) = member.websocket.as_deref_mut()
+        else {
+            return Turn::More;
+        };
+        // Beyond what a request may have it is only looked that it is too long.
+        let room = (upgrade::REQUEST_BYTES_MAX + 1).saturating_sub(received.len());
+        received.extend_from_slice(&buffer[..count.min(room)]);
+        match upgrade::read(received, settings) {
+            Upgrade::Incomplete => {
+                self.weigh_stranger(slot);
+                if drained {
+                    Turn::Drained
+                } else {
+                    Turn::More
+                }
+            }
+            Upgrade::Refused(refusal) => {
+                self.refuse_upgrade(slot, refusal);
+                Turn::More
+            }
+            Upgrade::Accepted(accepted) => {
+                self.finish_upgrade(slot, *accepted);
+                Turn::More
+            }
+        }
+    }
+
+    fn refuse_upgrade(&mut self, slot: usize, refusal: Refusal) {
+        let connection = &self.members[&slot].session.connection;
+        self.core.shared.events.log(
+            Level::Error,
+            format!(
+                "{} - websocket handshake error: {}",
+                connection.remote_address, refusal.reason
+            ),
+        );
+        self.flush(slot, |outbox, now_ms| {
+            outbox.queue_framed(refusal.answer, now_ms)
+        });
+        self.begin_close(slot, ClosedReason::ProtocolViolation);
+    }
+
+    /// The connection is a client: its session may begin.
+    fn finish_upgrade(&mut self, slot: usize, accepted: Accepted) {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let receiver = Receiver::new(accepted.unmasked, accepted.compresses);
+        member.websocket = Some(Box::new(WebSocket::Open(Open {
+            receiver,
+            answers: Vec::new(),
+            end: None,
+            has_ended: false,
+        })));
+        member.session.cookies = Some(Box::new(accepted.cookies));
+        let connection = Arc::clone(&member.session.connection);
+        if let Some(ip) = accepted.forwarded_for {
+            // It is upgraded once.
+            let _ = connection.forwarded_for.set(ip);
+        }
+        let shared = Arc::clone(&self.core.shared);
+        shared.list_connection(&connection);
+        shared
+            .events
+            .debug(|| format!("{} - Client connection created", connection.label()));
+        self.flush(slot, |outbox, now_ms| {
+            outbox.queue_framed(accepted.answer, now_ms)
+        });
+        connection.outbox.frame(Framing {
+            compresses: accepted.compresses,
+        });
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        member.session.greet(&mut self.core.context());
+        if shared.listed_count() > shared.options().max_connections {
+            member.session.refuse_connection(&mut self.core.context());
+            self.hand_over(&[]);
+            return self.begin_close(slot, ClosedReason::MaximumConnectionsExceeded);
+        }
+        self.hand_over(&[]);
+        self.start_clocks(slot);
+        self.weigh_stranger(slot);
+    }
+
+    /// Sends what WebSocket has to say by itself, and ends the connection if nothing more will be read.
+    pub(super) fn answer_frames(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        let Some(WebSocket::Open(open)) = member.websocket.as_deref_mut() else {
+            return;
+        };
+        let answers = std::mem::take(&mut open.answers);
+        let is_over = !open.receiver.has_unread() && member.closing.is_none();
+        let cause = match &open.end {
+            Some(end) if is_over => Some(end.cause.clone()),
+            _ => None,
+        };
+        if !answers.is_empty() {
+            self.flush(slot, |outbox, now_ms| outbox.queue_framed(answers, now_ms));
+        }
+        let Some(cause) = cause else {
+            return;
+        };
+        self.hand_over(&[]);
+        let reason = match cause {
+            Cause::ByPeer => ClosedReason::ClientClosed,
+            Cause::Violation(text) => {
+                self.log_frame_error(slot, &text);
+                ClosedReason::ReadError
+            }
+            Cause::TooLarge => {
+                self.log_frame_error(slot, "maximum payload exceeded");
+                ClosedReason::MaximumPayloadExceeded
+            }
+        };
+        self.begin_close(slot, reason);
+    }
+
+    fn log_frame_error(&self, slot: usize, text: &str) {
+        if let Some(member) = self.members.get(&slot) {
+            let label = member.session.connection.label();
+            let events = &self.core.shared.events;
+            events.log(Level::Error, format!("{label} - read error: {text}"));
+        }
+    }
+
+    /// What a client was let in with ends, unless it was let in anew meanwhile.
+    pub(super) fn expire(&mut self, slot: usize) {
+        let Some(member) = self.members.get(&slot) else {
+            return;
+        };
+        match member.session.expires_in_ms(&self.core.shared) {
+            None => {}
+            Some(0) => {
+                let reason = member.session.expire(&mut self.core.context());
+                self.hand_over(&[]);
+                self.begin_close(slot, reason);
+            }
+            Some(_) => self.plan_expiry(slot),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Imports of an account as they are asked for.
+
+use serde::Deserialize;
+
+/// Everything that one account imports.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportOptions {
+    #[serde(default)]
+    pub streams: Vec<StreamImportOptions>,
+    #[serde(default)]
+    pub services: Vec<ServiceImportOptions>,
+}
+
+/// What is published to `from` in that account appears as `to` in this one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamImportOptions {
+    pub account: String,
+    pub from: String,
+    pub to: String,
+}
+
+/// A request to `from` in this account goes to `to` in that one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceImportOptions {
+    pub account: String,
+    pub from: String,
+    pub to: String,
+    pub responses: Responses,
+    /// How long answers may take; each answer of several begins it anew.
+    pub response_timeout_ms: u64,
+    /// Whether the service hears who asks, or only of which account it is.
+    pub share: bool,
+}
+
+/// How many answers a request has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Responses {
+    One,
+    /// Any number.
+    Stream,
+    /// Any number; an empty one is the last.
+    Chunked,
+}

@@ -1,0 +1,67 @@
+//! A stream import: what is published in another account, under the subjects it has here.
+
+use std::sync::{Arc, Weak};
+
+use super::options::StreamImportOptions;
+use super::token_map::{intersection, TokenMap};
+use crate::error::EngineError;
+use crate::routing::account::Account;
+use crate::routing::subscription::{Receiver, Restrictions, Subscription};
+
+pub struct StreamImport {
+    exporter: Arc<Account>,
+    importer: Weak<Account>,
+    map: Arc<TokenMap>,
+    /// The subjects as they are here.
+    here: Vec<u8>,
+}
+
+/// What stands in the exporting account for a subscription of the importing one.
+#[derive(Clone)]
+pub struct Shadow {
+    pub original: Arc<Subscription>,
+    /// The account of the original.
+    pub account: Weak<Account>,
+    pub map: Arc<TokenMap>,
+}
+
+impl StreamImport {
+    pub fn new(
+        options: &StreamImportOptions,
+        importer: &Arc<Account>,
+        exporter: Arc<Account>,
+    ) -> Result<Self, EngineError> {
+        let map = Arc::new(TokenMap::new(&options.from, &options.to)?);
+        Ok(Self {
+            exporter,
+            importer: Arc::downgrade(importer),
+            here: map.to_pattern(),
+            map,
+        })
+    }
+
+    pub fn exporter(&self) -> &Arc<Account> {
+        &self.exporter
+    }
+
+    /// What stands for this subscription in the exporting account; none if it could not get anything from there.
+    pub fn shadow(&self, original: &Arc<Subscription>) -> Option<Arc<Subscription>> {
+        let wanted = intersection(&original.subject, &self.here)?;
+        let mut there = Vec::new();
+        if !self.map.backward(&wanted, &mut there) {
+            return None;
+        }
+        let shadow = Shadow {
+            original: Arc::clone(original),
+            account: Weak::clone(&self.importer),
+            map: Arc::clone(&self.map),
+        };
+        Some(Arc::new(Subscription::new(
+            Receiver::Shadow(Box::new(shadow)),
+            &there,
+            original.queue.as_deref(),
+            &original.sid,
+            Restrictions::default(),
+        )))
+    }
+}

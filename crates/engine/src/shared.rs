@@ -1,0 +1,435 @@
+//! What all workers of an engine see: its options, its accounts, its connections.
+//!
+//! Invariant: a connection is in `connections` exactly while it is a client; its slot is free again when its session is gone.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use ahash::AHashMap;
+use mio::net::TcpStream;
+use parking_lot::{Mutex, RwLock};
+
+use crate::clock::Clock;
+use crate::config::Options;
+use crate::connection::closed_reason::ClosedReason;
+use crate::connection::handshake::Information;
+use crate::connection::mailbox::{Letter, Mailbox, Newcomer};
+use crate::connection::outbox::{Flushed, Outbox};
+use crate::connection::tls::Settings as TlsSettings;
+use crate::connection::websocket::Settings as WebSocketSettings;
+use crate::connection::{Connection, ConnectionType};
+use crate::error::EngineError;
+use crate::events::{Events, Level};
+use crate::routing::account::{Account, GLOBAL_ACCOUNT};
+use crate::routing::imports::{ImportOptions, ServiceImport, StreamImport};
+use crate::routing::mappings::Mappings;
+use crate::statistics::Totals;
+/// What all workers see.
+pub struct Shared {
+    pub clock: Clock,
+    pub events: Arc<Events>,
+    pub totals: Totals,
+    pub started: SystemTime,
+    options: RwLock<Arc<Options>>,
+    information: RwLock<Information>,
+    /// TLS for connections to come; those that are there keep what they began with.
+    tls: RwLock<Option<Arc<TlsSettings>>>,
+    /// The same for clients that speak WebSocket; none where they are not served.
+    websocket: RwLock<Option<Arc<WebSocketSettings>>>,
+    /// The same for ever, while the rest of INFO may change with a reload.
+    server_id: String,
+    mailboxes: Vec<Mailbox>,
+    accounts: RwLock<Vec<Arc<Account>>>,
+    global_account: Arc<Account>,
+    connections: Mutex<AHashMap<u64, Arc<Connection>>>,
+    connection_count: AtomicUsize,
+    /// Those of them that are clients.
+    listed_count: AtomicUsize,
+    next_connection_id: AtomicU64,
+    next_event_sequence: AtomicU64,
+    slots: Mutex<Slots>,
+}
+
+/// Dense numbers for connections, used again when one is gone.
+#[derive(Default)]
+struct Slots {
+    free: Vec<usize>,
+    next: usize,
+}
+
+/// What a new one is made of.
+pub struct Beginning {
+    pub options: Options,
+    pub information: Information,
+    pub tls: Option<Arc<TlsSettings>>,
+    pub websocket: Option<Arc<WebSocketSettings>>,
+    pub server_id: String,
+    pub clock: Clock,
+    pub events: Arc<Events>,
+    pub mailboxes: Vec<Mailbox>,
+}
+
+impl Shared {
+    pub fn new(beginning: Beginning) -> Self {
+        let global_account = Arc::new(Account::new(GLOBAL_ACCOUNT, 0));
+        Self {
+            information: RwLock::new(beginning.information),
+            options: RwLock::new(Arc::new(beginning.options)),
+            tls: RwLock::new(beginning.tls),
+            websocket: RwLock::new(beginning.websocket),
+            server_id: beginning.server_id,
+            clock: beginning.clock,
+            events: beginning.events,
+            totals: Totals::default(),
+            started: SystemTime::now(),
+            mailboxes: beginning.mailboxes,
+            accounts: RwLock::new(vec![Arc::clone(&global_account)]),
+            global_account,
+            connections: Mutex::default(),
+            connection_count: AtomicUsize::new(0),
+            listed_count: AtomicUsize::new(0),
+            next_connection_id: AtomicU64::new(1),
+            next_event_sequence: AtomicU64::new(1),
+            slots: Mutex::default(),
+        }
+    }
+
+    /// Puts other options in force.
+    pub fn set_options(&self, options: Options, information: Information) {
+        *self.information.write() = information;
+        *self.options.write() = Arc::new(options);
+    }
+
+    /// Puts other settings of WebSocket in force, for connections to come.
+    pub fn set_websocket(&self, settings: Option<Arc<WebSocketSettings>>) {
+        *self.websocket.write() = settings;
+    }
+
+    pub fn server_id(&self) -> &str {
+        &self.server_id
+    }
+
+    /// The options in force; a reload puts others in their place.
+    pub fn options(&self) -> Arc<Options> {
+        Arc::clone(&self.options.read())
+    }
+
+    /// TLS for a new connection; none where clients speak in the clear.
+    pub fn tls(&self) -> Option<Arc<TlsSettings>> {
+        self.tls.read().clone()
+    }
+
+    /// WebSocket for a new connection; none where it is not served.
+    pub fn websocket(&self) -> Option<Arc<WebSocketSettings>> {
+        self.websocket.read().clone()
+    }
+
+    /// Whether this client is asked who it is.
+    pub fn requires_login(&self, connection: &Connection) -> bool {
+        let options = self.options();
+        let by_websocket = || {
+            options
+                .websocket
+                .as_ref()
+                .is_some_and(|websocket| websocket.auth_required)
+        };
+        options.auth_required
+            || (connection.connection_type == ConnectionType::WebSocket && by_websocket())
+    }
+
+    /// How often this client is asked if it is there.
+    pub fn ping_interval_ms(&self, connection: &Connection) -> u64 {
+        let options = self.options();
+        match &options.websocket {
+            Some(websocket)
+                if connection.connection_type == ConnectionType::WebSocket
+                    && websocket.ping_interval_ms > 0 =>
+            {
+                websocket.ping_interval_ms
+            }
+            _ => options.ping_interval_ms,
+        }
+    }
+
+    /// How long this client has to say who it is or, where nobody asks, to say anything.
+    pub fn login_timeout_ms(&self, connection: &Connection) -> u64 {
+        let options = self.options();
+        if !self.requires_login(connection) {
+            return options.handshake_timeout_ms;
+        }
+        match &options.websocket {
+            Some(websocket)
+                if connection.connection_type == ConnectionType::WebSocket
+                    && websocket.auth_timeout_ms > 0 =>
+            {
+                websocket.auth_timeout_ms
+            }
+            _ => options.auth_timeout_ms,
+        }
+    }
+
+    /// Puts the mappings of all accounts in force; those that are not named have none.
+    pub fn set_mappings(&self, mut mappings: BTreeMap<String, Mappings>) {
+        for account in self.accounts() {
+            account.set_mappings(mappings.remove(&account.name).unwrap_or_default());
+        }
+        for (name, mappings) in mappings {
+            self.account(&name).set_mappings(mappings);
+        }
+    }
+
+    /// Puts the imports of all accounts in force; those that are not named have none.
+    pub fn set_imports(&self, options: &Options) -> Result<(), EngineError> {
+        for name in options.imports.keys() {
+            self.account(name);
+        }
+        let none = ImportOptions::default();
+        for account in self.accounts() {
+            let wanted = options.imports.get(&account.name).unwrap_or(&none);
+            let streams = wanted
+                .streams
+                .iter()
+                .map(|import| StreamImport::new(import, &account, self.account(&import.account)))
+                .collect::<Result<_, _>>()?;
+            let services = wanted
+                .services
+                .iter()
+                .map(|import| ServiceImport::new(import, self.account(&import.account)))
+                .collect::<Result<_, _>>()?;
+            account.set_imports(streams, services);
+        }
+        Ok(())
+    }
+
+    /// Puts other certificates in force, for connections to come.
+    pub fn set_tls(&self, settings: Option<Arc<TlsSettings>>) {
+        *self.tls.write() = settings;
+    }
+
+    pub fn worker_count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    pub fn send(&self, worker: usize, letter: Letter) {
+        self.mailboxes[worker].send(letter);
+    }
+
+    /// Tells a connection's owner what a hand-over left to do; false when the connection is lost.
+    pub fn settle(&self, connection: &Connection, flushed: Flushed) -> bool {
+        let (slot, connection_id) = (connection.slot, connection.id);
+        let reason = match flushed {
+            Flushed::Settled => return true,
+            Flushed::HandOver => {
+                if !connection.outbox.ask_owner() {
+                    return true;
+                }
+                let letter = Letter::Flush {
+                    slot,
+                    connection_id,
+                };
+                self.send(connection.worker, letter);
+                return true;
+            }
+            Flushed::Gone => return false,
+            Flushed::SlowConsumer => {
+                self.report_slow_consumer(connection);
+                ClosedReason::SlowConsumerPendingBytes
+            }
+            Flushed::WriteFailed => ClosedReason::WriteError,
+        };
+        // By letter even to the present worker: the session may be in the middle of its own turn.
+        let letter = Letter::Lost {
+            slot,
+            connection_id,
+            reason,
+        };
+        self.send(connection.worker, letter);
+        false
+    }
+
+    /// Has a connection closed in good order.
+    pub fn close(&self, connection: &Connection, reason: ClosedReason) {
+        self.send(
+            connection.worker,
+            Letter::Close {
+                slot: connection.slot,
+                connection_id: connection.id,
+                reason,
+            },
+        );
+    }
+
+    pub fn send_to_all(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.mailboxes {
+            mailbox.send(letter());
+        }
+    }
+
+    pub fn take_letters(&self, worker: usize) -> Vec<Letter> {
+        self.mailboxes[worker].take()
+    }
+
+    pub fn global_account(&self) -> &Arc<Account> {
+        &self.global_account
+    }
+
+    pub fn accounts(&self) -> Vec<Arc<Account>> {
+        self.accounts.read().clone()
+    }
+
+    /// The account of that name, made when it is first named.
+    pub fn account(&self, name: &str) -> Arc<Account> {
+        let mut accounts = self.accounts.write();
+        if let Some(account) = accounts.iter().find(|account| account.name == name) {
+            return Arc::clone(account);
+        }
+        let account = Arc::new(Account::new(name, accounts.len()));
+        accounts.push(Arc::clone(&account));
+        account
+    }
+
+    /// INFO without what is different for each connection.
+    pub fn server_information(&self) -> Information {
+        self.information.read().clone()
+    }
+
+    /// Numbers the events and answers of the server itself.
+    pub fn next_event_sequence(&self) -> u64 {
+        self.next_event_sequence.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// INFO for one connection.
+    pub fn information(&self, connection: &Connection) -> Information {
+        let mut information = Information {
+            client_id: connection.id,
+            client_ip: connection.remote_address.ip().to_string(),
+            ..self.information.read().clone()
+        };
+        if connection.connection_type == ConnectionType::WebSocket {
+            if let Some(websocket) = self.websocket() {
+                information.host.clone_from(&websocket.options.host);
+                information.port = websocket.address.port();
+                information.tls_required = websocket.tls.is_some();
+                information.tls_available = websocket.tls.is_some();
+                information.auth_required = self.requires_login(connection);
+            }
+        }
+        information
+    }
+
+    /// Makes a connection of this worker for a socket that was accepted. It is a client, and listed as one, unless it is still to be upgraded.
+    pub fn add_connection(
+        &self,
+        connection_type: ConnectionType,
+        socket: TcpStream,
+        peer: SocketAddr,
+        worker: usize,
+    ) -> Newcomer {
+        let id = self.next_connection_id.fetch_add(1, Ordering::Relaxed);
+        let slot = self.slots.lock().take();
+        let socket = Arc::new(socket);
+        let outbox = Outbox::new(Arc::clone(&socket), self.options().max_pending_bytes);
+        let connection = Connection::new(id, connection_type, slot, worker, peer, outbox);
+        let connection = Arc::new(connection);
+        self.connection_count.fetch_add(1, Ordering::Relaxed);
+        if connection_type == ConnectionType::Standard {
+            self.list_connection(&connection);
+        }
+        (connection, socket)
+    }
+
+    /// A connection is a client from now on.
+    pub fn list_connection(&self, connection: &Arc<Connection>) {
+        let listed = Arc::clone(connection);
+        self.connections.lock().insert(connection.id, listed);
+        self.listed_count.fetch_add(1, Ordering::Relaxed);
+        self.totals.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection is a client no longer; calling it again does nothing.
+    pub fn unlist_connection(&self, connection: &Connection, reason: ClosedReason) {
+        if self.connections.lock().remove(&connection.id).is_none() {
+            return;
+        }
+        self.listed_count.fetch_sub(1, Ordering::Relaxed);
+        self.totals.add_ended(connection, reason);
+        self.totals.closed.add(self, connection, reason);
+        self.events.debug(|| {
+            format!(
+                "{} - Client connection closed: {}",
+                connection.label(),
+                reason.text()
+            )
+        });
+    }
+
+    /// A session has ended, and its socket is closed.
+    pub fn forget_connection(&self, connection: &Connection) {
+        self.connection_count.fetch_sub(1, Ordering::Relaxed);
+        self.slots.lock().give_back(connection.slot);
+    }
+
+    /// Connections that are clients.
+    pub fn listed_count(&self) -> usize {
+        self.listed_count.load(Ordering::Relaxed)
+    }
+
+    /// Sockets that are open, or about to be closed.
+    pub fn connection_count(&self) -> usize {
+        self.connection_count.load(Ordering::Relaxed)
+    }
+
+    pub fn connection(&self, id: u64) -> Option<Arc<Connection>> {
+        self.connections.lock().get(&id).cloned()
+    }
+
+    pub fn any_connection(&self) -> Option<Arc<Connection>> {
+        self.connections.lock().values().next().cloned()
+    }
+
+    /// All connections, oldest first.
+    pub fn connections(&self) -> Vec<Arc<Connection>> {
+        let mut connections: Vec<_> = self.connections.lock().values().cloned().collect();
+        connections.sort_unstable_by_key(|connection| connection.id);
+        connections
+    }
+
+    pub fn report_slow_consumer(&self, connection: &Connection) {
+        self.events.log(
+            Level::Info,
+            format!(
+                "{} - Slow Consumer Detected: MaxPending of {} Exceeded",
+                connection.label(),
+                self.options().max_pending_bytes
+            ),
+        );
+    }
+
+    pub fn report_write_deadline(&self, connection: &Connection) {
+        self.events.log(
+            Level::Info,
+            format!(
+                "{} - Slow Consumer Detected: WriteDeadline of {}ms exceeded with {} total bytes.",
+                connection.label(),
+                self.options().write_deadline_ms,
+                connection.outbox.pending_bytes()
+            ),
+        );
+    }
+}
+
+impl Slots {
+    fn take(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+
+    fn give_back(&mut self, slot: usize) {
+        self.free.push(slot);
+    }
+}

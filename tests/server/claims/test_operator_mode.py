@@ -1,0 +1,277 @@
+"""Claims of one server, from its start to its end."""
+
+import http.server
+import json
+import threading
+import time
+
+import pytest
+
+from jetlake.errors import StartError
+from jetlake.server.authentication.presented import Login
+from jetlake.server.authentication.verdict import Refusal
+from jetlake.server.claims.accounts import UnknownAccountError
+from jetlake.server.claims.operator_mode import OperatorMode
+from jetlake.server.claims.shown import ShownClaims
+from jetlake.server.configuration.load import load_text
+from jetlake.server.python_log import PythonLog
+from tests.compatibility.claims import STORING, Key, Operator, User, make_user, scoped, user_claims
+
+NONCE = "PXoWU7zWAMt75FY"
+
+
+class Modes:
+    """Operator mode by a configuration, with what it has told of changes."""
+
+    def __init__(self, config, clock=time.time):
+        self.changes = []
+        self.options = load_text(config).options
+        self.mode = OperatorMode(self.options.access, PythonLog(debug=True), on_change=self.changes.append, clock=clock)
+        self.mode.open()
+
+    def decide(self, user, **fields):
+        return self.mode.decide(login(user, **fields))
+
+
+def login(user, address="127.0.0.1:4711", **fields):
+    connect = json.dumps({**user.presented(NONCE), **fields}).encode()
+    return Login(connect=connect, nonce=NONCE, remote_address=address)
+
+
+@pytest.fixture
+def operator():
+    return Operator()
+
+
+def test_account_is_known_after_its_first_user(operator):
+    account = operator.add_account(limits={"conn": 5, **STORING})
+    modes = Modes(operator.configuration())
+    assert modes.mode.find(account.public) is None
+
+    modes.decide(make_user(account))
+
+    (known,) = [each for each in modes.mode.complete(modes.options).access.accounts if each.name == account.public]
+    assert known.max_connections == 5
+    assert known.jetstream is not None
+    # Of the system account, and of this one; nobody had to be asked about again.
+    assert modes.changes == [frozenset(), frozenset()]
+
+
+def test_options_are_made_once_for_each_change(operator):
+    account = operator.add_account()
+    modes = Modes(operator.configuration())
+    first = modes.mode.complete(modes.options)
+
+    assert modes.mode.complete(modes.options) is first
+    modes.decide(make_user(account))
+    assert modes.mode.complete(modes.options) is not first
+
+
+def test_user_is_what_the_verdict_says(operator):
+    account = operator.add_account(limits={"subs": 10, "payload": 100, "conn": 3})
+    user = make_user(account, subs=20, payload=50, pub={"allow": ["a"]}, exp=int(time.time()) + 100)
+
+    verdict = Modes(operator.configuration()).decide(user)
+
+    assert (verdict.account, verdict.user) == (account.public, user.key.public)
+    assert (verdict.max_subscriptions, verdict.max_payload_bytes, verdict.max_account_connections) == (10, 50, 3)
+    assert verdict.permissions.publish.allow == ("a",)
+    assert 90_000 < verdict.expires_unix_ms - time.time() * 1000 <= 100_000
+
+
+def test_clients_of_an_account_are_asked_about_again_when_it_expires(operator):
+    account = operator.add_account(exp=int(time.time()) + 2)
+    modes = Modes(operator.configuration())
+    modes.decide(make_user(account))
+    # As when the accounts are served.
+    modes.mode.complete(modes.options)
+
+    deadline = time.monotonic() + 10
+    while modes.changes[-1] != {account.public} and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    modes.mode.close()
+    assert modes.changes[-1] == {account.public}
+    assert modes.decide(make_user(account)) == Refusal("account expired")
+
+
+@pytest.mark.parametrize("kind", ["account", "operator"])
+def test_subject_that_is_not_a_user_is_refused(operator, kind):
+    account, key = operator.add_account(), Key(kind)
+
+    assert Modes(operator.configuration()).decide(User(key, user_claims(account, key, bearer_token=True))) is None
+
+
+def test_why_somebody_is_refused_is_in_the_log_and_not_in_the_verdict(operator, caplog):
+    caplog.set_level("DEBUG")
+    modes = Modes(operator.configuration())
+
+    assert modes.decide(make_user(operator.add_account())) is None
+    assert "127.0.0.1:4711 - Account A" in caplog.text
+    assert "account claims not found" in caplog.text
+
+
+def test_account_with_an_authorization_service_lets_in_only_that_service(operator):
+    service = Key("user")
+    account = operator.add_account(authorization={"auth_users": [service.public]})
+    modes = Modes(operator.configuration())
+
+    assert modes.decide(make_user(account)) is None
+    assert modes.decide(User(service, user_claims(account, service))) is not None
+
+
+def test_update_is_told_with_the_account(operator):
+    account = operator.add_account()
+    modes = Modes(operator.configuration())
+    modes.decide(make_user(account))
+
+    modes.mode.update(account.public, account.jwt(limits=account.limits(conn=1)))
+
+    assert modes.changes[-1] == {account.public}
+    assert modes.mode.find(account.public).options.max_connections == 1
+
+
+def test_same_claims_again_change_nothing(operator):
+    account = operator.add_account()
+    text = account.jwt()
+    modes = Modes(
+        operator.configuration(
+            preload=f"resolver_preload {{ {operator.system.public}: {operator.system.jwt()}\n"
+            f"{account.public}: {text} }}\n"
+        )
+    )
+    modes.decide(make_user(account))
+    count = len(modes.changes)
+
+    modes.mode.update(account.public, text)
+
+    assert len(modes.changes) == count
+
+
+def test_claims_of_a_stranger_change_nothing(operator):
+    account = operator.add_account()
+    modes = Modes(operator.configuration())
+    modes.decide(make_user(account))
+
+    with pytest.raises(UnknownAccountError, match="not signed by a trusted operator"):
+        modes.mode.update(account.public, account.jwt(issuer=Key("operator")))
+
+    assert modes.decide(make_user(account)) is not None
+
+
+def test_account_that_expired_is_looked_up_again(operator, tmp_path):
+    now = [time.time()]
+    account = operator.add_account(exp=int(now[0]) + 60)
+    resolver = f'{{ type: full, dir: "{tmp_path}" }}'
+    modes = Modes(operator.configuration(resolver), clock=lambda: now[0])
+    assert modes.decide(make_user(account)) is not None
+
+    now[0] += 120
+    assert modes.decide(make_user(account)) == Refusal("account expired")
+    (tmp_path / f"{account.public}.jwt").write_text(account.jwt(exp=int(now[0]) + 60))
+
+    assert modes.decide(make_user(account)) is not None
+
+
+def test_system_account_that_is_missing_is_an_error_with_what_to_do(operator):
+    with pytest.raises(StartError, match="add its claims to resolver_preload"):
+        Modes(operator.configuration(preload=""))
+
+
+def test_file_that_changed_in_the_folder_is_read_at_a_reload(operator, tmp_path):
+    account = operator.add_account()
+    config = operator.configuration(f'{{ type: full, dir: "{tmp_path}" }}', preload=operator.preload(operator.system))
+    modes = Modes(config)
+    (tmp_path / f"{account.public}.jwt").write_text(account.jwt())
+    modes.decide(make_user(account))
+    (tmp_path / f"{account.public}.jwt").write_text(account.jwt(limits=account.limits(conn=7)))
+
+    modes.mode.reload(modes.options.access)
+
+    assert modes.mode.find(account.public).options.max_connections == 7
+
+
+def test_file_that_is_gone_at_a_reload_takes_its_account_with_it(operator, tmp_path):
+    account = operator.add_account()
+    config = operator.configuration(f'{{ type: full, dir: "{tmp_path}" }}', preload=operator.preload(operator.system))
+    modes = Modes(config)
+    (tmp_path / f"{account.public}.jwt").write_text(account.jwt())
+    modes.decide(make_user(account))
+    (tmp_path / f"{account.public}.jwt").unlink()
+
+    lines = modes.mode.reload(modes.options.access)
+
+    assert lines == [f'Reloaded: deleting account [removed]: "{account.public}"']
+    assert modes.decide(make_user(account)) is None
+
+
+def test_mappings_that_make_no_sense_have_no_effect(operator, caplog):
+    mappings = {"orders.*": [{"subject": "shop.$1"}], "bad.*": [{"subject": "x.$7"}]}
+    account = operator.add_account(mappings=mappings)
+    modes = Modes(operator.configuration())
+
+    modes.decide(make_user(account))
+
+    assert [each.source for each in modes.mode.find(account.public).options.mappings] == ["orders.*"]
+    assert 'the mapping of "bad.*" is not valid' in caplog.text
+
+
+class Accounts(http.server.BaseHTTPRequestHandler):
+    """Serves claims as nats-account-server does."""
+
+    claims: dict[str, str] = {}  # noqa: RUF012 - one server for each test
+
+    def do_GET(self):
+        body = self.claims.get(self.path.removeprefix("/jwt/v1/accounts/"))
+        self.send_response(200 if body is not None else 404)
+        self.end_headers()
+        self.wfile.write((body or "").encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def account_server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Accounts)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_claims_are_fetched_from_a_web_address(operator, account_server):
+    account = operator.add_account()
+    Accounts.claims = {"": "ok", **{each.public: each.jwt() for each in (operator.system, account)}}
+    url = f"http://127.0.0.1:{account_server.server_port}/jwt/v1/accounts/"
+    modes = Modes(operator.configuration(f"URL({url})", preload=""))
+
+    assert modes.mode.is_slow
+    assert modes.mode.decide_quickly(login(make_user(account))) is None
+    assert modes.decide(make_user(account)).account == account.public
+    assert modes.mode.decide_quickly(login(make_user(account))).account == account.public
+    assert modes.decide(make_user(operator.add_account())) is None
+
+
+def test_web_address_where_nobody_is_stops_the_start(operator):
+    with pytest.raises(StartError, match="check the address"):
+        Modes(operator.configuration("URL(http://127.0.0.1:1/accounts/)", preload=""))
+
+
+def test_bearer_tokens_are_not_shown(operator):
+    key = Key("account")
+    account = operator.add_account(signing_keys=[scoped(key, subs=-1, payload=-1, bearer_token=True)], name="shop")
+    modes = Modes(operator.configuration())
+    shown = ShownClaims(modes.mode)
+    plain, bearer = make_user(account, name="ada"), make_user(account, bearer_token=True)
+    scoped_bearer = make_user(account, issuer=key, claimed={})
+    of_plain, of_bearer, of_scoped = (modes.decide(user).details for user in (plain, bearer, scoped_bearer))
+
+    assert shown.user(of_plain).jwt == of_plain == plain.jwt
+    assert (shown.user(of_plain).name, shown.user(of_plain).issuer_key) == ("ada", account.public)
+    assert shown.user(of_bearer).jwt == shown.user(of_scoped).jwt == ""
+    assert shown.user(of_scoped).issuer_key == key.public
+    assert shown.user("") is None
+    assert shown.account_name(account.public) == "shop"
