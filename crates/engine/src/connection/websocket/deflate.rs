@@ -9,7 +9,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 /// How a compressed message ends; it is left out on the wire.
 const TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
-/// Room that is made at once while a message is inflated.
+/// What is inflated at once.
 const STEP_BYTES: usize = 16 * 1024;
 
 /// Room that a compressor has whenever it is called: more than it can hold itself.
@@ -73,19 +73,24 @@ pub fn inflate(
 ) -> Result<(), InflateError> {
     compressed.extend_from_slice(&TAIL);
     let start = out.len();
+    let mut step = [0; STEP_BYTES];
     DECOMPRESS.with_borrow_mut(|decompress| {
         decompress.reset(false);
         loop {
-            let taken = decompress.total_in() as usize;
-            out.reserve(STEP_BYTES);
-            let before = out.len();
+            let (taken, given) = (decompress.total_in(), decompress.total_out());
             let status = decompress
-                .decompress_vec(&compressed[taken..], out, FlushDecompress::Sync)
+                .decompress(
+                    &compressed[taken as usize..],
+                    &mut step,
+                    FlushDecompress::Sync,
+                )
                 .map_err(|_| InflateError::Invalid)?;
-            if out.len() - start > bytes_max {
+            let count = (decompress.total_out() - given) as usize;
+            if out.len() - start + count > bytes_max {
                 return Err(InflateError::TooLarge);
             }
-            let is_stuck = out.len() == before && decompress.total_in() as usize == taken;
+            out.extend_from_slice(&step[..count]);
+            let is_stuck = count == 0 && decompress.total_in() == taken;
             if status == Status::StreamEnd || is_stuck {
                 return Ok(());
             }
