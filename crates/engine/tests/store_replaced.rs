@@ -18,6 +18,11 @@ fn put(store: &Store, payload: &[u8]) {
     store.commit().unwrap();
 }
 
+fn take_out(store: &Store, sequence: u64) {
+    store.remove(sequence, false).unwrap();
+    store.commit().unwrap();
+}
+
 fn open(name: &str) -> Store {
     let folder =
         std::env::temp_dir().join(format!("jetlake-replaced-{name}-{}", std::process::id()));
@@ -42,7 +47,7 @@ fn the_message_that_replaced_another_is_read() {
             if let (Some(sequence), left @ 1..) = (found, replacements.get()) {
                 replacements.set(left - 1);
                 put(&store, format!("{left}").as_bytes());
-                store.remove(sequence, false).unwrap();
+                take_out(&store, sequence);
             }
             found
         })
@@ -60,7 +65,7 @@ fn a_message_that_is_removed_meanwhile_is_not_found() {
         .read_found(|| {
             let found = store.last_match(b"key");
             if let Some(sequence) = found {
-                store.remove(sequence, false).unwrap();
+                take_out(&store, sequence);
             }
             found
         })

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import ssl
 import threading
 import time
 
@@ -15,6 +16,7 @@ from jetlake.server.claims.operator_mode import OperatorMode
 from jetlake.server.claims.shown import ShownClaims
 from jetlake.server.configuration.load import load_text
 from jetlake.server.python_log import PythonLog
+from tests.compatibility.certificates import Authority
 from tests.compatibility.claims import STORING, Key, Operator, User, make_user, scoped, user_claims
 
 NONCE = "PXoWU7zWAMt75FY"
@@ -205,6 +207,36 @@ def test_file_that_is_gone_at_a_reload_takes_its_account_with_it(operator, tmp_p
     assert modes.decide(make_user(account)) is None
 
 
+def test_account_whose_file_is_put_back_lets_its_users_in_again(operator, tmp_path):
+    now = [time.time()]
+    account = operator.add_account()
+    config = operator.configuration(f'{{ type: full, dir: "{tmp_path}" }}', preload=operator.preload(operator.system))
+    modes = Modes(config, clock=lambda: now[0])
+    path = tmp_path / f"{account.public}.jwt"
+    path.write_text(account.jwt())
+    modes.decide(make_user(account))
+    path.rename(f"{path}.deleted")
+    modes.mode.disable(account.public)
+    assert modes.decide(make_user(account)) == Refusal("account expired")
+
+    (tmp_path / f"{account.public}.jwt.deleted").rename(path)
+    now[0] += 2
+
+    assert modes.decide(make_user(account)).account == account.public
+
+
+def test_accounts_of_streams_bring_those_they_import_from(operator):
+    exporter = operator.add_account(exports=[{"name": "n", "subject": "n.>", "type": "stream"}])
+    wanted = {"name": "n", "subject": "n.>", "account": exporter.public, "type": "stream"}
+    importer = operator.add_account(imports=[wanted])
+    modes = Modes(operator.configuration())
+
+    modes.mode.look_up([importer.public])
+
+    accounts = {each.name: each for each in modes.mode.complete(modes.options).access.accounts}
+    assert [each.subject for each in accounts[importer.public].imports] == ["n.>"]
+
+
 def test_mappings_that_make_no_sense_have_no_effect(operator, caplog):
     mappings = {"orders.*": [{"subject": "shop.$1"}], "bad.*": [{"subject": "x.$7"}]}
     account = operator.add_account(mappings=mappings)
@@ -253,6 +285,39 @@ def test_claims_are_fetched_from_a_web_address(operator, account_server):
     assert modes.decide(make_user(account)).account == account.public
     assert modes.mode.decide_quickly(login(make_user(account))).account == account.public
     assert modes.decide(make_user(operator.add_account())) is None
+
+
+@pytest.fixture
+def secure_account_server(account_server, tmp_path):
+    authority = Authority(tmp_path)
+    certificate = authority.server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.certificate_file, certificate.key_file)
+    account_server.socket = context.wrap_socket(account_server.socket, server_side=True)
+    return f"https://localhost:{account_server.server_port}/jwt/v1/accounts/", authority.file
+
+
+def test_claims_are_fetched_with_the_authority_of_the_file(operator, secure_account_server):
+    url, authority = secure_account_server
+    account = operator.add_account()
+    Accounts.claims = {"": "ok", **{each.public: each.jwt() for each in (operator.system, account)}}
+    tls = f'resolver_tls {{ ca_file: "{authority}" }}'
+
+    modes = Modes(operator.configuration(f"URL({url})", tls, preload=""))
+
+    assert modes.decide(make_user(account)).account == account.public
+
+
+def test_certificate_of_an_unknown_authority_stops_the_start(operator, secure_account_server):
+    with pytest.raises(StartError, match="CERTIFICATE_VERIFY_FAILED"):
+        Modes(operator.configuration(f"URL({secure_account_server[0]})", preload=""))
+
+
+def test_authority_that_cannot_be_read_is_an_error_with_what_to_do(operator):
+    tls = 'resolver_tls { ca_file: "/nowhere.pem" }'
+
+    with pytest.raises(StartError, match="check its files"):
+        Modes(operator.configuration("URL(https://localhost:1/)", tls, preload=""))
 
 
 def test_web_address_where_nobody_is_stops_the_start(operator):

@@ -113,7 +113,7 @@ class ClaimedAccounts:
             raise UnknownAccountError(f"account claims cannot be fetched: {error}") from error
         if not token:
             raise UnknownAccountError("account claims not found")
-        if known is not None and known.token == token:
+        if known is not None and known.token == token and not known.is_disabled:
             raise UnknownAccountError("account has expired")
         account = self.adopt(key, token)
         self._on_added()

@@ -29,7 +29,7 @@ from jetlake.server.authentication.verdict import Refusal, Verdict
 from jetlake.server.claims import users
 from jetlake.server.claims.accounts import ClaimedAccount, ClaimedAccounts, UnknownAccountError, unusable_mappings
 from jetlake.server.claims.imports import SharedAccounts, share
-from jetlake.server.claims.model import OperatorClaims, UserClaims, read_operator, read_user
+from jetlake.server.claims.model import OperatorClaims, UserClaims, read_account, read_operator, read_user
 from jetlake.server.claims.resolvers import FolderResolver, MemoryResolver, make_resolver
 from jetlake.server.claims.store import StoreFullError
 from jetlake.server.claims.token import InvalidTokenError
@@ -52,7 +52,7 @@ EXPIRY_WAIT_S_MAX = 86_400.0
 """The longest wait for an expiry: a clock that was set is noticed within a day."""
 
 
-class AccountQuickError(Exception):
+class LookupNeededError(Exception):
     """An account would have to be looked up, which may take long."""
 
 
@@ -135,7 +135,7 @@ class OperatorMode:
         """Know these accounts, as far as there are claims for them."""
         for key in keys:
             try:
-                self._accounts.look_up(key)
+                self._note(self._accounts.look_up(key))
             except UnknownAccountError as error:
                 self._log.warning(f"Account {key}: {error}")
 
@@ -177,7 +177,7 @@ class OperatorMode:
         """Return the verdict over a client that can be let in without looking up its account; None = for `decide`."""
         try:
             return self._decide(login, may_wait=False)
-        except (RefusedUserError, AccountQuickError):
+        except (RefusedUserError, LookupNeededError):
             return None
 
     # Accounts that change
@@ -254,7 +254,7 @@ class OperatorMode:
             # A system account that waits for its claims.
             return []
         try:
-            if token != account.token:
+            if token != account.token or account.is_disabled:
                 self._note(self._accounts.adopt(key, token))
         except UnknownAccountError:
             self._accounts.forget(key)
@@ -278,7 +278,7 @@ class OperatorMode:
         account = self._accounts.find(user.account)
         if account is None or account.is_expired(now):
             if self.is_slow and not may_wait:
-                raise AccountQuickError
+                raise LookupNeededError
             account = self._look_up_of(user, account)
         verdict = users.decide(login, presented, user, account, now)
         return msgspec.structs.replace(verdict, details=token)
@@ -320,8 +320,6 @@ class OperatorMode:
             raise StartError("Not allowed to enable JetStream on the system account; remove its storage limits")
 
     def _warn_about_preloaded(self) -> None:
-        from jetlake.server.claims.model import read_account
-
         for key, token in self._trust.preloaded.items():
             issues = account_issues(read_account(token), self._clock())
             if blocks(issues, with_times=True):

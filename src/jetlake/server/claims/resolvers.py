@@ -9,13 +9,22 @@ text = resolver.fetch("A…")           # empty = not found
 A resolver keeps texts; whether they are to be trusted is for `accounts`.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jetlake.errors import StartError
 from jetlake.server.claims.model import read_account
 from jetlake.server.claims.store import ClaimsStore, StoreFullError
 from jetlake.server.claims.token import InvalidTokenError
-from jetlake.server.options.trust import CACHE_ACCOUNTS_MAX, ResolverOptions, TrustOptions, without_credentials
+from jetlake.server.options.trust import (
+    CACHE_ACCOUNTS_MAX,
+    ResolverOptions,
+    ResolverTls,
+    TrustOptions,
+    without_credentials,
+)
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 ANSWER_BYTES_MAX = 2 * 1024 * 1024
 """Twice the largest token: what a web address sends beyond it is not read."""
@@ -96,9 +105,13 @@ class UrlResolver:
     def __init__(self, options: ResolverOptions) -> None:
         self._url = options.url if options.url.endswith("/") else f"{options.url}/"
         self._timeout_s = options.timeout_s
+        self._tls = options.tls
+        self._context: SSLContext | None = None
 
     def open(self) -> None:
         """See whether anybody is there. Raises `StartError`."""
+        if self._url.startswith("https://"):
+            self._context = _make_context(self._tls)
         try:
             self.fetch("")
         except FetchError as error:
@@ -112,10 +125,23 @@ class UrlResolver:
 
         try:
             # The scheme was checked when the configuration was read.
-            with urlopen(self._url + account, timeout=self._timeout_s) as answer:  # noqa: S310
+            with urlopen(self._url + account, timeout=self._timeout_s, context=self._context) as answer:  # noqa: S310
                 return str(answer.read(ANSWER_BYTES_MAX).decode("ascii").strip())
         except (OSError, HTTPException, UnicodeDecodeError) as error:
             raise FetchError(f"could not fetch <{without_credentials(self._url)}{account}>: {error}") from error
+
+
+def _make_context(tls: ResolverTls) -> "SSLContext":
+    """Return how to shake hands. Raises `StartError`."""
+    from ssl import create_default_context
+
+    try:
+        context = create_default_context(cafile=tls.authority_file or None)
+        if tls.certificate_file:
+            context.load_cert_chain(tls.certificate_file, tls.key_file or None)
+    except OSError as error:
+        raise StartError(f"The certificates under resolver_tls cannot be used: {error}; check its files") from error
+    return context
 
 
 def make_resolver(trust: TrustOptions) -> Resolver:

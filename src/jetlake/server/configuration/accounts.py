@@ -20,6 +20,7 @@ from jetlake.server.options.users import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, User
 TRUST_KEYS = (
     *("operator", "operators", "roots", "root", "root_operators", "root_operator"),
     *("resolver", "account_resolver", "accounts_resolver", "resolver_preload", "resolver_pinned_accounts"),
+    "resolver_tls",
     *("trusted", "trusted_keys", "default_sentinel"),
 )
 """The keys of operator mode, which `operators` reads."""

@@ -11,6 +11,8 @@ resolver_preload: { AB…: eyJ… }
 import os
 import re
 
+import msgspec
+
 from jetlake.config import NATS_VERSION
 from jetlake.errors import reason_of
 from jetlake.server.claims.model import OperatorClaims, UserClaims, read_account, read_operator, read_user
@@ -20,7 +22,7 @@ from jetlake.server.configuration.accounts import TRUST_KEYS
 from jetlake.server.configuration.document import Node, kind_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.nkeys import is_public_account_key, is_public_operator_key
-from jetlake.server.options.trust import ResolverKind, ResolverOptions, TrustOptions
+from jetlake.server.options.trust import ResolverKind, ResolverOptions, ResolverTls, TrustOptions
 
 BEGINNING = "eyJ"
 """All JWTs begin so; everything else is the name of a file."""
@@ -43,7 +45,10 @@ def read_trust(section: Section) -> TrustOptions | None:
                 section.node("trusted", "trusted_keys"),
                 f'trust key "{key}" required to be a valid public operator nkey',
             )
+    tls = _read_resolver_tls(section)
     resolver = _read_resolver(section) or _resolver_of(operators)
+    if resolver is not None and resolver.kind == "url":
+        resolver = msgspec.structs.replace(resolver, tls=tls)
     preloaded = _read_preloaded(section)
     pinned = _read_pinned(section)
     sentinel = _read_sentinel(section, has_operators=bool(operators))
@@ -184,6 +189,23 @@ def _read_resolver(section: Section) -> ResolverOptions | None:
         )
         return None
     return ResolverOptions(kind="url", url=found[1])
+
+
+def _read_resolver_tls(section: Section) -> ResolverTls:
+    inner = section.section("resolver_tls")
+    if inner is None:
+        return ResolverTls()
+    tls = ResolverTls(
+        authority_file=inner.text("ca_file") or "",
+        certificate_file=inner.text("cert_file") or "",
+        key_file=inner.text("key_file") or "",
+    )
+    if inner.switch("insecure"):
+        inner.error(inner.node("insecure"), '"insecure" is not supported here: name the authority with ca_file')
+    # They are for servers, or tune what the system decides.
+    inner.accept("timeout", "verify", "min_version", "cipher_suites", "curve_preferences")
+    inner.finish()
+    return tls
 
 
 def _read_resolver_block(section: Section, node: Node) -> ResolverOptions | None:

@@ -12,7 +12,6 @@ TOP_LEVEL = {
     "cluster": _ALONE,
     "gateway": _ALONE,
     "mqtt": "here: bridge MQTT to NATS with a broker's own bridge, or run nats-server",
-    "resolver_tls": "yet: use a resolver with a folder, or an address whose certificate the system trusts",
     "proxies": "yet: let clients connect directly",
     "default_js_domain": "yet: it concerns leaf nodes only; remove it",
 }

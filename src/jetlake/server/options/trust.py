@@ -20,6 +20,14 @@ FETCH_TIMEOUT_S = 1.9
 """nats-server's: less than the two seconds that clients wait for an answer to CONNECT."""
 
 
+class ResolverTls(msgspec.Struct, frozen=True, kw_only=True):
+    """Files for a web address with TLS: the authority of its certificate, and who asks. Empty = those of the system."""
+
+    authority_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+
+
 class ResolverOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where the claims of accounts are: in memory, in a folder, or at a web address.
 
@@ -29,6 +37,7 @@ class ResolverOptions(msgspec.Struct, frozen=True, kw_only=True):
     kind: ResolverKind
     directory: str = ""
     url: str = ""
+    tls: ResolverTls = ResolverTls()
     allow_delete: bool = False
     # Claims that are deleted leave no file behind.
     hard_delete: bool = False
