@@ -384,3 +384,54 @@ def test_imports_in_a_circle_stop_the_start(start_server) -> None:
     """
     with pytest.raises(RuntimeError):
         start_server(config=config)
+
+
+# Monitoring
+
+
+def test_page_of_an_account_tells_what_it_shares(start_monitored, tmp_path) -> None:
+    mapped = 'mappings { x: y, "p.*": [{destination: "q.$1", weight: 20%}, {destination: r, weight: 30%, cluster: c}] }'
+    config = CONFIG.format(store=tmp_path) + "authorization { users: [{user: g, password: g}] }\n" + mapped
+    monitored = start_monitored(config=config)
+
+    def detail(account: str, key: str) -> Any:
+        return monitored.get_json(f"/accountz?acc={account}")["account_detail"].get(key)
+
+    def by_subject(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        # nats-server also shows how accounts reach the system account, and itself.
+        shown = [
+            entry for entry in entries if not entry["subject"].startswith("$SYS") and entry.get("account") != "$SYS"
+        ]
+        return sorted(shown, key=lambda entry: entry["subject"])
+
+    exports = by_subject(detail("A", "exports"))
+    assert {"subject": "orders.>", "type": "stream"} in exports
+    assert {"subject": "private.*", "type": "stream", "approved_accounts": ["B"]} in exports
+    assert {"subject": "many", "type": "service", "response_type": "Streamed"} in exports
+    flags = {"invalid": False, "share": False, "tracking": False}
+    imports = by_subject(detail("B", "imports"))
+    assert {
+        "subject": "private.*",
+        "account": "A",
+        "local_subject": "secret.*.here",
+        "type": "stream",
+        **flags,
+    } in imports
+    assert {
+        "subject": "quote.*",
+        "account": "A",
+        "to": "a.quote.*",
+        "local_subject": "a.quote.*",
+        "type": "service",
+        **flags,
+    } in imports
+    assert len(imports) == 10
+    assert detail("%24G", "mappings") == {
+        "x": [{"subject": "y", "weight": 100}],
+        "p.*": [
+            {"subject": "q.$1", "weight": 20},
+            {"subject": "p.$1", "weight": 100},
+            {"subject": "r", "weight": 30, "cluster": "c"},
+            {"subject": "p.$1", "weight": 100, "cluster": "c"},
+        ],
+    }

@@ -9,6 +9,7 @@ from jetlake.monitoring.claims_facts import ShownIssue
 from jetlake.monitoring.go_text import time_text
 from jetlake.monitoring.parameters import Parameters, RefusedError
 from jetlake.monitoring.readings import Source
+from jetlake.monitoring.sharing_facts import ShownDestination, ShownExport, ShownImport
 from jetlake.monitoring.subsz import LookupFigures, lookup_figures
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
@@ -32,6 +33,9 @@ class AccountInformation(msgspec.Struct, kw_only=True, omit_defaults=True):
     leafnode_connections: int
     client_connections: int
     subscriptions: int
+    mappings: dict[str, list[ShownDestination]] = {}
+    exports: list[ShownExport] = []
+    imports: list[ShownImport] = []
     jwt: str = ""
     issuer_key: str = ""
     name_tag: str
@@ -89,6 +93,10 @@ def build_account(source: Source, options: AccountzOptions) -> AccountInformatio
                 name_tag=account.name,
                 sublist_stats=lookup_figures([account]),
             )
+            if sharing := facts.sharing.get(account.name):
+                information.mappings = sharing.mappings
+                information.exports = sharing.exports
+                information.imports = sharing.imports
             _add_claims(information, source)
             return information
     raise RefusedError(f"Account {options.account} does not exist")

@@ -8,6 +8,7 @@ be printed by mistake. A new option becomes visible only by a new field here.
 import msgspec
 
 from jetlake.monitoring.claims_facts import ClaimsFacts
+from jetlake.monitoring.sharing_facts import SharingFacts
 
 
 class JetStreamFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,4 +104,6 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     # False while the server is leaving: it serves on, and takes no new clients.
     accepts_clients: bool = True
     # What accounts and users claim; None = this server is not in operator mode.
+    # What accounts share, by name; those that share nothing are not in it.
+    sharing: dict[str, SharingFacts] = {}
     claims: ClaimsFacts | None = None

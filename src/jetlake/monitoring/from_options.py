@@ -12,6 +12,7 @@ from jetlake.config import NATS_VERSION
 from jetlake.monitoring.claims_facts import ClaimsFacts
 from jetlake.monitoring.facts import JetStreamFacts, ServerFacts, TlsFacts, WebSocketFacts
 from jetlake.monitoring.readings import GLOBAL_ACCOUNT
+from jetlake.monitoring.sharing_facts import sharing_of
 from jetlake.server.options import JetStreamOptions, ServerOptions, TlsOptions, WebSocketOptions
 
 RUNTIME = f"rust jetlake-{__version__}"
@@ -79,6 +80,7 @@ def facts_of(options: ServerOptions, running: Running, claims: ClaimsFacts | Non
         jetstream=_jetstream_facts(options, running),
         dashboard_url="" if options.dashboard is None else options.dashboard.address,
         accepts_clients=running.accepts_clients,
+        sharing=sharing_of(options.access),
         claims=claims,
     )
 
