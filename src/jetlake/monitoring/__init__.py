@@ -5,7 +5,7 @@ and only read. Nothing here knows a password, a token or a key: `facts` is the l
 
 - `facts`: what a server knows about itself; `readings`: what its engine reports, and `Source`, which joins the two.
 - `claims_facts`: what may be shown of the claims of accounts and users, in operator mode.
-- `sharing_facts` what accounts show to each other and make of subjects
+- `sharing_facts`: what accounts show to each other and make of subjects.
 - `usage`: memory and processor time of the process.
 - `varz`, `connz`, `subsz`, `accountz`, `accstatz`, `jsz`, `healthz`: one page each, as a function from source and
   options to a struct; `clusterz`: the pages of clusters, empty; `statsz`: what only the system account asks for;
