@@ -17,7 +17,12 @@ from tests.compatibility.server_process import ServerProcess, start_server_proce
 COMMAND_S_MAX = 30.0
 PACKAGE = "github.com/nats-io/nsc/v2"
 
-pytestmark = pytest.mark.timeout(900)
+# Building nsc takes minutes from nothing.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not os.environ.get("JETLAKE_LONG"), reason="builds nsc: make test-long"),
+    pytest.mark.timeout(900),
+]
 
 Nsc = Callable[..., str]
 
