@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -539,6 +540,10 @@ def test_events_can_be_kept_in_a_stream(bench: Bench, publisher: RawClient, stre
     bench.publish(publisher, "work.kept", ONLY)
     bench.event()
 
+    # It is stored a moment after a subscriber has it.
+    deadline = time.monotonic() + 20
+    while streams.messages(name) == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert streams.messages(name) == 1
 
 

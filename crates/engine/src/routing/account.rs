@@ -147,10 +147,14 @@ impl Account {
         self.has_mappings.store(is_mapped, Ordering::Release);
     }
 
-    /// Appends what a subject that a client publishes to becomes, if it becomes another.
     #[inline]
+    pub fn has_mappings(&self) -> bool {
+        self.has_mappings.load(Ordering::Relaxed)
+    }
+
+    /// Appends what a subject that a client publishes to becomes, if it becomes another.
     pub fn map(&self, published: &[u8], random: &mut Random, out: &mut Vec<u8>) -> Mapped {
-        if !self.has_mappings.load(Ordering::Acquire) {
+        if !self.has_mappings() {
             return Mapped::Unchanged;
         }
         let mappings = Arc::clone(&self.mappings.read());

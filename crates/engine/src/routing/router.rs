@@ -320,18 +320,7 @@ fn deliver(
             }
             return taken;
         }
-        Receiver::Shadow(shadow) => {
-            return !subscription.has_ended()
-                && deliver_to_original(shared, publisher, shadow, publish, buffer, staging);
-        }
-        Receiver::Import(_) | Receiver::Reply(_) => {
-            if !subscription.has_ended() {
-                staging.add_onward(subscription);
-            }
-            // Who gets it is known when it has been sent on.
-            return false;
-        }
-        Receiver::Replies => return false,
+        _ => return deliver_elsewhere(shared, publisher, subscription, publish, buffer, staging),
     };
     if !publisher.echo && receiver.id == publisher.connection_id {
         return false;
@@ -359,8 +348,34 @@ fn deliver(
     true
 }
 
-/// Delivers a message of another account under the subject it has in that of the receiver.
+/// Delivers to a receiver in another account, or notes that it is for one.
 #[cold]
+#[inline(never)]
+fn deliver_elsewhere(
+    shared: &Shared,
+    publisher: &Publisher<'_>,
+    subscription: &Arc<Subscription>,
+    publish: &Publish<'_>,
+    buffer: &[u8],
+    staging: &mut Staging,
+) -> bool {
+    if subscription.has_ended() {
+        return false;
+    }
+    match &subscription.receiver {
+        Receiver::Shadow(shadow) => {
+            deliver_to_original(shared, publisher, shadow, publish, buffer, staging)
+        }
+        Receiver::Import(_) | Receiver::Reply(_) => {
+            staging.add_onward(subscription);
+            // Who gets it is known when it has been sent on.
+            false
+        }
+        _ => false,
+    }
+}
+
+/// Delivers a message of another account under the subject it has in that of the receiver.
 fn deliver_to_original(
     shared: &Shared,
     publisher: &Publisher<'_>,

@@ -62,8 +62,6 @@ pub struct Session {
     answered_ping: bool,
     /// The subject of the publish that is arriving was refused already.
     subject_refused: bool,
-    /// What the account makes of the subject of the present publish.
-    mapped: Vec<u8>,
     limits: ParserLimits,
     subscriptions: AHashMap<Box<[u8]>, Arc<Subscription>>,
     pings_outstanding: u32,
@@ -144,7 +142,6 @@ impl Session {
             spoke: false,
             answered_ping: false,
             subject_refused: false,
-            mapped: Vec::new(),
             limits: ParserLimits {
                 control_line_bytes_max: options.max_control_line_bytes,
                 payload_bytes_max: options.max_payload_bytes.min(UNCONNECTED_PAYLOAD_BYTES_MAX),
@@ -356,8 +353,22 @@ impl Session {
         buffer: &[u8],
         context: &mut Context<'_>,
     ) -> Option<String> {
-        let mut subject = std::mem::take(&mut self.mapped);
-        subject.clear();
+        if !self.account.has_mappings() {
+            return self.publish_mapped(publish, Mapped::Unchanged, trace, buffer, context);
+        }
+        self.map_and_publish(publish, trace, buffer, context)
+    }
+
+    /// The same for a client of an account with mappings.
+    #[cold]
+    fn map_and_publish(
+        &mut self,
+        publish: &Publish<'_>,
+        trace: Option<&MessageTrace>,
+        buffer: &[u8],
+        context: &mut Context<'_>,
+    ) -> Option<String> {
+        let mut subject = Vec::new();
         let random = context.router.random();
         let mapped = self.account.map(publish.subject, random, &mut subject);
         let publish = match mapped {
@@ -370,9 +381,7 @@ impl Session {
         if let (Some(trace), Mapped::Changed) = (trace, mapped) {
             trace.map(publish.subject);
         }
-        let refused = self.publish_mapped(&publish, mapped, trace, buffer, context);
-        self.mapped = subject;
-        refused
+        self.publish_mapped(&publish, mapped, trace, buffer, context)
     }
 
     /// The same under the subject that the account makes of it, which is what permissions are about.
