@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.compatibility.server_process import ServerProcess
+from tests.compatibility.test_reload import reload  # noqa: F401
 from tests.compatibility.wire import RawClient
 
 CONFIG = """
@@ -32,6 +33,7 @@ accounts {{
     ]
   }}
   B {{
+    jetstream: enabled
     users: [
       {{user: b, password: b}}
       {{user: narrow, password: narrow,
@@ -347,6 +349,41 @@ def test_push_consumer_delivers_into_another_account(server) -> None:
         frame = b.read_line().split()
 
         assert (frame[0], frame[2], frame[-1]) == (b"MSG", b"5", b"hi")
+
+
+def test_stream_stores_what_another_account_publishes(server) -> None:
+    with clients(server, "a", "b") as (a, b):
+        request(b, "$JS.API.STREAM.CREATE.KEPT", b'{"name":"KEPT","subjects":["shop.orders.kept.>"]}')
+
+        a.send(b"PUB orders.kept.1 2\r\nhi\r\n")
+        a.expect_pong()
+
+        deadline = 200
+        while not (state := request(b, "$JS.API.STREAM.INFO.KEPT")["state"])["messages"]:
+            deadline -= 1
+            assert deadline, "nothing was stored"
+        assert state["messages"] == 1
+        stored = request(b, "$JS.API.STREAM.MSG.GET.KEPT", b'{"seq":1}')["message"]
+        assert stored["subject"] == "shop.orders.kept.1"
+
+
+def test_reload_adds_imports(start_server, reload) -> None:  # noqa: F811
+    exports = "A { users: [{user: a, password: a}], exports: [{stream: 'x.>'}, {service: ask}] }"
+    user = "users: [{user: b, password: b}]"
+    without = f"accounts {{ {exports}, B {{ {user} }} }}"
+    imports = "imports: [{stream: {account: A, subject: 'x.>'}}, {service: {account: A, subject: ask}}]"
+    server = start_server(config=without)
+    with clients(server, "a", "b") as (a, b):
+        subscribe(b, "x.1 1")
+        subscribe(a, "ask 2")
+        a.send(b"PUB x.1 2\r\nno\r\n")
+        b.expect_silence()
+
+        reload(server, f"accounts {{ {exports}, B {{ {user}, {imports} }} }}")
+        a.send(b"PUB x.1 2\r\nhi\r\n")
+        b.expect(b"MSG x.1 1 2\r\nhi\r\n")
+        b.send(b"PUB ask 2\r\nhi\r\n")
+        assert receive(a).subject == b"ask"
 
 
 # What is refused

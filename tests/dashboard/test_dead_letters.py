@@ -10,14 +10,12 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from jetlake.client.api import Api
 from jetlake.client.dead_letters import OPTION, DeadLetters
-from tests.compatibility.server_process import ServerProcess
 from tests.dashboard.conftest import DashboardProcess, ask_server, check_accessible, check_fits_a_phone
 from tests.dashboard.features import HOSTILE, confirm, do, post
 
@@ -281,23 +279,6 @@ def test_read_only_dashboard_refuses_every_change(
 
     assert [status for status, _ in answers] == [403] * 4
     assert len(streams.letters()) == 3
-
-
-def test_empty_server_says_how_to_keep_dead_letters(
-    page: Page,
-    start_server: Callable[..., ServerProcess],
-    start_dashboard: Callable[..., DashboardProcess],
-    tmp_path: Path,
-) -> None:
-    server = start_server(["-js", "-sd", f"{tmp_path}/store"])
-    page.goto(start_dashboard(server.url).url)
-
-    page.keyboard.press("g")
-    page.keyboard.press("l")
-
-    expect(page.get_by_role("heading", name="No stream keeps dead letters")).to_be_visible()
-    expect(page.get_by_text("jetlake stream add DEAD --subjects")).to_be_visible()
-    check_accessible(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,7 +11,6 @@ from playwright.sync_api import Page, expect
 from jetlake.client.api import Api
 from jetlake.governor import catalog
 from jetlake.governor.layout import GovernorSettings, subject_of
-from tests.compatibility.server_process import ServerProcess
 from tests.dashboard.conftest import DashboardProcess, check_accessible, check_fits_a_phone
 from tests.dashboard.features import HOSTILE, confirm, do, post
 
@@ -120,23 +118,6 @@ def test_read_only_dashboard_refuses_to_evict(
 
     assert post(page, f"/governors/{governor}/evict/1", confirmation=governor)[0] == 403
     assert len(holders_of(url, governor)) == 2
-
-
-def test_empty_server_says_how_to_create_a_governor(
-    page: Page,
-    start_server: Callable[..., ServerProcess],
-    start_dashboard: Callable[..., DashboardProcess],
-    tmp_path: Path,
-) -> None:
-    server = start_server(["-js", "-sd", f"{tmp_path}/store"])
-    page.goto(start_dashboard(server.url).url)
-
-    page.keyboard.press("g")
-    page.keyboard.press("v")
-
-    expect(page.get_by_role("heading", name="No governors yet")).to_be_visible()
-    expect(page.get_by_text("jetlake governor add DEPLOY 2 20m")).to_be_visible()
-    check_accessible(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

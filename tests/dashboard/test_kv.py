@@ -365,23 +365,6 @@ def test_user_who_may_not_write_is_told_at_once(
     expect(page.get_by_role("alert").filter(has_text="may not publish to $KV.CONFIG.color")).to_be_visible()
 
 
-def test_empty_server_says_how_to_create_a_bucket(
-    page: Page,
-    start_server: Callable[..., ServerProcess],
-    start_dashboard: Callable[..., DashboardProcess],
-    tmp_path: Path,
-) -> None:
-    server = start_server(["-js", "-sd", f"{tmp_path}/store"])
-    page.goto(start_dashboard(server.url).url)
-
-    page.keyboard.press("g")
-    page.keyboard.press("k")
-
-    expect(page.get_by_role("heading", name="No buckets yet")).to_be_visible()
-    expect(page.get_by_text("jetlake kv add CONFIG --history 5")).to_be_visible()
-    check_accessible(page)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible_and_fit_a_phone(
     page: Page, dashboard: DashboardProcess, url: str, bucket: str, scheme: str

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::connection::ConnectionType;
 use crate::error::EngineError;
 use crate::routing::imports::ImportOptions;
 use crate::routing::mappings::MappingOptions;
@@ -345,6 +346,14 @@ impl Options {
             return refuse("ServerName", &old.server_name, &self.server_name);
         }
         Ok(())
+    }
+
+    /// What is different for clients that connect like this.
+    pub fn websocket_of(&self, connection_type: ConnectionType) -> Option<&WebSocketOptions> {
+        match connection_type {
+            ConnectionType::Standard => None,
+            ConnectionType::WebSocket => self.websocket.as_ref(),
+        }
     }
 
     /// What of WebSocket cannot change while the engine runs.

@@ -112,7 +112,7 @@ impl Engine {
             mailboxes,
         }));
         shared.set_mappings(mappings);
-        shared.set_imports(&shared.options())?;
+        shared.set_imports(&BTreeMap::new(), &shared.options().imports)?;
         let workers = polls
             .into_iter()
             .enumerate()
@@ -251,7 +251,7 @@ impl Engine {
         }
         self.shared.set_tls(tls);
         self.shared.set_mappings(mappings);
-        self.shared.set_imports(&options)?;
+        self.shared.set_imports(&old.imports, &options.imports)?;
         self.shared.events.set_levels(options.debug, options.trace);
         self.shared.set_options(options, information);
         self.shared.send_to_all(|| Letter::OptionsChanged);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a connection is in `connections` exactly while it is a client; its slot is free again when its session is gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -130,27 +130,19 @@ impl Shared {
     /// Whether this client is asked who it is.
     pub fn requires_login(&self, connection: &Connection) -> bool {
         let options = self.options();
-        let by_websocket = || {
-            options
-                .websocket
-                .as_ref()
-                .is_some_and(|websocket| websocket.auth_required)
-        };
-        options.auth_required
-            || (connection.connection_type == ConnectionType::WebSocket && by_websocket())
+        let of_websocket = options.websocket_of(connection.connection_type);
+        options.auth_required || of_websocket.is_some_and(|websocket| websocket.auth_required)
     }
 
     /// How often this client is asked if it is there.
     pub fn ping_interval_ms(&self, connection: &Connection) -> u64 {
         let options = self.options();
-        match &options.websocket {
-            Some(websocket)
-                if connection.connection_type == ConnectionType::WebSocket
-                    && websocket.ping_interval_ms > 0 =>
-            {
-                websocket.ping_interval_ms
-            }
-            _ => options.ping_interval_ms,
+        let own_ms = options
+            .websocket_of(connection.connection_type)
+            .map_or(0, |websocket| websocket.ping_interval_ms);
+        match own_ms {
+            0 => options.ping_interval_ms,
+            own_ms => own_ms,
         }
     }
 
@@ -160,14 +152,12 @@ impl Shared {
         if !self.requires_login(connection) {
             return options.handshake_timeout_ms;
         }
-        match &options.websocket {
-            Some(websocket)
-                if connection.connection_type == ConnectionType::WebSocket
-                    && websocket.auth_timeout_ms > 0 =>
-            {
-                websocket.auth_timeout_ms
-            }
-            _ => options.auth_timeout_ms,
+        let own_ms = options
+            .websocket_of(connection.connection_type)
+            .map_or(0, |websocket| websocket.auth_timeout_ms);
+        match own_ms {
+            0 => options.auth_timeout_ms,
+            own_ms => own_ms,
         }
     }
 
@@ -181,14 +171,20 @@ impl Shared {
         }
     }
 
-    /// Puts the imports of all accounts in force; those that are not named have none.
-    pub fn set_imports(&self, options: &Options) -> Result<(), EngineError> {
-        for name in options.imports.keys() {
-            self.account(name);
-        }
+    /// Puts the imports of all accounts in force. Those of an account that has the same as before are left alone, so that a reload loses no message.
+    pub fn set_imports(
+        &self,
+        before: &BTreeMap<String, ImportOptions>,
+        wanted: &BTreeMap<String, ImportOptions>,
+    ) -> Result<(), EngineError> {
         let none = ImportOptions::default();
-        for account in self.accounts() {
-            let wanted = options.imports.get(&account.name).unwrap_or(&none);
+        let names: BTreeSet<&String> = before.keys().chain(wanted.keys()).collect();
+        for name in names {
+            let wanted = wanted.get(name).unwrap_or(&none);
+            if before.get(name) == Some(wanted) {
+                continue;
+            }
+            let account = self.account(name);
             let streams = wanted
                 .streams
                 .iter()
@@ -349,7 +345,7 @@ impl Shared {
         self.totals.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection is a client no longer; calling it again does nothing.
+    /// A connection no longer counts as a client; calling it again does nothing.
     pub fn unlist_connection(&self, connection: &Connection, reason: ClosedReason) {
         if self.connections.lock().remove(&connection.id).is_none() {
             return;

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const STATE: &str = r#"{"delivered":{"consumer_seq":0,"stream_seq":0},"ack_floor":{"consumer_seq":0,"stream_seq":0}}"#;
 
-/// A stream with messages; its consumers come from whoever decides about them.
+/// A stream with messages; its consumers are added by the caller.
 fn archive() -> Vec<u8> {
     let encoder = snap::write::FrameEncoder::new(Vec::new());
     let mut archive = ArchiveWriter::new(encoder).unwrap();

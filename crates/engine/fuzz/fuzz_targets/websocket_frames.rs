@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use jetlake_engine::connection::websocket::receiver::End;
-use jetlake_engine::connection::websocket::Receiver;
+use jetlake_engine::connection::websocket::frame_reader::End;
+use jetlake_engine::connection::websocket::FrameReader;
 use libfuzzer_sys::fuzz_target;
 
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -27,17 +27,17 @@ fn receive(
     unmasked: bool,
     inflates: bool,
 ) -> (Vec<u8>, Vec<u8>, Option<End>) {
-    let mut receiver = Receiver::new(unmasked, inflates);
+    let mut frame_reader = FrameReader::new(unmasked, inflates);
     let (mut heard, mut answers) = (Vec::new(), Vec::new());
     for piece in bytes.chunks(piece_bytes) {
         let mut buffer = piece.to_vec();
-        let decoded = receiver.decode(&mut buffer, MESSAGE_BYTES_MAX);
+        let decoded = frame_reader.decode(&mut buffer, MESSAGE_BYTES_MAX);
         // A buffer that grows may have room for twice of what is in it.
-        assert!(receiver.held_bytes() <= 4 * MESSAGE_BYTES_MAX + 2 * bytes.len());
+        assert!(frame_reader.held_bytes() <= 4 * MESSAGE_BYTES_MAX + 2 * bytes.len());
         heard.extend_from_slice(&buffer[..decoded.count]);
         let mut unread = [0; 999];
-        while receiver.has_unread() {
-            let count = receiver.take_unread(&mut unread);
+        while frame_reader.has_unread() {
+            let count = frame_reader.take_unread(&mut unread);
             heard.extend_from_slice(&unread[..count]);
         }
         answers.extend_from_slice(&decoded.answers);

@@ -25,7 +25,7 @@ impl AckState {
         self.is_changed
     }
 
-    /// Whether the next record will be a whole one, whoever asks for it.
+    /// Whether the next record must hold the whole state.
     pub fn is_changed_wholly(&self) -> bool {
         self.changed_wholly
     }

@@ -201,7 +201,7 @@ impl Consumers {
         refused
     }
 
-    /// Lets so many of those deliver that are durable; false if none are left.
+    /// Starts the next of the durable consumers, at most this many; false when all have been started.
     pub fn begin_ready(&self, most: usize) -> bool {
         for _ in 0..most {
             let Some(consumer) = self.ready.lock().pop_front() else {
@@ -273,7 +273,7 @@ impl Consumers {
         self.forget_list(&by_name);
     }
 
-    /// There are others than before; whoever calls this still has them locked.
+    /// The set of consumers has changed; the caller still holds its lock.
     fn forget_list(&self, by_name: &AHashMap<String, Arc<Consumer>>) {
         *self.all.write() = None;
         self.count.store(by_name.len(), Ordering::Release);

@@ -407,7 +407,7 @@ impl Journal {
 }
 
 /// Writes what has changed in a consumer's state, or all of it; with who waits for that to be on disk. A large state is written in slices, and `behind` says what
-/// changed meanwhile: whoever acknowledges something waits for one slice.
+/// changed meanwhile: an acknowledgement waits for one slice at most.
 fn encode_state(
     consumer: &Consumer,
     number: u64,

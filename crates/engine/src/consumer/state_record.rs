@@ -92,7 +92,7 @@ impl SlicedRecord {
         }
     }
 
-    /// Adds so many messages; false if none are left.
+    /// Adds up to this many messages; false when there are no more.
     pub fn add(&mut self, state: &AckState, most: usize) -> bool {
         let mut list = List {
             out: &mut self.record,
@@ -129,7 +129,7 @@ impl List<'_> {
         put_varint(self.out, u64::from(deliveries));
     }
 
-    /// Puts what is known of so many messages behind the one before; returns of how many.
+    /// Appends the state of up to this many messages, and returns how many there were.
     fn put_known(&mut self, state: &AckState, most: usize) -> usize {
         let mut pending = state.pending.iter_behind(self.previous).peekable();
         let mut given_up = state.exceeded.range(self.previous + 1..).peekable();

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 use crate::connection::websocket::frames::{apply_mask, Opcode, Written};
-use crate::connection::websocket::Receiver;
+use crate::connection::websocket::FrameReader;
 
 /// Longest answer to an upgrade that is waited for.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -19,7 +19,7 @@ const MASK_BIT: u8 = 0x80;
 
 pub struct WebSocketStream {
     socket: TcpStream,
-    receiver: Receiver,
+    frame_reader: FrameReader,
     outgoing: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl WebSocketStream {
         }
         Ok(Self {
             socket,
-            receiver: Receiver::new(true, false),
+            frame_reader: FrameReader::new(true, false),
             outgoing: Vec::new(),
         })
     }
@@ -70,7 +70,7 @@ impl WebSocketStream {
                 return Ok(0);
             }
             let decoded = self
-                .receiver
+                .frame_reader
                 .decode(&mut buffer[..count], MESSAGE_BYTES_MAX);
             if let Some(end) = decoded.end {
                 return Err(io::Error::other(format!("the server ended: {end:?}")));

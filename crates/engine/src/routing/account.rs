@@ -284,7 +284,7 @@ impl Account {
         (routes, generation, deciding)
     }
 
-    /// Puts whoever awaits an answer on this subject in the place of all who await some.
+    /// Puts the receiver of this answer in the place of the subscription for all answers.
     fn find_reply(&self, routes: &mut Routes, subject: &[u8]) {
         let awaits = |one: &Arc<Subscription>| matches!(one.receiver, Receiver::Replies);
         let before = routes.plain.len();

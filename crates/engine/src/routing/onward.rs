@@ -164,7 +164,7 @@ impl Router {
         deliveries
     }
 
-    /// Sends an answer to whoever asked.
+    /// Sends an answer to the account that asked.
     #[allow(
         clippy::too_many_arguments,
         reason = "a publish with all that belongs to it"

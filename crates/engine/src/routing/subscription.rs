@@ -27,7 +27,7 @@ pub enum Receiver {
     Shadow(Box<Shadow>),
     /// A service of another account.
     Import(Arc<ServiceImport>),
-    /// Whoever awaits an answer from this account, one by one: see `Account::find`.
+    /// All answers that are awaited from this account; `Account::find` puts the receiver of one in its place.
     Replies,
     /// One of them.
     Reply(Arc<PendingReply>),

@@ -18,7 +18,7 @@ pub struct Turn<'a> {
 }
 
 impl Turns {
-    /// Waits for whoever changes something of an account.
+    /// Waits until no other request is changing something in the account.
     pub fn of(&self, account: &str) -> Turn<'_> {
         let mut taken = self.taken.lock();
         while !taken.insert(account.to_owned()) {

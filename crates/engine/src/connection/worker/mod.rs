@@ -477,7 +477,7 @@ impl Worker {
         connection.outbox.end_when_drained(self.core.now_ms);
         let due_ms = self.core.now_ms + CLOSE_DEADLINE_MS;
         self.timers.add(due_ms, slot, connection.id, Timer::Close);
-        // Whoever is told that it must go is a client no longer.
+        // A client that has been told to go no longer counts as one.
         if member.is_client() {
             self.core.shared.unlist_connection(connection, reason);
         }

@@ -1,6 +1,6 @@
 //! From an HTTP request to a session that speaks WebSocket, and its frames from then on.
 //!
-//! A connection is no client before its upgrade: it is not listed, and may hold no more than its request. The time it has includes that of its handshake of TLS.
+//! A connection becomes a client with its upgrade. Until then it is not listed, and may hold no more than its request. Its time limit includes the TLS handshake.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::{Member, Worker};
 use crate::config::{READ_BUFFER_BYTES, UPGRADE_TIMEOUT_MS};
 use crate::connection::closed_reason::ClosedReason;
 use crate::connection::timers::Timer;
-use crate::connection::websocket::receiver::{Cause, End};
+use crate::connection::websocket::frame_reader::{Cause, End};
 use crate::connection::websocket::upgrade::{self, Accepted, Refusal, Upgrade};
-use crate::connection::websocket::{frames, Framing, Receiver, Settings};
+use crate::connection::websocket::{frames, FrameReader, Framing, Settings};
 use crate::events::Level;
 
 /// WebSocket on one connection.
@@ -25,7 +25,7 @@ pub(super) enum WebSocket {
 }
 
 pub(super) struct Open {
-    receiver: Receiver,
+    frame_reader: FrameReader,
     /// Frames to answer with.
     answers: Vec<u8>,
     /// What to end with once everything that came before is read.
@@ -50,7 +50,7 @@ impl WebSocket {
     pub(super) fn held_bytes(&self) -> usize {
         match self {
             Self::Awaiting { received, .. } => received.capacity(),
-            Self::Open(open) => open.receiver.held_bytes(),
+            Self::Open(open) => open.frame_reader.held_bytes(),
         }
     }
 }
@@ -93,12 +93,12 @@ impl Member {
     ) -> Received {
         let message_bytes_max = self.session.message_bytes_max();
         if let Some(WebSocket::Open(open)) = self.websocket.as_deref_mut() {
-            if open.receiver.has_unread() {
+            if open.frame_reader.has_unread() {
                 let target = match apart {
                     Some(apart) => apart,
                     None => &mut buffer[kept..READ_BUFFER_BYTES],
                 };
-                let count = open.receiver.take_unread(target);
+                let count = open.frame_reader.take_unread(target);
                 return Received::Bytes {
                     count,
                     drained: false,
@@ -119,10 +119,10 @@ impl Member {
             Some(apart) => &mut apart[..count],
             None => &mut buffer[kept..kept + count],
         };
-        let decoded = open.receiver.decode(bytes, message_bytes_max);
+        let decoded = open.frame_reader.decode(bytes, message_bytes_max);
         open.answers.extend_from_slice(&decoded.answers);
         open.end = decoded.end;
-        let drained = drained && !open.receiver.has_unread() && open.end.is_none();
+        let drained = drained && !open.frame_reader.has_unread() && open.end.is_none();
         match decoded.count {
             0 => Received::Nothing { drained },
             count => Received::Bytes { count, drained },
@@ -155,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// Reads once for a connection that is no client yet.
+    /// Reads once for a connection that is still to be upgraded.
     pub(super) fn upgrade(&mut self, slot: usize, buffer: &mut Vec<u8>) -> Turn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let (count, drained) = match member.receive_bytes(buffer, 0, None) {
@@ -209,9 +209,9 @@ impl Worker {
     /// The connection is a client: its session may begin.
     fn finish_upgrade(&mut self, slot: usize, accepted: Accepted) {
         let member = self.members.get_mut(&slot).expect("the caller found it");
-        let receiver = Receiver::new(accepted.unmasked, accepted.compresses);
+        let frame_reader = FrameReader::new(accepted.unmasked, accepted.compresses);
         member.websocket = Some(Box::new(WebSocket::Open(Open {
-            receiver,
+            frame_reader,
             answers: Vec::new(),
             end: None,
             has_ended: false,
@@ -256,7 +256,7 @@ impl Worker {
             return;
         };
         let answers = std::mem::take(&mut open.answers);
-        let is_over = !open.receiver.has_unread() && member.closing.is_none();
+        let is_over = !open.frame_reader.has_unread() && member.closing.is_none();
         let cause = match &open.end {
             Some(end) if is_over => Some(end.cause.clone()),
             _ => None,
@@ -264,6 +264,8 @@ impl Worker {
         if !answers.is_empty() {
             self.flush(slot, |outbox, now_ms| outbox.queue_framed(answers, now_ms));
         }
+        // A client that has not logged in may be holding the parts of a compressed message.
+        self.weigh_stranger(slot);
         let Some(cause) = cause else {
             return;
         };
@@ -290,7 +292,7 @@ impl Worker {
         }
     }
 
-    /// What a client was let in with ends, unless it was let in anew meanwhile.
+    /// Ends a session whose credentials have expired, unless they have been renewed since.
     pub(super) fn expire(&mut self, slot: usize) {
         let Some(member) = self.members.get(&slot) else {
             return;

@@ -1,6 +1,6 @@
 //! What one account sees of another: streams of subjects, and services.
 //!
-//! - A stream import brings what is published in the exporting account to whoever subscribes here. Each subscription that could get such messages has a *shadow* in
+//! - A stream import brings what is published in the exporting account to subscribers here. Each subscription that could get such messages has a *shadow* in
 //!   the tree of the exporting account (`stream_import`), which passes them on under the subject they have here.
 //! - A service import takes requests that are published here to the exporting account (`service_import`), with a reply subject of that account's own, and brings the
 //!   answers back (`replies`).

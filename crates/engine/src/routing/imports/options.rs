@@ -29,7 +29,7 @@ pub struct ServiceImportOptions {
     pub from: String,
     pub to: String,
     pub responses: Responses,
-    /// How long answers may take; each answer of several begins it anew.
+    /// How long answers may take; each answer of several starts it again.
     pub response_timeout_ms: u64,
     /// Whether the service hears who asks, or only of which account it is.
     pub share: bool,

@@ -17,8 +17,8 @@ use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 
 pub const PREFIX: &[u8] = b"_R_.";
 
-/// Answers that an account may owe at a time; requests beyond that find nobody.
-const REPLIES_MAX: usize = 1_000_000;
+/// Answers that an account may owe at a time; requests beyond that find nobody. All are looked at once a second, which must not take a worker longer than some milliseconds.
+const REPLIES_MAX: usize = 200_000;
 
 /// How often those whose time is over are cleared away.
 const SWEEP_MS: u64 = 1_000;
@@ -110,7 +110,7 @@ impl Replies {
         if state.by_token.len() >= REPLIES_MAX {
             return None;
         }
-        // Nobody but who got it can tell: an answer is taken from whoever sends it.
+        // An answer is taken from any client that sends it, so the subject must not be guessed.
         let token = getrandom::u64().ok()?;
         let mut subject = self.prefix.clone();
         subject.extend_from_slice(itoa::Buffer::new().format(token).as_bytes());

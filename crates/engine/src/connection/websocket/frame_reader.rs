@@ -13,7 +13,7 @@ const STATUS_INVALID_DATA: u16 = 1007;
 const STATUS_TOO_LARGE: u16 = 1009;
 
 #[derive(Debug, Default)]
-pub struct Receiver {
+pub struct FrameReader {
     /// A client that agreed to send no masks does without.
     unmasked: bool,
     /// Compression was agreed on.
@@ -94,7 +94,7 @@ impl End {
     }
 }
 
-impl Receiver {
+impl FrameReader {
     pub fn new(unmasked: bool, inflates: bool) -> Self {
         Self {
             unmasked,
@@ -329,5 +329,5 @@ fn is_valid_status(status: u16) -> bool {
 }
 
 #[cfg(test)]
-#[path = "receiver_tests.rs"]
+#[path = "frame_reader_tests.rs"]
 mod tests;

@@ -35,7 +35,7 @@ fn compressed(payload: &[u8]) -> Vec<u8> {
 
 /// What a session would hear of bytes that arrive in such pieces, the answers, and the end.
 fn receive(bytes: &[u8], sizes: &[usize]) -> (Vec<u8>, Vec<u8>, Option<End>) {
-    let mut receiver = Receiver::new(false, true);
+    let mut frame_reader = FrameReader::new(false, true);
     let (mut heard, mut answers) = (Vec::new(), Vec::new());
     let mut rest = bytes;
     let mut sizes = sizes.iter().cycle();
@@ -43,11 +43,11 @@ fn receive(bytes: &[u8], sizes: &[usize]) -> (Vec<u8>, Vec<u8>, Option<End>) {
         let size = sizes.next().map_or(rest.len(), |&size| size.max(1));
         let (piece, after) = rest.split_at(size.min(rest.len()));
         let mut buffer = piece.to_vec();
-        let decoded = receiver.decode(&mut buffer, LIMIT);
+        let decoded = frame_reader.decode(&mut buffer, LIMIT);
         heard.extend_from_slice(&buffer[..decoded.count]);
         let mut unread = [0; 1000];
-        while receiver.has_unread() {
-            let count = receiver.take_unread(&mut unread);
+        while frame_reader.has_unread() {
+            let count = frame_reader.take_unread(&mut unread);
             heard.extend_from_slice(&unread[..count]);
         }
         answers.extend_from_slice(&decoded.answers);
@@ -108,7 +108,7 @@ fn frames_against_the_rules_end_the_connection_with_the_reason() {
 #[test]
 fn compression_that_was_not_agreed_on_is_refused() {
     let mut bytes = frame(0xc2, &compressed(b"PING\r\n"));
-    let decoded = Receiver::new(false, false).decode(&mut bytes, LIMIT);
+    let decoded = FrameReader::new(false, false).decode(&mut bytes, LIMIT);
 
     let Some(Cause::Violation(text)) = decoded.end.map(|end| end.cause) else {
         panic!("it was accepted");
@@ -144,7 +144,7 @@ fn a_close_frame_is_answered_with_the_same_status() {
 #[test]
 fn a_client_that_agreed_on_no_masks_sends_none() {
     let mut bytes = [&[0x82, 0x06][..], b"PING\r\n"].concat();
-    let decoded = Receiver::new(true, false).decode(&mut bytes, LIMIT);
+    let decoded = FrameReader::new(true, false).decode(&mut bytes, LIMIT);
 
     assert_eq!((decoded.count, decoded.end), (6, None));
     assert_eq!(&bytes[..6], b"PING\r\n");
