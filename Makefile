@@ -74,6 +74,7 @@ protos: setup ## generate the Python modules of the .proto files
 
 reference: setup ## generate the pages of the reference: commands, configuration keys, error codes, Python
 	$(BIN)/python -m tests.docs.reference --write
+	$(BIN)/python -m tests.docs.layers --write
 
 bench: engine-release ## measure this server and nats-server in one run
 	$(BIN)/python -m benchmarks.run

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jetlake.units import duration_ns, size_bytes, write_duration, write_size
+from jetlake.shared.durations import duration_ns
+from jetlake.units import size_bytes, write_duration, write_size
 
 SECOND_NS = 1_000_000_000
 

@@ -22,11 +22,12 @@ The map of the package:
 - `adapters`    data adapters: messages in Choria's envelopes become documents in a stream
 - `agents`      the agent on a node: registration, lifecycle events, machines
 - `simulation`  made-up traffic, with an account of what really happened
-- `storage`     what is on a disk, looked at without a server: the check of a store
+- `shared`      leaf modules that every part uses and that know none of them
 - `management`  the JetStream API's decisions: what streams and consumers may be, and what answers say
 - `crashtest`   what servers keep after kills, power cuts and damage
 - `dashboard`   a server in a browser
 - `frames`      `table`: a stream as Arrow or pandas, without Spark
+- `presentation` streams, consumers and numbers as people read them, for `cli` and `dashboard`
 - `sync`        `connect_sync`: a client for scripts and notebooks, without asyncio
 - `testing`     a pytest plug-in: a fresh server per test, and what was published to it
 - `governor`    how many do something at once, network-wide

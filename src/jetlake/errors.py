@@ -26,6 +26,9 @@ except jetlake.StartError as error:
 ```
 """
 
+# A type checker takes this name for true; not importing `typing` keeps the start fast.
+TYPE_CHECKING = False
+
 __all__ = [
     "ApiError",
     "ClientError",
@@ -40,6 +43,7 @@ __all__ = [
     "SpoolError",
     "StartError",
     "reason_of",
+    "reworded",
 ]
 
 
@@ -114,3 +118,18 @@ def reason_of(error: OSError) -> str:
     """Return the operating system's reason as part of a sentence: `no such file or directory`."""
     reason = error.strerror or str(error)
     return reason[:1].lower() + reason[1:]
+
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    E = TypeVar("E", bound=JetlakeError)
+
+
+def reworded(error: "E", text: str) -> "E":
+    """Return the same error in other words: its kind and its numbers stay for those who ask for them."""
+    changed = type(error).__new__(type(error), text)
+    changed.__dict__.update(error.__dict__)
+    if isinstance(changed, ApiError):
+        changed.description = text
+    return changed

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jetlake.client.connection import DEFAULT_URL, HasUrl, login_of
-from jetlake.errors import ApiError, ClientError, ConfigurationError, MissingDependencyError, NotFoundError
+from jetlake.errors import NOT_FOUND, ConfigurationError, MissingDependencyError, NotFoundError
 from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
@@ -180,14 +180,14 @@ class Table:
 def _planned(values: dict[str, Any]) -> "Sequence[StreamRange]":
     """Return the sequences that a stream has now."""
     # Only here: the engine is not needed to say what a table is.
+    from jetlake.client.raw_streams import RefusedError
     from jetlake.spark.plan_once import plan_once
 
     try:
         return plan_once({**values, "minPartitions": 1})
-    except ClientError as error:
-        # What a server refuses is an `ApiError`, also when it is explained in other words.
-        if isinstance(error.__cause__, ApiError) and not isinstance(error, ApiError):
-            raise NotFoundError(str(error), error.__cause__.error_code) from error
+    except RefusedError as error:
+        if error.code == NOT_FOUND:
+            raise NotFoundError(str(error), error.error_code) from error
         raise
 
 

@@ -1,30 +1,16 @@
 """Durations and sizes as people write them: `1d`, `1h30m`, `10GiB`, `1.5M`.
 
-A duration is nanoseconds, a size is bytes. Invariant: reading what was written gives the same number again; `shown_`
-functions round, for people.
+A duration is nanoseconds, a size is bytes; `shared.durations` reads the durations. Invariant: reading what was written
+gives the same number again; `shown_` functions round, for people.
 """
 
 import re
 from decimal import Decimal
 
+from jetlake.shared.durations import UNITS_NS
+
 SECOND = 1_000_000_000
 """In nanoseconds, the unit of times in JetStream's API."""
-
-_DURATIONS_NS = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "μs": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
-    "d": 86_400_000_000_000,
-    "w": 7 * 86_400_000_000_000,
-    "M": 30 * 86_400_000_000_000,
-    "y": 365 * 86_400_000_000_000,
-}
-"""What a unit of time is; a month has 30 days and a year 365, as in the command line of NATS."""
 
 _SIZES_BYTES = {
     "": 1,
@@ -33,8 +19,6 @@ _SIZES_BYTES = {
 }
 """What a unit of size is: all of them are powers of 1024, as in the command line of NATS."""
 
-_DURATION = re.compile(r"[+-]?(?:\d+(?:\.\d+)?(?:ns|us|µs|μs|ms|[smhdwMyDWY]))+")
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|[smhdwMyDWY])")
 _SIZE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([kmgt]?i?b?)", re.IGNORECASE)
 
 _WRITTEN_UNITS = ("y", "d", "h", "m", "s", "ms", "us", "ns")
@@ -43,21 +27,6 @@ _WRITTEN_SIZES = ("TiB", "GiB", "MiB", "KiB")
 _SHOWN_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SHOWN_TIMES = (("y", 365 * 86_400 * SECOND), ("d", 86_400 * SECOND), ("h", 3600 * SECOND), ("m", 60 * SECOND))
 _SHOWN_FRACTIONS = (("ms", 1_000_000), ("µs", 1_000))
-
-
-def duration_ns(text: str) -> int | None:
-    """Return the nanoseconds a text means, or None if it means none."""
-    word = text.strip().replace("_", "")
-    if word in ("0", "+0", "-0"):
-        return 0
-    if _DURATION.fullmatch(word) is None:
-        return None
-    parts = _DURATION_PART.findall(word)
-    total = sum(Decimal(number) * _DURATIONS_NS[unit.lower() if unit in "DWY" else unit] for number, unit in parts)
-    whole = int(total)
-    if whole != total:
-        return None
-    return -whole if word.startswith("-") else whole
 
 
 def size_bytes(text: str) -> int | None:
@@ -75,7 +44,7 @@ def write_duration(nanoseconds: int) -> str:
         return f"-{write_duration(-nanoseconds)}"
     text, left = "", nanoseconds
     for unit in _WRITTEN_UNITS:
-        count, left = divmod(left, _DURATIONS_NS[unit])
+        count, left = divmod(left, UNITS_NS[unit])
         text += f"{count}{unit}" if count else ""
     return text or "0s"
 

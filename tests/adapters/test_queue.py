@@ -19,9 +19,9 @@ def test_what_goes_in_comes_out_in_order():
     queue = PublicationQueue(10, 10**6)
 
     assert queue.put(publications(5), 0) == 5
-    assert [each.subject for each in queue.take(3, 10**6, 0)] == [b"0", b"1", b"2"]
-    assert [each.subject for each in queue.take(3, 10**6, 0)] == [b"3", b"4"]
-    assert queue.take(3, 10**6, 0) == []
+    assert [each.subject for each in queue.remove_batch(3, 10**6, 0)] == [b"0", b"1", b"2"]
+    assert [each.subject for each in queue.remove_batch(3, 10**6, 0)] == [b"3", b"4"]
+    assert queue.remove_batch(3, 10**6, 0) == []
 
 
 def test_no_more_messages_wait_than_allowed():
@@ -42,7 +42,7 @@ def test_one_that_is_too_large_waits_alone():
     queue = PublicationQueue(100, 10)
 
     assert queue.put(publications(2, 1_000), 0) == 1
-    assert queue.take(100, 10, 0) != []
+    assert queue.remove_batch(100, 10, 0) != []
     assert queue.memory_bytes == 0
 
 
@@ -50,14 +50,14 @@ def test_a_batch_is_bounded_in_bytes():
     queue = PublicationQueue(100, 10**6)
     queue.put(publications(10, 1_000), 0)
 
-    assert len(queue.take(100, 2 * (1_000 + OVERHEAD_BYTES), 0)) == 2
+    assert len(queue.remove_batch(100, 2 * (1_000 + OVERHEAD_BYTES), 0)) == 2
 
 
 def test_put_waits_for_room():
     queue = PublicationQueue(2, 10**6)
     queue.put(publications(2), 0)
     taken = []
-    thread = threading.Thread(target=lambda: taken.extend(queue.take(2, 10**6, 5)))
+    thread = threading.Thread(target=lambda: taken.extend(queue.remove_batch(2, 10**6, 5)))
 
     thread.start()
     assert queue.put(publications(2), 20) == 2
@@ -79,7 +79,7 @@ def test_closing_wakes_everybody_and_keeps_what_waits():
 
     assert results == [0]
     assert not queue.is_drained
-    assert len(queue.take(10, 10**6, 0)) == 1
+    assert len(queue.remove_batch(10, 10**6, 0)) == 1
     assert queue.is_drained
 
 
@@ -94,7 +94,7 @@ def test_many_threads_lose_and_repeat_nothing():
 
     def receive():
         while not queue.is_drained:
-            batch = queue.take(17, 10**6, 0.05)
+            batch = queue.remove_batch(17, 10**6, 0.05)
             with lock:
                 taken.extend(int(each.subject) for each in batch)
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from jetlake.cli.app import create
 from jetlake.cli.errors import ADVICE
-from jetlake.management.error_codes import ErrorCode
+from jetlake.management.wire.error_codes import ErrorCode
 
 
 def run(*words):

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from jetlake.cli import output
+from jetlake.presentation.cells import Bytes
 from tests.cli.test_questions import on_a_terminal
 
 COMMAND = [sys.executable, "-m", "jetlake"]
@@ -181,7 +182,7 @@ def test_ctrl_c_at_a_question_ends_with_130(url):
 
 
 def test_columns_that_do_not_fit_are_left_out_and_named():
-    rows = [("ORDERS_OF_EUROPE", "orders.>", 12_345, output.Bytes(10**9), 3, "1s")]
+    rows = [("ORDERS_OF_EUROPE", "orders.>", 12_345, Bytes(10**9), 3, "1s")]
     columns = ("stream", "subjects", "messages", "bytes", "consumers", "last message")
 
     assert output.columns_that_fit(columns, rows, 120) == 6

@@ -8,10 +8,12 @@ import sys
 import pytest
 
 from jetlake.cli import output
-from jetlake.cli.output import Bytes, Nanoseconds, Percent, ask, confirm, plain, print_facts, print_table, shown
+from jetlake.cli.output import ask, confirm, print_facts, print_table
+from jetlake.presentation.cells import Bytes, Nanoseconds, Percent, plain, shown
 
 PROGRAM = """
-from jetlake.cli.output import Bytes, print_table
+from jetlake.cli.output import print_table
+from jetlake.presentation.cells import Bytes
 print_table(("name", "bytes"), [("a[b]", Bytes(1536)), ("c", Bytes(3))], totals=("2", Bytes(1539)))
 """
 

@@ -11,7 +11,7 @@ import nats
 import pytest
 
 import jetlake
-from jetlake.cli.sub import matches
+from jetlake.shared.subjects import matches
 
 
 def lines(text):

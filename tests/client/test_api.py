@@ -84,7 +84,7 @@ async def test_what_a_user_may_not_do_is_told():
         async with open_api(Access(url=server.url, user="a", password="b")) as api:
             await api.connection.publish("secret", b"")
             with pytest.raises(ClientError, match=r"(?i)permissions violation for publish"):
-                await api.settle()
+                await api.flush()
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "a\n"])

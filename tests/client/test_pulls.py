@@ -15,9 +15,9 @@ async def stream(api: Api) -> str:
     await api.request("STREAM.CREATE.READ", {"name": "READ", "subjects": ["read.*"]})
     for number in range(1, 1201):
         await api.connection.publish(f"read.{number % 3}", b"%d" % number)
-    await api.settle()
+    await api.flush()
     while (await api.request("STREAM.INFO.READ"))["state"]["messages"] < 1200:
-        await api.settle()
+        await api.flush()
     return "READ"
 
 

@@ -96,7 +96,7 @@ def publish(access: Access | str, *messages: tuple[str, bytes]) -> None:
         async with open_api(access) as api:
             for subject, payload in messages:
                 await api.connection.publish(subject, payload)
-            await api.settle()
+            await api.flush()
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, work()).result()

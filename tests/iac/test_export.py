@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jetlake.iac.actual import Actual, Found
+from jetlake.iac.actual import Actual
+from jetlake.iac.actual import ActualResource as Found
 from jetlake.iac.executor import carry_out
 from jetlake.iac.export import export, write
 from jetlake.iac.normal import normal_consumer, normal_stream

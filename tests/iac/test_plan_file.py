@@ -3,7 +3,8 @@
 import pytest
 
 from jetlake.errors import ConfigurationError
-from jetlake.iac.actual import Actual, Found
+from jetlake.iac.actual import Actual
+from jetlake.iac.actual import ActualResource as Found
 from jetlake.iac.plan_file import check_unchanged, is_plan, read_plan, write_plan
 from tests.iac.servers import declared, planned
 

@@ -3,7 +3,8 @@
 import pytest
 
 from jetlake.errors import ConfigurationError
-from jetlake.iac.actual import Actual, Found
+from jetlake.iac.actual import Actual
+from jetlake.iac.actual import ActualResource as Found
 from tests.iac.servers import declared, planned, steps_of
 
 SECOND_NS = 1_000_000_000

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jetlake.iac.subjects import Takers, ends_in_one_token, overlap
+from jetlake.iac.subjects import Takers, ends_in_one_token
+from jetlake.shared.subjects import overlap
 
 SUBJECTS = st.lists(st.sampled_from(["a", "b", "*"]), min_size=1, max_size=3).map(".".join) | st.lists(
     st.sampled_from(["a", "b", "*"]), max_size=2

@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from jetlake import _engine
-from jetlake.management.calls import API_PREFIX
 from jetlake.management.dispatch import Dispatcher
 from jetlake.management.preview.dispatch import PreviewDispatcher
+from jetlake.management.requests.calls import API_PREFIX
 from tests.management.api_twin import ApiTwin
 
 ROOT = Path(__file__).parents[2]

@@ -6,10 +6,10 @@ import json
 import time
 from typing import Any
 
-from jetlake.management.catalog import Catalog, StoreOptions
+from jetlake.management.catalog.streams import Catalog, StoreOptions
 from jetlake.management.manager import Manager
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.stream_context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import AccountLimits, ServerLimits
 from tests.management.engine_twin import EngineTwin, TwinRequest
 
 SETTINGS = ManagementSettings(

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from jetlake._engine import EngineError
-from jetlake.management.names import is_subset
-from jetlake.management.times import Moment
+from jetlake.management.subjects.names import is_subset
+from jetlake.management.wire.times import Timestamp as Moment
 
 # Bytes that a message takes besides its subject and payload.
 OVERHEAD = {"file": 30, "memory": 16}
@@ -186,7 +186,7 @@ class TwinStream:
 
 
 class EngineTwin:
-    """The engine, as `jetlake.management.protocols.ManagedEngine`."""
+    """The engine, as `jetlake.management.engine.protocols.ManagedEngine`."""
 
     def __init__(self, stored: list[tuple[str, str, bytes]] | None = None) -> None:
         self.stored = stored or []

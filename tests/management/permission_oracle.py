@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jetlake import _engine
-from jetlake.management.subject_rights import Target
+from jetlake.management.requests.rights import Target
 from tests.management.api_twin import ApiTwin
 from tests.management.engine_twin import TwinRequest
 from tests.management.permission_model import REQUESTS, Asked, Lists, Model, World, random_pattern

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jetlake.management.stream_context import AccountLimits, ServerLimits
-from jetlake.management.subject_transform import TransformError, make_transform
+from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.subjects.transform import TransformError, make_transform
 from tests.compatibility.server_process import ServerProcess, start_server_process
 from tests.management import stream_cases
 from tests.management.twins import NatsServerTwin, OurTwin, differences

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from jetlake import _engine
-from jetlake.management.subject_rights import Target
+from jetlake.management.requests.rights import Target
 from tests.management import api_list
 from tests.management.api_twin import ApiTwin
 from tests.management.engine_twin import TwinRequest

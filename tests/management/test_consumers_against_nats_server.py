@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.stream_context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import AccountLimits, ServerLimits
 from tests.compatibility.server_process import ServerProcess, start_server_process
 from tests.management import consumer_cases, consumer_histories
 from tests.management.api_cases import ApiStep

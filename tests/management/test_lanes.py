@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from jetlake.management.engine.protocols import Request
 from jetlake.management.lanes import THREADS_MAX, Event, Lane, Lanes
-from jetlake.management.protocols import Request
 from tests.management.engine_twin import TwinConsumerEvent, TwinRequest
 
 WAIT_SECONDS = 20.0

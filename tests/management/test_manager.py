@@ -11,7 +11,7 @@ import pytest
 
 from jetlake._engine import EngineError
 from jetlake.management import lanes
-from jetlake.management.stream_context import AccountLimits
+from jetlake.management.streams.context import AccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
 from tests.management.engine_twin import EngineTwin, TwinConsumerEvent, TwinRequest
 from tests.management.schemas import problems_of

@@ -8,8 +8,11 @@ import os
 
 import pytest
 
-from jetlake.management import archives, consumers, dispatch, scans, streams, subject_rights
-from jetlake.management.calls import Call
+from jetlake.management import dispatch
+from jetlake.management.archives import endpoints as archives
+from jetlake.management.endpoints import consumers, scans, streams
+from jetlake.management.requests import rights as subject_rights
+from jetlake.management.requests.calls import Call
 from tests.management import live_permission_oracle, permission_oracle
 from tests.management.permission_model import covers, matches, meet
 

@@ -9,12 +9,12 @@ import json
 import time
 from typing import Any
 
-from jetlake.management.account_streams import AccountStreams
-from jetlake.management.api_level import with_server_versions
-from jetlake.management.error_codes import ApiError
-from jetlake.management.json_dialect import write_json
-from jetlake.management.stream_context import AccountLimits, ServerLimits, StreamContext
-from jetlake.management.stream_requests import create, update
+from jetlake.management.streams.account_streams import AccountStreams
+from jetlake.management.streams.context import AccountLimits, ServerLimits, StreamContext
+from jetlake.management.streams.requests import create, update
+from jetlake.management.streams.required_level import with_server_versions
+from jetlake.management.wire.error_codes import RequestError as ApiError
+from jetlake.management.wire.json_dialect import write_json
 from tests.compatibility.wire import RawClient
 from tests.management.stream_cases import Step
 

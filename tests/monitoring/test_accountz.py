@@ -4,7 +4,8 @@ import pytest
 
 from jetlake.monitoring import accountz
 from jetlake.monitoring.accountz import AccountzOptions
-from jetlake.monitoring.parameters import Parameters, RefusedError
+from jetlake.monitoring.parameters import PageError as RefusedError
+from jetlake.monitoring.parameters import Parameters
 from tests.monitoring.recorded import JETSTREAM, account, as_json, recorded
 
 

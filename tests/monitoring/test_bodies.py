@@ -5,7 +5,8 @@ import json
 import pytest
 
 from jetlake.monitoring import bodies, statsz
-from jetlake.monitoring.parameters import RefusedError, UnreadableOptionsError
+from jetlake.monitoring.parameters import PageError as RefusedError
+from jetlake.monitoring.parameters import UnreadableOptionsError
 from tests.monitoring.recorded import (
     FACTS,
     JETSTREAM,

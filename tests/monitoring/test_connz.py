@@ -4,7 +4,8 @@ import pytest
 
 from jetlake.monitoring import connz
 from jetlake.monitoring.connz import ALL, CLOSED, ConnzOptions
-from jetlake.monitoring.parameters import Parameters, RefusedError
+from jetlake.monitoring.parameters import PageError as RefusedError
+from jetlake.monitoring.parameters import Parameters
 from tests.monitoring.recorded import (
     NOW_NS,
     SECOND_NS,

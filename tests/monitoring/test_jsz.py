@@ -4,7 +4,8 @@ import pytest
 
 from jetlake.monitoring import jsz
 from jetlake.monitoring.jsz import AccountUsage, JszOptions
-from jetlake.monitoring.parameters import Parameters, RefusedError
+from jetlake.monitoring.parameters import PageError as RefusedError
+from jetlake.monitoring.parameters import Parameters
 from tests.monitoring.recorded import JETSTREAM, as_json, recorded
 
 USAGES = [

@@ -13,7 +13,7 @@ import nats
 import pytest
 
 import jetlake
-from jetlake.server.files import WILDCARD_HOSTS
+from jetlake.shared.listener_urls import WILDCARD_HOSTS
 from tests.compatibility.certificates import Authority
 
 TIMEOUT_S = 10.0

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetlake.monitoring.parameters import Parameters, RefusedError
+from jetlake.monitoring.parameters import PageError as RefusedError
+from jetlake.monitoring.parameters import Parameters
 
 
 def read(kind, word):

@@ -9,8 +9,9 @@ import pytest
 
 import jetlake
 from jetlake._engine import EngineError
-from jetlake.monitoring.readings import Source, SubscriptionQuery
+from jetlake.monitoring.readings import Source
 from jetlake.server.system.registration import SUBJECTS_OF_ANY_ACCOUNT
+from jetlake.shared.engine_reports import SubscriptionQuery
 
 ACCOUNTS = """
 accounts {

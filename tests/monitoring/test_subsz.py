@@ -3,7 +3,8 @@
 import pytest
 
 from jetlake.monitoring import subsz
-from jetlake.monitoring.parameters import Parameters, RefusedError
+from jetlake.monitoring.parameters import PageError as RefusedError
+from jetlake.monitoring.parameters import Parameters
 from jetlake.monitoring.subsz import SubszOptions
 from tests.monitoring.recorded import RecordedEngine, account, as_json, recorded, source_of, subscription, traffic
 

@@ -62,7 +62,7 @@ def test_clients_can_connect_before_anything_large_is_loaded(entry: str):
 def test_no_port_is_taken_where_none_is_wanted_or_known(words: list[str]):
     early_port.listen(["-a", "127.0.0.1", *words])
 
-    assert early_port.take("127.0.0.1", 4222) is None
+    assert early_port.hand_over("127.0.0.1", 4222) is None
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_port_that_a_file_names_is_open_before_the_file_is_checked(written: str,
 
     early_port.listen(["-c", str(tmp_path / "server.conf")])
 
-    descriptor = early_port.take("127.0.0.1", port)
+    descriptor = early_port.hand_over("127.0.0.1", port)
     assert descriptor is not None
     socket.socket(fileno=descriptor).close()
 
@@ -93,7 +93,7 @@ def test_flags_go_over_the_address_of_a_file(tmp_path: Path):
 
     early_port.listen(["-a", "127.0.0.1", "-p", str(port), "-c", str(tmp_path / "server.conf")])
 
-    descriptor = early_port.take("127.0.0.1", port)
+    descriptor = early_port.hand_over("127.0.0.1", port)
     assert descriptor is not None
     socket.socket(fileno=descriptor).close()
 
@@ -105,7 +105,7 @@ def test_no_port_is_guessed_if_a_file_does_not_name_one(written: str | None, tmp
 
     early_port.listen(["-a", "127.0.0.1", "-c", str(tmp_path / "server.conf")])
 
-    assert early_port.take("127.0.0.1", 4222) is None
+    assert early_port.hand_over("127.0.0.1", 4222) is None
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
@@ -124,7 +124,7 @@ def test_a_socket_for_another_address_is_closed():
     port = free_port()
     early_port.listen(["-a", "127.0.0.1", "-p", str(port)])
 
-    assert early_port.take("127.0.0.1", port + 1) is None
+    assert early_port.hand_over("127.0.0.1", port + 1) is None
 
     with socket.socket() as again:
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

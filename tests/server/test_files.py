@@ -20,15 +20,3 @@ def test_ports_file_lists_the_listeners_and_is_written_in_one_step(tmp_path):
 
     assert [file.name for file in tmp_path.iterdir()] == ["nats-server_4711.ports"]
     assert json.loads((tmp_path / "nats-server_4711.ports").read_bytes()) == {"nats": ["nats://127.0.0.1:4222"]}
-
-
-def test_listener_on_one_address_is_reached_there():
-    assert files.urls_of_listener("nats", "127.0.0.1", 4222) == ["nats://127.0.0.1:4222"]
-    assert files.urls_of_listener("tls", "::1", 1) == ["tls://[::1]:1"]
-
-
-def test_listener_on_all_addresses_is_reached_at_the_loopback_address_first():
-    urls = files.urls_of_listener("nats", "0.0.0.0", 4222)
-
-    assert urls[0] == "nats://127.0.0.1:4222"
-    assert not any("0.0.0.0" in url for url in urls)

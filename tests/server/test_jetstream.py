@@ -11,7 +11,7 @@ import nats
 import pytest
 
 import jetlake
-from jetlake.management.stream_context import AccountLimits
+from jetlake.management.streams.context import AccountLimits
 from jetlake.server.configuration.load import load
 from jetlake.server.jetstream import accounts_with_jetstream, api_subjects, store_options
 from jetlake.server.options import JetStreamOptions, ServerOptions

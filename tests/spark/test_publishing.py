@@ -177,6 +177,6 @@ def test_what_the_server_refuses_is_an_error_with_its_words(shore):
 )
 def test_a_pattern_covers_its_subjects(pattern, subject, does):
     pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
-    from jetlake.spark.writers import covers
+    from jetlake.shared.subjects import matches as covers
 
     assert covers(pattern, subject) is does

@@ -1,13 +1,23 @@
-"""The layers of the architecture: who may know whom.
+"""The layers of the architecture: who may know whom. The lists are in `tests/style/layers.py`.
 
-Python: only `server` and `management` import the whole engine; `client` and `spark` may take its bulk side, `storage`
-what looks at files; features import `client` and never each other, except for those that host others (`HOSTED`); `cli`,
-`dashboard` and `demo` sit on top and are imported by nobody, except that `cli` runs the demo. Rust: `wire` knows
-nothing of `connection`, `storage` nothing of `stream`.
+Besides the layers: only `server`, `management` and `monitoring` import the whole engine; `client` and `spark` may take
+its bulk side, `cli` what looks at files. Rust: `wire` knows nothing of `connection`, `storage` nothing of `stream`.
 """
 
-import ast
 import re
+
+import pytest
+
+from tests.style.layers import (
+    PYTHON_LISTS,
+    Layer,
+    Layers,
+    picture,
+    python_edges,
+    python_imports,
+    rust_uses,
+    violations,
+)
 
 BULK_NAMES = {
     "PublishWriter",
@@ -24,47 +34,19 @@ BULK_NAMES = {
 FILE_NAMES = {"EngineError", "check_store"}
 """What of the engine reads files and needs no server either."""
 
-ENGINE_NAMES = {"client": BULK_NAMES, "spark": BULK_NAMES, "storage": FILE_NAMES}
+ENGINE_NAMES = {"client": BULK_NAMES, "spark": BULK_NAMES, "cli": FILE_NAMES}
 """Who besides the server side may import something of the engine, and what."""
 
-FEATURES = {"adapters", "agents", "devices", "governor", "kv", "objects", "submission"}
-HOSTED = {"agents": {"governor", "kv", "submission"}}
-"""The agent of a node is a host: its machines wait for keys and slots, and it sends what is in a spool."""
-
 SERVER_SIDE = {"management", "monitoring", "server"}
-TOP = {"cli", "dashboard", "demo"}
 
-# The forbidden neighbours of each package of `jetlake`; "_engine" is treated by itself.
-FORBIDDEN = {
-    "choria": SERVER_SIDE | FEATURES | TOP | {"client", "config", "iac", "spark"},
-    "client": SERVER_SIDE | FEATURES | TOP | {"iac", "spark"},
-    "config": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
-    "crashtest": SERVER_SIDE | FEATURES | TOP | {"iac", "spark", "sync", "testing"},
-    "demo": {"cli"},
-    "errors": SERVER_SIDE | FEATURES | TOP | {"client", "config", "iac", "spark"},
-    "frames": SERVER_SIDE | FEATURES | TOP | {"iac", "sync", "testing"},
-    "iac": SERVER_SIDE | TOP | {"spark"},
-    "located": SERVER_SIDE | FEATURES | TOP | {"choria", "client", "config", "iac", "spark"},
-    "management": FEATURES | TOP | {"client", "iac", "spark"},
-    "monitoring": FEATURES | TOP | {"client", "iac", "spark"},
-    "server": FEATURES | TOP | {"client", "iac", "spark"},
-    "simulation": SERVER_SIDE | FEATURES | TOP | {"iac", "spark"},
-    "spark": SERVER_SIDE | FEATURES | TOP | {"iac", "sql"},
-    "sql": SERVER_SIDE | FEATURES | TOP | {"iac"},
-    "storage": SERVER_SIDE | FEATURES | TOP | {"client", "iac", "spark"},
-    "hidden_arguments": SERVER_SIDE
-    | FEATURES
-    | TOP
-    | {"client", "config", "errors", "iac", "spark", "suggestions", "units"},
-    "suggestions": SERVER_SIDE | FEATURES | TOP | {"client", "config", "errors", "iac", "spark"},
-    "sync": SERVER_SIDE | (FEATURES - {"kv", "objects"}) | TOP | {"iac", "spark", "testing"},
-    "testing": FEATURES | TOP | {"iac", "management", "monitoring", "spark"},
-    "units": SERVER_SIDE | FEATURES | TOP | {"client", "config", "errors", "iac", "spark"},
-    **{
-        feature: (FEATURES - {feature} - HOSTED.get(feature, set())) | SERVER_SIDE | TOP | {"iac", "spark"}
-        for feature in FEATURES
-    },
+KNOWN_ONLY_TO = {
+    # Python programs and commands speak NATS to a server; they do not decide for one.
+    "management": {"server", "cli"},
+    "monitoring": {"server"},
+    "server": {"__init__", "cli", "demo", "testing"},
+    "dashboard": {"cli", "demo"},
 }
+"""Packages that only these may import, although more are above them. `cli` looks up error codes."""
 
 RUST_FORBIDDEN = {
     "crates/engine/src/wire": {"connection"},
@@ -72,57 +54,39 @@ RUST_FORBIDDEN = {
 }
 
 
-def imports_of(source: str) -> list[tuple[int, str, str]]:
-    """Return line, module and name of every import of a Python file, those inside functions included."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "write imports in full, `from jetlake.server import log`; they can be searched for"
-            found += [(node.lineno, node.module or "", alias.name) for alias in node.names]
-    return found
+@pytest.mark.parametrize("layers", PYTHON_LISTS, ids=lambda layers: layers.root)
+def test_parts_import_only_what_is_below_them(layers):
+    wrong = violations(layers, python_edges(layers.root))
+
+    assert not wrong, (
+        "move what is needed down to a layer both may know, or speak NATS to it; a new part gets a place in "
+        "tests/style/layers.py:\n" + "\n".join(wrong)
+    )
 
 
-def jetlake_imports(tree):
-    """Yield file, line, own package, imported package and name for every import of ours by ours."""
-    for path in tree.under("src/jetlake", suffix=".py"):
-        own = path.removeprefix("src/jetlake/").split("/")[0].removesuffix(".py")
-        for line, module, name in imports_of(tree.read(path)):
-            parts = module.split(".")
-            if parts[0] != "jetlake":
-                continue
-            imported, what = (parts[1], name) if len(parts) > 1 else (name, "")
-            yield path, line, own, imported, what
+def test_inner_parts_are_known_only_to_those_that_serve_them():
+    wrong = [
+        f"{where}: {own} imports jetlake.{used}"
+        for own, targets in python_edges("src/jetlake").items()
+        for used, where in targets.items()
+        if own not in KNOWN_ONLY_TO.get(used, {own})
+    ]
+
+    assert not wrong, "speak NATS to the server, or move what is needed down:\n" + "\n".join(wrong)
 
 
 def test_only_the_server_side_imports_the_engine(tree):
     wrong = []
-    for path, line, own, imported, name in jetlake_imports(tree):
-        if imported != "_engine" or own in SERVER_SIDE | {"__init__"}:
+    for path in tree.under("src/jetlake", suffix=".py"):
+        own = path.removeprefix("src/jetlake/").split("/")[0].removesuffix(".py")
+        if own in SERVER_SIDE | {"__init__"}:
             continue
-        if name not in ENGINE_NAMES.get(own, set()):
-            wrong.append(f"{path}:{line} imports {name or 'jetlake._engine'}")
+        for line, module in python_imports(tree.read(path)):
+            name = module.removeprefix("jetlake._engine").removeprefix(".")
+            if module.startswith("jetlake._engine") and name not in ENGINE_NAMES.get(own, set()):
+                wrong.append(f"{path}:{line} imports {name or 'jetlake._engine'}")
 
     assert not wrong, "go through jetlake.server or jetlake.client instead:\n" + "\n".join(wrong)
-
-
-def test_packages_import_only_what_is_below_them(tree):
-    wrong = [
-        f"{path}:{line} imports jetlake.{imported}"
-        for path, line, own, imported, _ in jetlake_imports(tree)
-        if imported in FORBIDDEN.get(own, set())
-    ]
-
-    assert not wrong, "move what is needed down to a layer both may know, or speak NATS to it:\n" + "\n".join(wrong)
-
-
-def test_every_package_has_a_place_in_the_layers(tree):
-    packages = {path.split("/")[2].removesuffix(".py") for path in tree.under("src/jetlake", suffix=".py")}
-
-    unknown = packages - set(FORBIDDEN) - TOP - {"__init__", "__main__"}
-
-    assert not unknown, f"add {', '.join(sorted(unknown))} to FORBIDDEN in tests/style/test_layers.py"
 
 
 def test_rust_modules_know_only_what_is_below_them(tree):
@@ -137,3 +101,31 @@ def test_rust_modules_know_only_what_is_below_them(tree):
                 wrong += [f"{path}:{number} uses crate::{name}" for name in sorted(used & forbidden)]
 
     assert not wrong, "pass the value in as an argument, or move it down:\n" + "\n".join(wrong)
+
+
+def test_a_use_that_goes_up_is_found():
+    layers = Layers("x", (Layer("low", ("a",)), Layer("high", ("b", "c"))))
+
+    wrong = violations(layers, {"a": {"b": "a.py:1"}, "b": {"a": "b.py:1", "c": "b.py:2"}, "d": {}})
+
+    assert wrong == [
+        "d has no layer",
+        "c does not exist",
+        "a.py:1: a uses b, which is not below it",
+        "b.py:2: b uses c, which is not below it",
+    ]
+
+
+def test_picture_leaves_out_what_follows_from_the_rest():
+    layers = Layers("x", (Layer("low", ("a",)), Layer("middle", ("b",)), Layer("high", ("c",))))
+
+    drawn = picture(layers, {"a": {}, "b": {"a": ""}, "c": {"a": "", "b": ""}})
+
+    assert "part_c --> part_b" in drawn
+    assert "part_c --> part_a" not in drawn
+
+
+def test_uses_of_a_rust_file_are_read():
+    source = "use crate::{\n    wire::{parser, tokens},\n    routing,\n};\nlet x = crate::clock::now(); // crate::no\n"
+
+    assert rust_uses(source) == [(1, "wire"), (1, "routing"), (5, "clock")]

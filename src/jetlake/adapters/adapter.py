@@ -14,7 +14,7 @@ from jetlake.adapters.metrics import Counters
 from jetlake.adapters.options import AdapterOptions
 from jetlake.adapters.output import StreamWorker
 from jetlake.adapters.queue import PublicationQueue
-from jetlake.adapters.worker import Connect, Report
+from jetlake.adapters.worker import Connect, Report, WorkerContext
 from jetlake.choria.signatures import Verifier
 from jetlake.errors import ConfigurationError, reason_of
 
@@ -31,17 +31,16 @@ class Adapter:
         self.options = options
         self._report = report
         self.queue = PublicationQueue(options.queue_messages_max, options.queue_bytes_max)
-        converter = Converter(options, _verifier(options))
-        ready = Event()
-        shared = {
-            "converter": converter,
-            "queue": self.queue,
-            "connect": connect,
-            "ready": ready,
-            "report": report,
-        }
-        self._outputs = [StreamWorker(options, number, **shared) for number in range(options.stream.workers)]  # type: ignore[arg-type]
-        self._ingests = [IngestWorker(options, number, **shared) for number in range(options.ingest.workers)]  # type: ignore[arg-type]
+        context = WorkerContext(
+            options=options,
+            converter=Converter(options, _verifier(options)),
+            queue=self.queue,
+            connect=connect,
+            ready=Event(),
+            report=report,
+        )
+        self._outputs = [StreamWorker(context, number) for number in range(options.stream.workers)]
+        self._ingests = [IngestWorker(context, number) for number in range(options.ingest.workers)]
 
     @property
     def name(self) -> str:

@@ -10,12 +10,8 @@ that the server had sent to this worker has been read.
 """
 
 import time
-from threading import Event
 
-from jetlake.adapters.conversion import Converter
-from jetlake.adapters.options import AdapterOptions
-from jetlake.adapters.queue import PublicationQueue
-from jetlake.adapters.worker import Complaints, Connect, Report, Worker, raise_complaints
+from jetlake.adapters.worker import Complaints, Worker, WorkerContext, raise_complaints
 from jetlake.client.raw_connection import RawConnection
 from jetlake.client.raw_frames import FrameReader
 from jetlake.errors import ClientError
@@ -38,32 +34,21 @@ DRAIN_SHARE = 0.5
 class IngestWorker(Worker):
     """One member of the queue group."""
 
-    def __init__(
-        self,
-        options: AdapterOptions,
-        number: int,
-        *,
-        converter: Converter,
-        queue: PublicationQueue,
-        connect: Connect,
-        ready: Event,
-        report: Report,
-    ) -> None:
-        super().__init__(f"{options.name}.{number}", "input", report)
-        self._options = options
-        self._converter = converter
-        self._queue = queue
-        self._connect = connect
-        # Set once a stream worker is connected: before, another process's adapter is the better receiver.
-        self._ready = ready
+    def __init__(self, context: WorkerContext, number: int) -> None:
+        super().__init__(f"{context.options.name}.{number}", "input", context.report)
+        self._options = context.options
+        self._converter = context.converter
+        self._queue = context.queue
+        self._connect = context.connect
+        self._ready = context.ready
         self.is_listening = False
         # When the last PING was sent, whether it is still unanswered, and up to when everything has been read.
         self._asked_s = self._heard_s = self._caught_up_s = 0.0
         self._is_asking = False
         # Messages of the last read.
         self._handled = 0
-        self._unparsable = Complaints(report)
-        self._full = Complaints(report)
+        self._unparsable = Complaints(context.report)
+        self._full = Complaints(context.report)
 
     def _is_over(self) -> bool:
         return self.stopping.is_set()
@@ -78,7 +63,7 @@ class IngestWorker(Worker):
             line = f"SUB {self._options.ingest.topic} {self._options.group} {subscription}\r\n"
             # The PONG says that the server has the subscription.
             connection.send(line.encode() + b"PING\r\n")
-            reader = FrameReader(connection.take())
+            reader = FrameReader(connection.take_unparsed())
             self.is_listening = False
             self._receive_until_stopped(connection, reader)
             self._drain(connection, reader, subscription)

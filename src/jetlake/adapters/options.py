@@ -12,8 +12,9 @@ from jetlake.choria.documents import KINDS, Kind
 from jetlake.choria.envelopes import Protocol
 from jetlake.choria.subjects import PLACE, is_publishable, is_subscribable
 from jetlake.errors import ConfigurationError
+from jetlake.shared.durations import duration_ns
 from jetlake.suggestions import suggestion
-from jetlake.units import duration_ns, size_bytes
+from jetlake.units import size_bytes
 
 __all__ = ["AdapterOptions", "IngestOptions", "StreamOptions", "VerifyOptions", "read_adapter"]
 
@@ -199,7 +200,7 @@ class _Map:
         return _Map(f"{self._where}: {key}", self._content.get(key) or {}, self._problems)
 
     def text(self, key: str) -> str:
-        value = self._take(key)
+        value = self._get(key)
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -209,7 +210,7 @@ class _Map:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list, or one text with commas."""
-        value = self._take(key)
+        value = self._get(key)
         if isinstance(value, str):
             value = value.split(",")
         if value is None:
@@ -247,7 +248,7 @@ class _Map:
             self.problem(key, f"is {text!r}: {error}")
             return default
 
-    def _take(self, key: str) -> Any:
+    def _get(self, key: str) -> Any:
         self._asked.add(key)
         return self._content.get(key)
 

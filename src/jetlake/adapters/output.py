@@ -16,10 +16,8 @@ from threading import Event
 
 import msgspec
 
-from jetlake.adapters.conversion import Converter, Publication
-from jetlake.adapters.options import AdapterOptions
-from jetlake.adapters.queue import PublicationQueue
-from jetlake.adapters.worker import Complaints, Connect, Report, Worker, pause_s
+from jetlake.adapters.conversion import Publication
+from jetlake.adapters.worker import Complaints, Worker, WorkerContext, pause_s
 from jetlake.client.raw_connection import RawConnection
 from jetlake.client.raw_frames import FrameReader, Message, status_of
 from jetlake.errors import ClientError
@@ -64,28 +62,18 @@ _PLAIN_ANSWER = re.compile(rb'MSG \S+\.(\d{1,18}) \d+ \d+\r\n\{"stream":"[^"\\]*
 class StreamWorker(Worker):
     """One publisher. `abandoning` set = give up what is held, the time to drain is over."""
 
-    def __init__(
-        self,
-        options: AdapterOptions,
-        number: int,
-        *,
-        converter: Converter,
-        queue: PublicationQueue,
-        connect: Connect,
-        ready: Event,
-        report: Report,
-    ) -> None:
-        super().__init__(f"{options.name}.{number}", "output", report)
-        self._options = options
-        self._converter = converter
-        self._queue = queue
-        self._connect = connect
-        self._ready = ready
-        self._client_name = f"{options.name}_{number}-{secrets.token_hex(16)}"
+    def __init__(self, context: WorkerContext, number: int) -> None:
+        super().__init__(f"{context.options.name}.{number}", "output", context.report)
+        self._options = context.options
+        self._converter = context.converter
+        self._queue = context.queue
+        self._connect = context.connect
+        self._ready = context.ready
+        self._client_name = f"{context.options.name}_{number}-{secrets.token_hex(16)}"
         self._connection: RawConnection | None = None
         self._reader = FrameReader()
         self._inbox = ""
-        self._refused = Complaints(report)
+        self._refused = Complaints(context.report)
         self._number = 0
         # Publications of the last batch.
         self._batch = 0
@@ -115,7 +103,7 @@ class StreamWorker(Worker):
                     letters, self._letters = self._letters, []
                     self._hold(letters, connection.payload_bytes_max)
                 if not self.pending:
-                    self._take(connection)
+                    self._fetch_batch(connection)
                 else:
                     self._deliver(connection)
                     self._linger(self._batch)
@@ -132,13 +120,13 @@ class StreamWorker(Worker):
         except BaseException:
             connection.close()
             raise
-        self._reader = FrameReader(connection.take())
+        self._reader = FrameReader(connection.take_unparsed())
         self._connection = connection
         self._ready.set()
         return connection
 
-    def _take(self, connection: RawConnection) -> None:
-        batch = self._queue.take(BATCH_MESSAGES_MAX, BATCH_BYTES_MAX, TAKE_WAIT_S)
+    def _fetch_batch(self, connection: RawConnection) -> None:
+        batch = self._queue.remove_batch(BATCH_MESSAGES_MAX, BATCH_BYTES_MAX, TAKE_WAIT_S)
         if not batch:
             # PINGs want an answer, and a server that has gone is noticed before there is something to send.
             while (data := connection.try_receive(0.001)) is not None:
@@ -204,13 +192,13 @@ class StreamWorker(Worker):
             data = connection.try_receive(min(left_s, RECEIVE_WAIT_S))
             if data is None:
                 continue
-            messages = self._reader.feed(self._settle_plain(data, refused))
+            messages = self._reader.feed(self._record_plain_answers(data, refused))
             self._answer_pings(connection)
             for message in messages:
-                self._settle(message, refused)
+                self._record_answer(message, refused)
         return refused
 
-    def _settle_plain(self, data: bytes, refused: dict[int, str]) -> bytes:
+    def _record_plain_answers(self, data: bytes, refused: dict[int, str]) -> bytes:
         """Note the answers at the beginning that say nothing but stream and sequence, and return the rest.
 
         Nearly all answers are of this kind; taking each apart as a frame and as JSON would cost three times as much.
@@ -238,7 +226,7 @@ class StreamWorker(Worker):
             self._refused.note(f"adapter {self.counters.name}: the server says: {complaint}")
         reader.complaints.clear()
 
-    def _settle(self, message: Message, refused: dict[int, str]) -> None:
+    def _record_answer(self, message: Message, refused: dict[int, str]) -> None:
         """Note one answer."""
         subject, _, headers, payload = message
         number = int(subject[subject.rfind(b".") + 1 :])

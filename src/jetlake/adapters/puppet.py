@@ -38,10 +38,10 @@ _WORDS = {"true": True, "false": False, "undef": None}
 def parse_manifest(text: str, source: str = "the manifest") -> dict[str, Any]:
     """Return the parameters of the first class declaration of a text. Raises `ConfigurationError`."""
     reader = _Reader(text, source)
-    if reader.take() != "class":
+    if reader.next_token() != "class":
         raise reader.refusal('a manifest begins with class{"choria::broker":')
     reader.expect("{")
-    reader.take()
+    reader.next_token()
     reader.expect(":")
     return reader.pairs("}", depth=1)
 
@@ -54,7 +54,7 @@ class _Reader:
         self._text = text
         self._at = 0
 
-    def take(self) -> Any:
+    def next_token(self) -> Any:
         """Return the next token: a text as `_Text`, a number, a word or a mark; None at the end."""
         while self._at < len(self._text):
             found = _TOKEN.match(self._text, self._at)
@@ -76,12 +76,12 @@ class _Reader:
 
     def peek(self) -> Any:
         before = self._at
-        token = self.take()
+        token = self.next_token()
         self._at = before
         return token
 
     def expect(self, mark: str) -> None:
-        token = self.take()
+        token = self.next_token()
         if isinstance(token, _Text) or token != mark:
             raise self.refusal(f"{mark} is expected, not {str(token)[:20]!r}")
 
@@ -90,9 +90,9 @@ class _Reader:
         found: dict[str, Any] = {}
         while True:
             if self.peek() == end:
-                self.take()
+                self.next_token()
                 return found
-            key = self.take()
+            key = self.next_token()
             if key is None or (not isinstance(key, str | int | float)) or key in tuple("{}[],:;"):
                 raise self.refusal("a key is expected")
             self.expect("=>")
@@ -103,7 +103,7 @@ class _Reader:
     def value(self, depth: int) -> Any:
         if depth > DEPTH_MAX:
             raise self.refusal(f"hashes are nested deeper than {DEPTH_MAX}")
-        token = self.take()
+        token = self.next_token()
         if isinstance(token, _Text | int | float):
             return str(token) if isinstance(token, _Text) else token
         if token == "{":  # noqa: S105
@@ -120,7 +120,7 @@ class _Reader:
             found.append(self.value(depth))
             if self.peek() != "]":
                 self.expect(",")
-        self.take()
+        self.next_token()
         return found
 
     def refusal(self, reason: str) -> ConfigurationError:

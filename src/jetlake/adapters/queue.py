@@ -48,7 +48,7 @@ class PublicationQueue:
                     return accepted
                 self._emptied.wait(left_s)
 
-    def take(self, messages_max: int, bytes_max: int, wait_s: float) -> list[Publication]:
+    def remove_batch(self, messages_max: int, bytes_max: int, wait_s: float) -> list[Publication]:
         """Remove and return publications, at least one; none if nothing came in time or the queue is closed."""
         waiting = self._waiting
         with self._filled:

@@ -9,10 +9,14 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TypeAlias
 
+from jetlake.adapters.conversion import Converter
 from jetlake.adapters.metrics import Counters
+from jetlake.adapters.options import AdapterOptions
+from jetlake.adapters.queue import PublicationQueue
 from jetlake.client.raw_connection import RawConnection
 from jetlake.errors import ClientError, JetlakeError
 
@@ -23,6 +27,20 @@ Report: TypeAlias = Callable[[str, str], None]
 
 Connect: TypeAlias = Callable[[tuple[str, ...], str], RawConnection]
 """Connects to servers, those of the process if none are named, under a name. Raises `ClientError`."""
+
+
+@dataclass(frozen=True)
+class WorkerContext:
+    """What the workers of one adapter share."""
+
+    options: AdapterOptions
+    converter: Converter
+    queue: PublicationQueue
+    connect: Connect
+    # Set once a stream worker is connected: before, another process's adapter is the better receiver.
+    ready: Event
+    report: Report
+
 
 PAUSES_MS = (500, 750, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000)
 """The original's own back-off; the last one repeats."""

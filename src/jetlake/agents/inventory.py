@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from jetlake.agents.options import NodeOptions
 from jetlake.choria.settings import read_text
 from jetlake.errors import ConfigurationError
+from jetlake.shared.yaml_values import load_yaml
 
 __all__ = ["Machines", "inventory_of", "read_facts"]
 
@@ -50,10 +49,10 @@ def read_facts(path: str, report: Callable[[str, str], None]) -> dict[str, Any]:
         return {}
     try:
         text = read_text(Path(path))
-        facts = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
+        facts = json.loads(text) if text.lstrip().startswith("{") else load_yaml(text)
         # Dates and the like are no JSON; a registration is.
         return dict(json.loads(json.dumps(facts, default=str))) if isinstance(facts, dict) else {}
-    except (ConfigurationError, ValueError, TypeError, yaml.YAMLError, RecursionError) as error:
+    except (ConfigurationError, ValueError, TypeError, RecursionError) as error:
         report("warning", f"facts: {path} cannot be used: {' '.join(str(error).split())}")
         return {}
 

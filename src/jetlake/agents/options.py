@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from jetlake.choria.settings import ChoriaSettings, read_settings, read_text
 from jetlake.choria.subjects import is_publishable
 from jetlake.errors import ConfigurationError
+from jetlake.shared.yaml_values import YamlError, load_yaml
 
 __all__ = ["NodeOptions", "PublisherOptions", "RegistrationOptions", "read_node_file", "read_node_options"]
 
@@ -181,9 +181,9 @@ def _read_publisher(settings: ChoriaSettings, kind: str, collective: str) -> Pub
 
 def _flat_yaml(text: str, source: str) -> dict[str, str]:
     try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigurationError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
+        content = load_yaml(text)
+    except YamlError as error:
+        raise ConfigurationError(f"{source} is not YAML: {error}") from error
     if not isinstance(content, dict):
         raise ConfigurationError(f"{source} holds no map: write identity: and the other keys below each other")
     flat: dict[str, str] = {}

@@ -13,7 +13,7 @@ settings.text("registration")
 from pathlib import Path
 
 from jetlake.errors import ConfigurationError, reason_of
-from jetlake.units import duration_ns
+from jetlake.shared.durations import duration_ns
 
 __all__ = ["ChoriaSettings", "parse_settings", "read_settings"]
 

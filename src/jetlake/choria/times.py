@@ -6,6 +6,8 @@ Pure functions of their arguments; times of one second are asked for many times 
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from jetlake.shared.go_text import duration_text
+
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
 SECONDS_KEPT_MAX = 4_096
@@ -31,24 +33,4 @@ def rfc3339_ns(nanoseconds: int) -> str:
 
 def go_duration(nanoseconds: int) -> str:
     """Return a duration as Go prints it: `2h0m0s`, `1.5s`, `250ms`, `0s`."""
-    if nanoseconds < 0:
-        return f"-{go_duration(-nanoseconds)}"
-    if nanoseconds == 0:
-        return "0s"
-    if nanoseconds < NANOSECONDS_PER_SECOND:
-        for unit, size in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)):
-            if nanoseconds >= size:
-                return f"{_decimal(nanoseconds, size)}{unit}"
-    minutes, rest = divmod(nanoseconds, 60 * NANOSECONDS_PER_SECOND)
-    seconds = f"{_decimal(rest, NANOSECONDS_PER_SECOND)}s"
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes}m{seconds}"
-    return f"{minutes}m{seconds}" if minutes else seconds
-
-
-def _decimal(value: int, unit: int) -> str:
-    """Return a quotient exactly, without trailing zeros."""
-    whole, rest = divmod(value, unit)
-    fraction = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else ""
-    return f"{whole}.{fraction}" if fraction else str(whole)
+    return f"-{duration_text(-nanoseconds)}" if nanoseconds < 0 else duration_text(nanoseconds)

@@ -11,19 +11,18 @@ What all commands share:
 - `run`           a command's work with a connection, and how it fails
 - `explain`       refusals of a server in words that name the stream and what to do
 - `output`        tables, facts, JSON, questions, progress
-- `quantities`    sizes and lengths of time as people write them
 - `rate_graph`    rates of messages and bytes, drawn as bars
 - `received`      what becomes of received messages: printed, counted, drawn
-- `moments`       points in time as people write them
 - `message_text`  bodies with templates, headers, and what is printed of a message
 - `choose`        which stream or consumer is meant when the line does not say
 - `settings`      flags that are fields of a configuration
+- `backup_folder` the folder of a backup: its arguments, and what is checked
 - `own_name`      how this `jetlake` is called from the current folder, for lines to paste
 - `hosted`        commands that run until they are told to stop, also as children of a server
 - `nats_conf`     files in nats-server's format, for commands that need a block of one
 - `interrupts`    Ctrl-C in commands whose work is in other threads and processes
 - `spark_options` how Spark reaches the server of a line
-- `difference`    two configurations compared, field by field
+- `difference`    shows what an edit would change, and asks
 
 The commands:
 
@@ -33,7 +32,8 @@ The commands:
 - `account`     `jetlake account`, who this connection is
 - `apply`       `jetlake apply`, makes a server as files declare it
 - `bench`       `jetlake bench`, the load generator
-- `check`       `jetlake check`, what is damaged in a store
+- `check`       `jetlake check`, what is damaged in a store;
+  `store_check` finds the stores and has the engine examine them
 - `choria`      `jetlake choria`, the commands of Choria Streams with their output; `choria_kv` is its key-value part,
   `choria_kv_buckets` makes its buckets, `choria_kv_api` is for programs; `choria_governor` are those of governors and
   submission, `choria_settings` what they take from Choria's configuration
@@ -75,7 +75,7 @@ The commands:
 - `simulate`    `jetlake simulate`, made-up traffic with an account of it
 - `sql`         `jetlake sql`, questions to streams in SQL
 - `stream`      `jetlake stream`; `stream_change` makes streams, `stream_messages` reads them, `stream_archive` saves
-  them, `stream_graph` draws them, `stream_settings` are its flags
+  them, `stream_graph` draws them
 - `submission`  `jetlake submit` and `jetlake submission`, messages through a spool
 - `sub`         `jetlake sub`, prints what comes
 - `top`         `jetlake top`, the connections of a server

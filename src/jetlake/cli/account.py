@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from jetlake.cli.output import Bytes, Cell, JsonOption, print_facts, print_json, shown
+from jetlake.cli.output import JsonOption, print_facts, print_json
 from jetlake.cli.run import run
-from jetlake.cli.stream_settings import UNLIMITED
 from jetlake.errors import ClientError
+from jetlake.presentation.cells import Bytes, Cell, shown
+from jetlake.presentation.stream_facts import UNLIMITED
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

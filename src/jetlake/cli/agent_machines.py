@@ -8,8 +8,8 @@ import typer
 
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, choria_settings
 from jetlake.cli.output import JsonOption, print_json, print_table
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.run import REFUSED, fail, refusals, run
+from jetlake.presentation.quantities import SECOND, read_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -31,8 +31,11 @@ FolderArgument = Annotated[Path, typer.Argument(help="Folder of a machine, or it
 
 def add_commands(application: typer.Typer) -> None:
     """Add the commands to those of `jetlake agent`."""
-    for function in (states, transition, watch, validate, graph):
-        application.command()(function)
+    application.command("states")(states)
+    application.command("transition")(transition)
+    application.command("watch")(watch)
+    application.command("validate")(validate)
+    application.command("graph")(graph)
 
 
 def states(
@@ -121,7 +124,7 @@ async def ask_nodes(
     subscription = await api.connection.subscribe(inbox)
     payload = msgspec.json.encode({key: value for key, value in body.items() if value})
     await api.connection.publish(subject, payload, reply=inbox)
-    await api.settle()
+    await api.flush()
     answers: list[dict[str, Any]] = []
     deadline_s = time.monotonic() + wait_s
     while (left_s := deadline_s - time.monotonic()) > 0:

@@ -8,11 +8,12 @@ import msgspec
 import typer
 
 from jetlake.cli.invocation import current
-from jetlake.cli.output import Cell, JsonOption, print_facts, print_json
+from jetlake.cli.output import JsonOption, print_facts, print_json
 from jetlake.cli.run import refusals
 from jetlake.client import load
 from jetlake.client.access import Access
 from jetlake.errors import ConfigurationError
+from jetlake.presentation.cells import Cell
 
 
 class Workload(StrEnum):

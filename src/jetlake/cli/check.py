@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from jetlake.cli import store_check
 from jetlake.cli.output import JsonOption
 from jetlake.errors import JetlakeError
-from jetlake.storage import check as storage
 
 PLAIN_WIDTH = 1000
 """Columns where nobody sees them: a line of a pipe is never broken."""
@@ -40,11 +40,11 @@ def check(
     """
     try:
         with progress_bar() as tell:
-            results = storage.check(store, tell)
+            results = store_check.check(store, tell)
     except JetlakeError as error:
         typer.echo(f"jetlake check: {error}", err=True)
-        raise typer.Exit(storage.UNREADABLE) from error
-    code = storage.exit_code(results)
+        raise typer.Exit(store_check.UNREADABLE) from error
+    code = store_check.exit_code(results)
     if as_json:
         typer.echo(msgspec.json.encode({"exit_code": code, "stores": results}).decode())
     else:
@@ -75,7 +75,7 @@ def progress_bar() -> Iterator[Tell | None]:
         yield tell
 
 
-def show(results: list[storage.Checked]) -> None:
+def show(results: list[store_check.Checked]) -> None:
     """Print one block per store: framed and coloured on a terminal, plain lines when piped."""
     console = Console(file=sys.stdout)
     if not console.is_terminal:
@@ -89,7 +89,7 @@ def show(results: list[storage.Checked]) -> None:
             show_report(console, checked.report)
 
 
-def show_report(console: Console, report: storage.Report) -> None:
+def show_report(console: Console, report: store_check.Report) -> None:
     """Print what a store holds and what was found in it."""
     counts = report.counts
     console.print(f"{escape(report.folder)}: {verdict(report)}", highlight=False)
@@ -115,7 +115,7 @@ def show_report(console: Console, report: storage.Report) -> None:
         )
 
 
-def show_findings(console: Console, report: storage.Report) -> None:
+def show_findings(console: Console, report: store_check.Report) -> None:
     """Print the findings, the worst first."""
     table = Table(box=ROUNDED if console.is_terminal else None, show_header=console.is_terminal)
     table.add_column("severity", no_wrap=True)
@@ -131,7 +131,7 @@ def show_findings(console: Console, report: storage.Report) -> None:
         console.print(f"and {left_out:,} more")
 
 
-def verdict(report: storage.Report) -> str:
+def verdict(report: store_check.Report) -> str:
     """Return in a few words how a store is."""
     if report.severities.loss:
         return f"[{STYLES['loss']}]something is lost[/]"

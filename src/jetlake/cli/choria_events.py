@@ -106,7 +106,7 @@ def _watch(line: Line, subjects: list[str], show: Show, greeting: str = "") -> i
         arrived: asyncio.Queue[Msg] = asyncio.Queue(QUEUED_MAX)
         for subject in subjects:
             await api.connection.subscribe(subject, cb=arrived.put)
-        await api.settle()
+        await api.flush()
         if greeting:
             print(greeting.format(api.access.shown), flush=True)
         while True:

@@ -25,10 +25,10 @@ from jetlake.cli.choria_kv_api import add_api_flags, run_api
 from jetlake.cli.choria_kv_buckets import open_or_create
 from jetlake.cli.invocation import current, enter
 from jetlake.cli.kv_values import VALUE_BYTES_MAX
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.errors import ClientError
 from jetlake.kv.config import BucketConfig
-from jetlake.monitoring.go_text import duration_text
+from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.shared.go_text import duration_text
 
 if TYPE_CHECKING:
     from jetlake.kv.bucket import Bucket, BucketStatus

@@ -14,33 +14,17 @@ from jetlake.cli.choose import (
     choose_consumer,
     choose_stream,
 )
-from jetlake.cli.consumer_settings import (
-    CONSUMER_SETTINGS,
-    EDIT_SETTINGS,
-    consumer_facts,
-    filters,
-    mode,
-    normalised,
-)
+from jetlake.cli.consumer_settings import CONSUMER_SETTINGS, EDIT_SETTINGS, normalised
 from jetlake.cli.difference import is_wanted
-from jetlake.cli.moments import read_moment
-from jetlake.cli.output import (
-    Cell,
-    ForceOption,
-    JsonOption,
-    Nanoseconds,
-    ask,
-    confirm,
-    print_facts,
-    print_json,
-    print_note,
-    print_table,
-)
+from jetlake.cli.output import ForceOption, JsonOption, ask, confirm, print_facts, print_json, print_note, print_table
 from jetlake.cli.run import refusals, run
 from jetlake.cli.settings import accepts, edited, merged, read_config, write_config
 from jetlake.client.api import token
 from jetlake.client.schemas import CONSUMER_CONFIGURATION, require_valid
 from jetlake.errors import ClientError
+from jetlake.presentation.cells import Cell, Nanoseconds
+from jetlake.presentation.consumer_facts import consumer_facts, filters, mode
+from jetlake.presentation.moments import read_moment
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -383,16 +367,14 @@ def _show(info: dict[str, Any], title: str, *, as_json: bool) -> None:
         print_facts(f"Consumer {info['name']} of {info['stream_name']}, {created}", consumer_facts(info))
 
 
-for words, command in (
-    (("next",), consumer_messages.take),
-    (("sub",), consumer_messages.listen),
-    (("", "create", "new"), add),
-    (("", "list"), list_all),
-    (("", "i", "nfo"), show_info),
-    (("", "update"), edit),
-    (("", "cp"), copy),
-    (("", "delete", "del"), rm),
-):
-    for number, word in enumerate(words):
-        if word:
-            application.command(word, hidden=number > 0)(command)
+application.command("next")(consumer_messages.receive)
+application.command("sub")(consumer_messages.listen)
+application.command("create", hidden=True)(add)
+application.command("new", hidden=True)(add)
+application.command("list", hidden=True)(list_all)
+application.command("i", hidden=True)(show_info)
+application.command("nfo", hidden=True)(show_info)
+application.command("update", hidden=True)(edit)
+application.command("cp", hidden=True)(copy)
+application.command("delete", hidden=True)(rm)
+application.command("del", hidden=True)(rm)

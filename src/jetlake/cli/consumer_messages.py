@@ -7,12 +7,12 @@ import typer
 
 from jetlake.cli.choose import ConsumerArgument, NamedStream, StreamArgument, choose_consumer, choose_stream
 from jetlake.cli.output import JsonOption
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.received import Manner, show
 from jetlake.cli.run import run
 from jetlake.client.api import token
 from jetlake.client.pulls import pull
 from jetlake.errors import ClientError
+from jetlake.presentation.quantities import SECOND, read_duration
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -26,7 +26,7 @@ AckOption = Annotated[bool, typer.Option(help="Acknowledge what is printed.")]
 RawOption = Annotated[bool, typer.Option("--raw", "-r", help="Print payloads only.")]
 
 
-def take(
+def receive(
     stream: NamedStream,
     consumer: Annotated[str, typer.Argument(help="A pull consumer.", metavar="CONSUMER")],
     count: Annotated[int, typer.Option(min=1, help="Largest number of messages to fetch.")] = 1,
@@ -53,7 +53,7 @@ def take(
                 number += 1
                 show(message, number, manner)
                 await answer(message, ack=ack, nak=nak, term=term)
-        await api.settle()
+        await api.flush()
         if not number:
             raise ClientError(f"{consumer} of {stream} had no message within {wait_s:g} s")
 
@@ -86,7 +86,7 @@ def listen(
                     await message.ack()
                 if count and number >= count:
                     break
-        await api.settle()
+        await api.flush()
 
     run(work, reconnect=True)
 

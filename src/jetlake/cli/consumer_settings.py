@@ -1,13 +1,12 @@
-"""The flags that are fields of a consumer's configuration, and a consumer as a person reads it."""
+"""The flags that are fields of a consumer's configuration."""
 
 from typing import Any
 
 import typer
 
-from jetlake.cli.moments import before_now, read_moment, shown_moment
-from jetlake.cli.output import Cell, Nanoseconds, as_dict
-from jetlake.cli.quantities import SECOND, read_duration, shown_duration
-from jetlake.cli.settings import Kind, Setting
+from jetlake.presentation.moments import before_now, read_moment
+from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.settings import Kind, Setting
 
 BACKOFF_STEPS = 10
 BACKOFF_MIN_NS = 60 * SECOND
@@ -119,75 +118,3 @@ def _backoff(fields: dict[str, Any]) -> list[int] | None:
     steps = max(1, fields.get("_backoff_steps", BACKOFF_STEPS))
     low, high = fields.get("_backoff_min", BACKOFF_MIN_NS), fields.get("_backoff_max", BACKOFF_MAX_NS)
     return [low + (high - low) * step // max(1, steps - 1) for step in range(steps)]
-
-
-def consumer_facts(info: dict[str, Any]) -> dict[str, dict[str, Cell]]:
-    """Return the sections of a consumer's description."""
-    config = info["config"]
-    return {
-        "Configuration": {
-            "description": config.get("description"),
-            "mode": mode(config),
-            "target": config.get("deliver_subject"),
-            "group": config.get("deliver_group"),
-            "begins": _begins(config),
-            "filter": filters(config) or None,
-            "acknowledgement": config.get("ack_policy"),
-            "ack wait": Nanoseconds(config["ack_wait"]) if config.get("ack_wait") else None,
-            "backoff": ", ".join(shown_duration(step) for step in config.get("backoff") or []) or None,
-            "deliveries at most": config["max_deliver"] if config.get("max_deliver", -1) > 0 else None,
-            "replay": config.get("replay_policy"),
-            "headers only": config.get("headers_only") or None,
-            "rate limit in bits": config.get("rate_limit_bps") or None,
-            "sampled": f"{config['sample_freq']} %" if config.get("sample_freq") else None,
-            "flow control": config.get("flow_control") or None,
-            "heartbeat": Nanoseconds(config["idle_heartbeat"]) if config.get("idle_heartbeat") else None,
-            "inactive at most": Nanoseconds(config["inactive_threshold"]) if config.get("inactive_threshold") else None,
-            "priority": config.get("priority_policy"),
-            "groups": ", ".join(config.get("priority_groups") or []) or None,
-            "in memory": config.get("mem_storage") or None,
-        },
-        "Metadata": {key: value for key, value in as_dict(config.get("metadata")).items() if key[:1] != "_"},
-        "State": {
-            "last delivered": _position(info.get("delivered")),
-            "acknowledged up to": _position(info.get("ack_floor")),
-            "outstanding": _of(info.get("num_ack_pending", 0), config.get("max_ack_pending")),
-            "redelivered": info.get("num_redelivered", 0),
-            "unprocessed": info.get("num_pending", 0),
-            "waiting requests": _of(info.get("num_waiting", 0), config.get("max_waiting"))
-            if not config.get("deliver_subject")
-            else None,
-            "active subscriber": bool(info.get("push_bound")) if config.get("deliver_subject") else None,
-            "paused until": shown_moment(config.get("pause_until")) if info.get("paused") else None,
-        },
-    }
-
-
-def mode(config: dict[str, Any]) -> str:
-    """Return how messages leave a consumer."""
-    return "push" if config.get("deliver_subject") else "pull"
-
-
-def filters(config: dict[str, Any]) -> str:
-    """Return the subjects a consumer is limited to."""
-    return ", ".join(
-        config.get("filter_subjects") or ([config["filter_subject"]] if config.get("filter_subject") else [])
-    )
-
-
-def _begins(config: dict[str, Any]) -> str:
-    policy = str(config.get("deliver_policy", "all"))
-    if policy == "by_start_sequence":
-        return f"at sequence {config.get('opt_start_seq', 0):,}"
-    if policy == "by_start_time":
-        return f"at {config.get('opt_start_time')}"
-    return policy.replace("_", " ")
-
-
-def _position(value: Any) -> str:
-    position = as_dict(value)
-    return f"stream {position.get('stream_seq', 0):,}, consumer {position.get('consumer_seq', 0):,}"
-
-
-def _of(count: int, most: Any) -> str:
-    return f"{count:,} of at most {most:,}" if isinstance(most, int) and most > 0 else f"{count:,}"

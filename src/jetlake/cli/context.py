@@ -6,13 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from jetlake.cli.invocation import current
-from jetlake.cli.output import Cell, ForceOption, JsonOption, confirm, print_facts, print_json, print_note, print_table
+from jetlake.cli.output import ForceOption, JsonOption, confirm, print_facts, print_json, print_note, print_table
 from jetlake.cli.run import refusals
 from jetlake.cli.settings import edited
 from jetlake.client import contexts
 from jetlake.client.access import CONTEXT_KEYS
 from jetlake.client.first_connect import without_secrets
 from jetlake.errors import ConfigurationError, JetlakeError
+from jetlake.presentation.cells import Cell
 
 application = typer.Typer(help="Manage named connections.", no_args_is_help=True)
 
@@ -192,13 +193,10 @@ def _problem(name: str, *, connect: bool) -> str:
     return ""
 
 
-for words, command in (
-    (("create", "save"), add),
-    (("show",), info),
-    (("delete",), rm),
-    (("cp",), copy),
-    (("set",), select),
-    (("list",), list_all),
-):
-    for word in words:
-        application.command(word, hidden=True)(command)
+application.command("create", hidden=True)(add)
+application.command("save", hidden=True)(add)
+application.command("show", hidden=True)(info)
+application.command("delete", hidden=True)(rm)
+application.command("cp", hidden=True)(copy)
+application.command("set", hidden=True)(select)
+application.command("list", hidden=True)(list_all)

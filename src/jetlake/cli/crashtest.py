@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetlake.cli.output import Cell, JsonOption, print_json, print_note, print_table
+from jetlake.cli.output import JsonOption, print_json, print_note, print_table
 from jetlake.cli.run import refusals
+from jetlake.presentation.cells import Cell
 
 if TYPE_CHECKING:
     from jetlake.crashtest.campaign import Outcome

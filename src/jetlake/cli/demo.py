@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from jetlake.cli.output import Cell, JsonOption, console, is_terminal, print_json, print_note, print_table
+from jetlake.cli.output import JsonOption, console, is_terminal, print_json, print_note, print_table
 from jetlake.cli.own_name import own_name
 from jetlake.cli.run import fail, refusals
+from jetlake.presentation.cells import Cell
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -12,9 +12,10 @@ import typer
 
 from jetlake.cli.device_serve import bundle, serve
 from jetlake.cli.invocation import current
-from jetlake.cli.output import Cell, JsonOption, print_json, print_table
-from jetlake.cli.quantities import read_duration
+from jetlake.cli.output import JsonOption, print_json, print_table
 from jetlake.cli.run import refusals
+from jetlake.presentation.cells import Cell
+from jetlake.presentation.quantities import read_duration
 
 if TYPE_CHECKING:
     from jetlake.devices.client import DeviceClient

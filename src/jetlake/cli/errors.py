@@ -7,7 +7,7 @@ import typer
 
 from jetlake.cli.output import JsonOption, print_facts, print_json, print_table
 from jetlake.cli.run import fail
-from jetlake.management.error_codes import ErrorCode
+from jetlake.management.wire.error_codes import ErrorCode
 
 application = typer.Typer(help="Look up an error code.", no_args_is_help=True)
 

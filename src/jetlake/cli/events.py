@@ -8,10 +8,11 @@ import msgspec
 import typer
 
 from jetlake.choria.events import decode, describe
-from jetlake.cli.output import JsonOption, as_dict, is_terminal, print_note
-from jetlake.cli.quantities import shown_duration
+from jetlake.cli.output import JsonOption, is_terminal, print_note
 from jetlake.cli.run import run
 from jetlake.cli.sub import live
+from jetlake.presentation.cells import as_dict
+from jetlake.presentation.quantities import shown_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

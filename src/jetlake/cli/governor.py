@@ -11,12 +11,12 @@ import typer
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, choria_settings
 from jetlake.cli.governor_run import run as run_command
 from jetlake.cli.output import ForceOption, JsonOption, confirm, print_json, print_note, print_table
-from jetlake.cli.quantities import read_duration
 from jetlake.cli.run import refusals, run
 from jetlake.errors import ApiError
 from jetlake.governor import catalog, events
 from jetlake.governor.layout import GovernorSettings
-from jetlake.monitoring.go_text import duration_text
+from jetlake.presentation.quantities import read_duration
+from jetlake.shared.go_text import duration_text
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

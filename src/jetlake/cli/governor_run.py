@@ -21,7 +21,6 @@ import typer
 
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, IdentityOption, choria_settings
 from jetlake.cli.invocation import current
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.run import REFUSED, fail, refusals
 from jetlake.client.access import Access
 from jetlake.client.backoff import steady
@@ -29,6 +28,7 @@ from jetlake.errors import ConfigurationError
 from jetlake.governor import Governor, Lease, NoSlotError
 from jetlake.governor.events import COMMAND_LINE
 from jetlake.governor.layout import check_holder
+from jetlake.presentation.quantities import SECOND, read_duration
 
 MAX_WAIT_NS = 300 * SECOND
 INTERVAL_NS = 5 * SECOND

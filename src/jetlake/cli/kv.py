@@ -1,32 +1,32 @@
 """`jetlake kv`: key-value buckets. What reads and writes keys is in `kv_values`, what watches them in `kv_watch`."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from jetlake.cli import kv_values, kv_watch
+from jetlake.cli.backup_folder import BackupArgument, ReplaceOption, RestoreArgument, require_free, restore_progress
 from jetlake.cli.difference import is_wanted
 from jetlake.cli.kv_settings import ADD_SETTINGS, EDIT_SETTINGS, changed, config_of
 from jetlake.cli.kv_text import status_facts, status_json
 from jetlake.cli.kv_values import BucketArgument
-from jetlake.cli.moments import age_of
 from jetlake.cli.output import (
-    Bytes,
-    Cell,
     ForceOption,
     JsonOption,
     confirm,
-    print_facts,
     print_json,
+    print_list,
     print_note,
+    print_status,
     print_table,
     progress_bar,
 )
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.run import refusals, run
 from jetlake.cli.settings import accepts
+from jetlake.presentation.cells import Bytes, Cell
+from jetlake.presentation.moments import age_of
+from jetlake.presentation.quantities import SECOND, read_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -108,25 +108,21 @@ def list_all(
         kv_values.keys(bucket, None, as_json=as_json)
         return
     found = with_buckets(lambda buckets: buckets.list())
-    if as_json:
-        print_json([status.bucket for status in found] if names else [status_json(status) for status in found])
-    elif names:
-        for status in found:
-            typer.echo(status.bucket)
-    else:
-        rows: list[tuple[Cell, ...]] = [
-            (
-                status.bucket,
-                status.config.description,
-                status.keys,
-                status.values,
-                Bytes(status.bytes),
-                status.config.history,
-                age_of(status.stream["state"].get("last_ts")),
-            )
-            for status in found
-        ]
-        print_table(("bucket", "description", "keys", "values", "size", "history", "last change"), rows)
+    if print_list(found, lambda status: status.bucket, status_json, names=names, as_json=as_json):
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            status.bucket,
+            status.config.description,
+            status.keys,
+            status.values,
+            Bytes(status.bytes),
+            status.config.history,
+            age_of(status.stream["state"].get("last_ts")),
+        )
+        for status in found
+    ]
+    print_table(("bucket", "description", "keys", "values", "size", "history", "last change"), rows)
 
 
 @application.command()
@@ -178,17 +174,14 @@ def clear(bucket: BucketArgument, force: ForceOption = False) -> None:
 @application.command()
 def backup(
     bucket: BucketArgument,
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; natscli can restore it too.")],
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing backup.")] = False,
+    folder: BackupArgument,
+    force: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a backup of a bucket to a folder."""
-    from jetlake.client import archives
-    from jetlake.errors import ClientError
 
     async def work(buckets: "Buckets") -> int:
-        if (folder / archives.DESCRIPTION).exists() and not force:
-            raise ClientError(f"{folder} holds a backup already: choose another folder, or give --force")
+        require_free(folder, force=force)
         found = await buckets.status(bucket)
         with progress_bar(f"backup of {bucket}", found.bytes, is_bytes=True) as advance:
             return await buckets.backup(bucket, folder, tell=advance)
@@ -202,17 +195,14 @@ def backup(
 
 @application.command()
 def restore(
-    folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
+    folder: RestoreArgument,
     replicas: Annotated[int, typer.Option(min=0, help="Another number of copies in a cluster.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Create a bucket from a backup, under the name it had."""
-    from jetlake.client import archives
 
     async def work(buckets: "Buckets") -> "BucketStatus":
-        path = folder / archives.ARCHIVE
-        size = path.stat().st_size if path.exists() else 0
-        with progress_bar(f"restore of {folder}", size, is_bytes=True) as advance:
+        with restore_progress(folder, folder) as advance:
             return await buckets.restore(folder, replicas=replicas or None, tell=advance)
 
     made = with_buckets(work)
@@ -222,26 +212,19 @@ def restore(
         print_note(f"Restored bucket {made.bucket} with {made.values:,} values from {folder}")
 
 
-for _name, _command in (
-    ("put", kv_values.put),
-    ("get", kv_values.get),
-    ("create", kv_values.create),
-    ("update", kv_values.update),
-    ("del", kv_values.delete),
-    ("purge", kv_values.purge),
-    ("history", kv_values.history),
-    ("keys", kv_values.keys),
-    ("revert", kv_values.revert),
-    ("watch", kv_watch.watch),
-):
-    application.command(_name)(_command)
+application.command("put")(kv_values.put)
+application.command("get")(kv_values.get)
+application.command("create")(kv_values.create)
+application.command("update")(kv_values.update)
+application.command("del")(kv_values.delete)
+application.command("purge")(kv_values.purge)
+application.command("history")(kv_values.history)
+application.command("keys")(kv_values.keys)
+application.command("revert")(kv_values.revert)
+application.command("watch")(kv_watch.watch)
 application.command("info", hidden=True)(status)
 
 
-def _show(found: "BucketStatus", title: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(status_json(found))
-        return
-    if title:
-        print_note(title, style="green")
-    print_facts("" if title else f"Bucket {found.bucket}", status_facts(found))
+def _show(found: "BucketStatus", note: str, *, as_json: bool) -> None:
+    title = f"Bucket {found.bucket}"
+    print_status(status_json(found), status_facts(found), note=note, title=title, as_json=as_json)

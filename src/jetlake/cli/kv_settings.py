@@ -4,11 +4,9 @@ from typing import Any
 
 import msgspec
 
-from jetlake.cli.quantities import SECOND
-from jetlake.cli.settings import Kind, Setting
 from jetlake.kv.config import BucketConfig, Origin, Republish
-
-STORAGES = (("file", "file"), ("f", "file"), ("memory", "memory"), ("m", "memory"))
+from jetlake.presentation.quantities import SECOND
+from jetlake.presentation.settings import STORAGES, Kind, Setting
 
 EDIT_SETTINGS = (
     Setting("--history", "history", Kind.NUMBER, "Revisions kept of each key, 1 to 64."),

@@ -3,11 +3,11 @@
 import base64
 from typing import Any
 
-from jetlake.cli.output import Bytes, Cell, Nanoseconds
-from jetlake.cli.quantities import SECOND
 from jetlake.kv.bucket import BucketStatus
 from jetlake.kv.config import BucketConfig
 from jetlake.kv.entry import Entry
+from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
+from jetlake.presentation.quantities import SECOND
 
 UNLIMITED = "unlimited"
 

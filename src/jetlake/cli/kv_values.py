@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from jetlake.cli.kv_text import entry_json, shortened, shown_value
-from jetlake.cli.output import (
-    Bytes,
-    Cell,
-    ForceOption,
-    JsonOption,
-    confirm,
-    is_terminal,
-    print_json,
-    print_note,
-    print_table,
-)
-from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.output import ForceOption, JsonOption, confirm, is_terminal, print_json, print_note, print_table
 from jetlake.cli.run import run
+from jetlake.presentation.cells import Bytes, Cell
+from jetlake.presentation.quantities import SECOND, read_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

@@ -8,7 +8,8 @@ import typer
 
 from jetlake.cli.kv_text import entry_json, shortened, shown_value
 from jetlake.cli.kv_values import BucketArgument, with_bucket
-from jetlake.cli.output import JsonOption, console, is_terminal, plain, print_json
+from jetlake.cli.output import JsonOption, console, is_terminal, print_json
+from jetlake.presentation.cells import plain
 
 if TYPE_CHECKING:
     from jetlake.kv.bucket import Bucket

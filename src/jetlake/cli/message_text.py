@@ -103,14 +103,6 @@ def translated(payload: bytes, command: str, subject: str) -> bytes:
     return done.stdout
 
 
-def publishable(subject: str) -> str:
-    """Return a subject that can be published to. Raises `ClientError` for one that can not."""
-    tokens = subject.split(".")
-    if any(not part or part in ("*", ">") or any(letter.isspace() for letter in part) for part in tokens):
-        raise ClientError(f"{subject!r} cannot be published to: no empty tokens, no blanks, no wildcards * and >")
-    return subject
-
-
 def is_stored(message: "Msg") -> bool:
     """Tell whether a message comes from a consumer, and so has a stream and a sequence."""
     return message.reply.startswith("$JS.ACK.")

@@ -1,29 +1,28 @@
 """`jetlake object`: object stores, files of any size in streams. What puts and gets objects is in `object_files`."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from jetlake.cli import object_files
+from jetlake.cli.backup_folder import BackupArgument, ReplaceOption, RestoreArgument, require_free
 from jetlake.cli.object_files import StoreArgument
 from jetlake.cli.output import (
-    Bytes,
-    Cell,
     ForceOption,
     JsonOption,
-    Nanoseconds,
     confirm,
-    print_facts,
-    print_json,
+    print_list,
     print_note,
+    print_status,
     print_table,
     progress_bar,
 )
-from jetlake.cli.quantities import SECOND
 from jetlake.cli.run import refusals, run
-from jetlake.cli.settings import Kind, Setting, accepts
+from jetlake.cli.settings import accepts
+from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
+from jetlake.presentation.quantities import SECOND
+from jetlake.presentation.settings import STORAGES, Kind, Setting
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -48,7 +47,7 @@ SETTINGS = (
         "storage",
         Kind.CHOICE,
         "Keep objects in files or in memory.",
-        (("file", "file"), ("f", "file"), ("memory", "memory"), ("m", "memory")),
+        STORAGES,
     ),
 )
 
@@ -102,16 +101,12 @@ def list_all(
         object_files.objects(store, as_json=as_json, deleted=deleted, names=names)
         return
     found = with_stores(lambda stores: stores.list())
-    if as_json:
-        print_json([status.store for status in found] if names else [status_json(status) for status in found])
-    elif names:
-        for status in found:
-            typer.echo(status.store)
-    else:
-        rows: list[tuple[Cell, ...]] = [
-            (status.store, status.config.description, Bytes(status.bytes), status.sealed) for status in found
-        ]
-        print_table(("store", "description", "size", "sealed"), rows)
+    if print_list(found, lambda status: status.store, status_json, names=names, as_json=as_json):
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (status.store, status.config.description, Bytes(status.bytes), status.sealed) for status in found
+    ]
+    print_table(("store", "description", "size", "sealed"), rows)
 
 
 @application.command()
@@ -144,16 +139,13 @@ def seal(store: StoreArgument, force: ForceOption = False) -> None:
 @application.command()
 def backup(
     store: StoreArgument,
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; natscli can restore it too.")],
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing backup.")] = False,
+    folder: BackupArgument,
+    force: ReplaceOption = False,
 ) -> None:
     """Write a backup of an object store to a folder."""
-    from jetlake.client import archives
-    from jetlake.errors import ClientError
 
     async def work(stores: "Stores") -> int:
-        if (folder / archives.DESCRIPTION).exists() and not force:
-            raise ClientError(f"{folder} holds a backup already: choose another folder, or give --force")
+        require_free(folder, force=force)
         found = await stores.status(store)
         with progress_bar(f"backup of {store}", found.bytes, is_bytes=True) as advance:
             return await stores.backup(store, folder, tell=advance)
@@ -162,22 +154,19 @@ def backup(
 
 
 @application.command()
-def restore(folder: Annotated[Path, typer.Argument(help="The folder of a backup.")]) -> None:
+def restore(folder: RestoreArgument) -> None:
     """Create an object store from a backup, under the name it had."""
     made = with_stores(lambda stores: stores.restore(folder))
     print_note(f"Restored object store {made.store} with {made.bytes:,} bytes from {folder}")
 
 
-for _name, _command in (
-    ("put", object_files.put),
-    ("get", object_files.get),
-    ("del", object_files.delete),
-    ("info", object_files.info),
-    ("edit", object_files.rename),
-    ("link", object_files.link),
-    ("watch", object_files.watch),
-):
-    application.command(_name)(_command)
+application.command("put")(object_files.put)
+application.command("get")(object_files.get)
+application.command("del")(object_files.delete)
+application.command("info")(object_files.info)
+application.command("edit")(object_files.rename)
+application.command("link")(object_files.link)
+application.command("watch")(object_files.watch)
 
 
 def status_json(found: "StoreStatus") -> dict[str, Any]:
@@ -185,10 +174,7 @@ def status_json(found: "StoreStatus") -> dict[str, Any]:
     return {"store": found.store, "bytes": found.bytes, "sealed": found.sealed, "config": found.config}
 
 
-def _show(found: "StoreStatus", title: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(status_json(found))
-        return
+def _show(found: "StoreStatus", note: str, *, as_json: bool) -> None:
     config = found.config
     facts: dict[str, Cell] = {
         "store": found.store,
@@ -201,6 +187,5 @@ def _show(found: "StoreStatus", title: str, *, as_json: bool) -> None:
         "metadata": ", ".join(f"{key}={value}" for key, value in config.metadata.items()) or None,
     }
     state: dict[str, Cell] = {"size": Bytes(found.bytes), "sealed": found.sealed}
-    if title:
-        print_note(title, style="green")
-    print_facts("" if title else f"Object store {found.store}", {"Configuration": facts, "State": state})
+    sections = {"Configuration": facts, "State": state}
+    print_status(status_json(found), sections, note=note, title=f"Object store {found.store}", as_json=as_json)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from jetlake.cli.output import (
-    Bytes,
-    Cell,
     ForceOption,
     JsonOption,
     confirm,
@@ -19,11 +17,11 @@ from jetlake.cli.output import (
     print_note,
     print_table,
     progress_bar,
-    shown,
 )
-from jetlake.cli.quantities import read_size
 from jetlake.cli.run import refusals, run
 from jetlake.errors import ClientError, ConfigurationError
+from jetlake.presentation.cells import Bytes, Cell, shown
+from jetlake.presentation.quantities import read_size
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

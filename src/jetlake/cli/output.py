@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
 
 from jetlake.cli.invocation import current
-from jetlake.cli.quantities import shown_duration, shown_size
+from jetlake.presentation.cells import Cell, plain, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,19 +45,7 @@ PLAIN_WIDTH = 10_000
 """Columns where nobody sees them: a line of a pipe is never broken."""
 
 
-class Bytes(int):
-    """A number of bytes: readable on a terminal, bare in a pipe."""
-
-
-class Nanoseconds(int):
-    """A length of time: readable in both."""
-
-
-class Percent(float):
-    """A share of a whole, 0 to 100."""
-
-
-Cell = str | int | float | None
+T = TypeVar("T")
 
 
 def is_terminal() -> bool:
@@ -73,34 +61,6 @@ def console(*, stderr: bool = False) -> "Console":
     if not made.is_terminal:
         made.width = PLAIN_WIDTH
     return made
-
-
-def shown(cell: Cell) -> str:
-    """Return a value for a person."""
-    match cell:
-        case None:
-            return ""
-        case bool():
-            return "yes" if cell else "no"
-        case Bytes():
-            return shown_size(cell)
-        case Nanoseconds():
-            return shown_duration(cell)
-        case Percent():
-            return f"{cell:.1f} %"
-        case int():
-            return f"{cell:,}"
-        case float():
-            return f"{cell:,.2f}"
-        case _:
-            return str(cell)
-
-
-def plain(cell: Cell) -> str:
-    """Return a value for a program: a field of one line."""
-    if isinstance(cell, Nanoseconds | bool) or cell is None:
-        return shown(cell)
-    return str(cell).replace("\t", " ").replace("\n", " ")
 
 
 def print_table(
@@ -184,6 +144,30 @@ def print_facts(title: str, sections: Mapping[str, Mapping[str, Cell]]) -> None:
         screen.print(Padding(table, (0, 0, 0, 1)))
 
 
+def print_list(
+    found: Sequence[T], name_of: Callable[[T], str], as_value: Callable[[T], object], *, names: bool, as_json: bool
+) -> bool:
+    """Print a list as JSON, or its names alone, and return whether one of the two was asked for."""
+    if as_json:
+        print_json([name_of(each) if names else as_value(each) for each in found])
+    elif names:
+        for each in found:
+            typer.echo(name_of(each))
+    return as_json or names
+
+
+def print_status(
+    value: object, sections: Mapping[str, Mapping[str, Cell]], *, note: str = "", title: str = "", as_json: bool
+) -> None:
+    """Print what was made, below a note, or what was found, below a title; as JSON if asked."""
+    if as_json:
+        print_json(value)
+        return
+    if note:
+        print_note(note, style="green")
+    print_facts("" if note else title, sections)
+
+
 def print_json(value: object) -> None:
     """Print a value as JSON: indented on a terminal, one line in a pipe."""
     text = msgspec.json.encode(value)
@@ -264,8 +248,3 @@ def _bar(*, is_bytes: bool) -> "Progress":
     amount: ProgressColumn = DownloadColumn(binary_units=True) if is_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
     return Progress(*columns, console=console(stderr=True), transient=True)
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    """Return an object of JSON that may be missing."""
-    return value if isinstance(value, dict) else {}

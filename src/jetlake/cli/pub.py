@@ -10,11 +10,12 @@ from uuid import uuid4
 import msgspec
 import typer
 
-from jetlake.cli.message_text import filled, payload_of, publishable, read_bodies, read_headers
+from jetlake.cli.message_text import filled, payload_of, read_bodies, read_headers
 from jetlake.cli.output import JsonOption, print_json, print_note, progress_bar
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.run import run
 from jetlake.errors import ApiError, ClientError
+from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.shared.subjects import publishable
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -125,7 +126,7 @@ def pub(
                     await api.connection.publish(target, payload, reply=reply, headers=headers)
                 sent.add(outcome, keep=as_json)
                 advance(1)
-        await api.settle()
+        await api.flush()
         return sent
 
     sent = run(work)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from jetlake.cli.output import Bytes, console, is_terminal, shown
-from jetlake.cli.quantities import shown_rate
+from jetlake.cli.output import console, is_terminal
+from jetlake.presentation.cells import Bytes, shown
+from jetlake.presentation.quantities import shown_rate
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -21,9 +21,10 @@ from jetlake.cli.message_text import (
     print_payload,
     translated,
 )
-from jetlake.cli.output import Bytes, Cell, print_note, print_table, shown
+from jetlake.cli.output import print_note, print_table
 from jetlake.cli.rate_graph import RateGraph
 from jetlake.errors import ClientError, reason_of
+from jetlake.presentation.cells import Bytes, Cell, shown
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

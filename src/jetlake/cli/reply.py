@@ -11,9 +11,9 @@ import typer
 from jetlake.cli.message_text import filled, print_payload, read_headers
 from jetlake.cli.output import print_note
 from jetlake.cli.pub import HeaderOption, SleepOption
-from jetlake.cli.quantities import SECOND
 from jetlake.cli.run import run
 from jetlake.errors import reason_of
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -49,7 +49,7 @@ def reply(
 
     async def work(api: "Api") -> None:
         subscription = await api.connection.subscribe(subject, queue=queue)
-        await api.settle()
+        await api.flush()
         if not quiet:
             print_note(f'Listening on "{subject}" in group "{queue}"')
         answered = 0
@@ -66,7 +66,7 @@ def reply(
             await api.connection.publish(message.reply, payload, headers=read_headers(header, answered))
             if count and answered >= count:
                 break
-        await api.settle()
+        await api.flush()
 
     async def answer(message: "Msg", number: int) -> bytes:
         if echo:

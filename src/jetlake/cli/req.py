@@ -12,16 +12,16 @@ from jetlake.cli.message_text import (
     payload_of,
     print_headers,
     print_payload,
-    publishable,
     read_bodies,
     read_headers,
     translated,
 )
 from jetlake.cli.output import JsonOption, print_json
 from jetlake.cli.pub import HeaderOption, SendOn, SendOnOption, StdinOption, TemplatesOption
-from jetlake.cli.quantities import SECOND, read_duration, shown_duration
 from jetlake.cli.run import run
 from jetlake.errors import ClientError
+from jetlake.presentation.quantities import SECOND, read_duration, shown_duration
+from jetlake.shared.subjects import publishable
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

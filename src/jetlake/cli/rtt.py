@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetlake.cli.output import JsonOption, Nanoseconds, print_facts, print_json
+from jetlake.cli.output import JsonOption, print_facts, print_json
 from jetlake.cli.run import run
+from jetlake.presentation.cells import Nanoseconds
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

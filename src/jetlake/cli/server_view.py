@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from jetlake.cli.output import Bytes, Cell, JsonOption, Nanoseconds, print_facts, print_json, print_note, print_table
-from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.output import JsonOption, print_facts, print_json, print_note, print_table
 from jetlake.cli.run import run
 from jetlake.errors import ApiError, ClientError, JetlakeError
+from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
+from jetlake.presentation.quantities import SECOND, read_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -93,7 +94,7 @@ def list_all(as_json: JsonOption = False) -> None:
         inbox = api.connection.new_inbox()
         await api.connection.subscribe(inbox, cb=collect)
         await api.connection.publish("$SYS.REQ.SERVER.PING", b"", reply=inbox)
-        await api.settle()
+        await api.flush()
         await asyncio.sleep(COLLECT_S)
         if not found:
             raise ClientError("No server answered. Connect as a user of the system account: --user, or --context.")

@@ -6,6 +6,9 @@
 def add(name: str, settings: dict[str, Any]) -> None: ...
 ```
 
+The signature is made of the table because the same forty flags belong to three commands each, to the difference that
+`edit` shows, and to the forms of the dashboard: written out, they would stand in six places.
+
 Invariant: a flag that is not given leaves no trace; what is left out keeps the value it has.
 """
 
@@ -16,48 +19,14 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from enum import Enum, auto
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
-from jetlake.cli.quantities import read_duration, read_size
 from jetlake.errors import ClientError, ConfigurationError, reason_of
-
-
-class Kind(Enum):
-    """What the value of a flag is."""
-
-    TEXT = auto()
-    NUMBER = auto()
-    SIZE = auto()
-    TIME = auto()
-    SWITCH = auto()
-    # A switch whose field means the opposite.
-    OPPOSITE = auto()
-    TEXTS = auto()
-    # Key=value, any number of them.
-    PAIRS = auto()
-    CHOICE = auto()
-    # A switch that takes a field away.
-    REMOVE = auto()
-
-
-class Setting(NamedTuple):
-    """One flag, and the field it sets; dots lead to fields of fields."""
-
-    flag: str
-    field: str
-    kind: Kind
-    help: str
-    # What may be written for a choice, and what the field then is.
-    choices: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def parameter(self) -> str:
-        return self.flag.removeprefix("--").replace("-", "_")
-
+from jetlake.presentation.quantities import read_duration, read_size
+from jetlake.presentation.settings import Kind, Setting
 
 _TYPES: dict[Kind, Any] = {
     Kind.NUMBER: int | None,

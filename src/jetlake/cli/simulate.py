@@ -8,10 +8,10 @@ import typer
 
 from jetlake.cli.hosted import Stop
 from jetlake.cli.invocation import current
-from jetlake.cli.moments import read_moment
 from jetlake.cli.output import JsonOption, print_json, progress_bar
 from jetlake.cli.run import refusals
 from jetlake.cli.simulate_devices import devices
+from jetlake.presentation.moments import read_moment
 
 application = typer.Typer(help="Simulate traffic.", no_args_is_help=True)
 application.command()(devices)

@@ -9,21 +9,21 @@ import typer
 from jetlake.cli import stream_archive, stream_change, stream_graph, stream_messages
 from jetlake.cli.choose import INTERNAL, StreamArgument, choose_stream
 from jetlake.cli.invocation import current
-from jetlake.cli.moments import age_of
 from jetlake.cli.output import (
-    Bytes,
-    Cell,
     ForceOption,
     JsonOption,
     confirm,
     print_facts,
     print_json,
+    print_list,
     print_note,
     print_table,
 )
 from jetlake.cli.run import refusals, run
-from jetlake.cli.stream_settings import config_facts, state_facts
 from jetlake.client.api import token
+from jetlake.presentation.cells import Bytes, Cell
+from jetlake.presentation.moments import age_of
+from jetlake.presentation.stream_facts import config_facts, state_facts
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -51,24 +51,20 @@ def list_all(
 ) -> None:
     """List the streams."""
     found = [info for info in run(lambda api: api.streams(subject)) if everything or not _is_internal(info)]
-    if as_json:
-        print_json([info["config"]["name"] for info in found] if names else found)
-    elif names:
-        for info in found:
-            typer.echo(info["config"]["name"])
-    else:
-        rows: list[tuple[Cell, ...]] = [
-            (
-                info["config"]["name"],
-                ", ".join(info["config"].get("subjects") or []),
-                info["state"]["messages"],
-                Bytes(info["state"]["bytes"]),
-                info["state"].get("consumer_count", 0),
-                age_of(info["state"].get("last_ts")),
-            )
-            for info in found
-        ]
-        print_table(("stream", "subjects", "messages", "bytes", "consumers", "last message"), rows)
+    if print_list(found, lambda info: str(info["config"]["name"]), dict, names=names, as_json=as_json):
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            info["config"]["name"],
+            ", ".join(info["config"].get("subjects") or []),
+            info["state"]["messages"],
+            Bytes(info["state"]["bytes"]),
+            info["state"].get("consumer_count", 0),
+            age_of(info["state"].get("last_ts")),
+        )
+        for info in found
+    ]
+    print_table(("stream", "subjects", "messages", "bytes", "consumers", "last message"), rows)
 
 
 @application.command()
@@ -266,24 +262,27 @@ def fork(
     print_facts("", {"": facts})
 
 
-for words, command in (
-    (("add", "create", "new"), stream_change.add),
-    (("edit", "update"), stream_change.edit),
-    (("copy", "cp"), stream_change.copy),
-    (("view",), stream_messages.view),
-    (("get",), stream_messages.get),
-    (("rm-msg", "rmm"), stream_messages.rm_msg),
-    (("backup", "snapshot"), stream_archive.backup),
-    (("restore",), stream_archive.restore),
-    (("verify",), stream_archive.verify),
-    (("graph",), stream_graph.graph),
-    (("", "list", "l"), list_all),
-    (("", "i"), info),
-    (("", "delete", "del"), rm),
-):
-    for number, word in enumerate(words):
-        if word:
-            application.command(word, hidden=number > 0)(command)
+application.command("add")(stream_change.add)
+application.command("create", hidden=True)(stream_change.add)
+application.command("new", hidden=True)(stream_change.add)
+application.command("edit")(stream_change.edit)
+application.command("update", hidden=True)(stream_change.edit)
+application.command("copy")(stream_change.copy)
+application.command("cp", hidden=True)(stream_change.copy)
+application.command("view")(stream_messages.view)
+application.command("get")(stream_messages.get)
+application.command("rm-msg")(stream_messages.rm_msg)
+application.command("rmm", hidden=True)(stream_messages.rm_msg)
+application.command("backup")(stream_archive.backup)
+application.command("snapshot", hidden=True)(stream_archive.backup)
+application.command("restore")(stream_archive.restore)
+application.command("verify")(stream_archive.verify)
+application.command("graph")(stream_graph.graph)
+application.command("list", hidden=True)(list_all)
+application.command("l", hidden=True)(list_all)
+application.command("i", hidden=True)(info)
+application.command("delete", hidden=True)(rm)
+application.command("del", hidden=True)(rm)
 
 
 async def _info(api: "Api", name: str) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jetlake.cli.backup_folder import BackupArgument, ReplaceOption, RestoreArgument, require_free, restore_progress
 from jetlake.cli.choose import NamedStream
-from jetlake.cli.output import Bytes, Cell, JsonOption, print_facts, print_json, print_note, progress_bar, shown
+from jetlake.cli.output import JsonOption, print_facts, print_json, print_note, progress_bar
 from jetlake.cli.run import refusals, run
 from jetlake.cli.settings import read_config
 from jetlake.client.api import token
-from jetlake.errors import ClientError
+from jetlake.presentation.cells import Bytes, Cell, shown
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -19,18 +20,17 @@ if TYPE_CHECKING:
 
 def backup(
     name: NamedStream,
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; natscli can restore it too.")],
+    folder: BackupArgument,
     consumers: Annotated[bool, typer.Option(help="Include consumers and their positions.")] = True,
     check: Annotated[bool, typer.Option("--check", help="Have the server check the stream first.")] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing backup.")] = False,
+    force: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a backup of a stream to a folder."""
     from jetlake.client import archives
 
     async def work(api: "Api") -> int:
-        if (folder / archives.DESCRIPTION).exists() and not force:
-            raise ClientError(f"{folder} holds a backup already: choose another folder, or give --force")
+        require_free(folder, force=force)
         state = (await api.request(f"STREAM.INFO.{token(name)}"))["state"]
         with progress_bar(f"backup of {name}", state["bytes"], is_bytes=True) as advance:
             return await archives.backup(api, name, folder, consumers=consumers, check=check, tell=advance)
@@ -45,7 +45,7 @@ def backup(
 
 
 def restore(
-    folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
+    folder: RestoreArgument,
     config: Annotated[
         Path | None, typer.Option("--config", help="JSON file with another configuration.", metavar="FILE")
     ] = None,
@@ -68,9 +68,7 @@ def restore(
         wanted["num_replicas"] = replicas
 
     async def work(api: "Api") -> dict[str, Any]:
-        path = folder / archives.ARCHIVE
-        size = path.stat().st_size if path.exists() else 0
-        with progress_bar(f"restore of {wanted.get('name')}", size, is_bytes=True) as advance:
+        with restore_progress(wanted.get("name"), folder) as advance:
             return await archives.restore(api, folder, config=wanted, tell=advance)
 
     made = run(work)

@@ -11,18 +11,11 @@ from jetlake.cli.difference import is_wanted
 from jetlake.cli.output import ForceOption, JsonOption, ask, print_facts, print_json, print_note
 from jetlake.cli.run import refusals, run
 from jetlake.cli.settings import accepts, edited, merged, read_config, write_config
-from jetlake.cli.stream_settings import (
-    DEFAULTS,
-    EDIT_SETTINGS,
-    STREAM_SETTINGS,
-    USUAL,
-    config_facts,
-    normalised,
-    state_facts,
-)
 from jetlake.client.api import token
 from jetlake.client.schemas import STREAM_CONFIGURATION, require_valid
 from jetlake.errors import ClientError
+from jetlake.presentation.stream_facts import config_facts, state_facts
+from jetlake.presentation.stream_settings import DEFAULTS, EDIT_SETTINGS, STREAM_SETTINGS, USUAL, normalised
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

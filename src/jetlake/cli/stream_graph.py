@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jetlake.cli.choose import StreamArgument, choose_stream
-from jetlake.cli.output import Bytes, shown
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.rate_graph import RateGraph
 from jetlake.cli.run import run
 from jetlake.client.api import token
+from jetlake.presentation.cells import Bytes, shown
+from jetlake.presentation.quantities import SECOND, read_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

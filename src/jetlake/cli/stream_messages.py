@@ -9,14 +9,14 @@ import typer
 
 from jetlake.cli.choose import StreamArgument, choose_stream
 from jetlake.cli.message_text import data_facts, print_headers, print_payload, translated
-from jetlake.cli.moments import before_now
 from jetlake.cli.output import ForceOption, JsonOption, confirm, is_terminal, print_json, print_note
-from jetlake.cli.quantities import read_duration
 from jetlake.cli.received import Manner
 from jetlake.cli.received import show as show_message
 from jetlake.cli.run import run
 from jetlake.client.api import encoded, token
 from jetlake.errors import ClientError
+from jetlake.presentation.moments import before_now
+from jetlake.presentation.quantities import read_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetlake.cli.message_text import is_stored
-from jetlake.cli.moments import before_now
 from jetlake.cli.output import JsonOption, is_terminal, print_note
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.received import Counted, Drawn, Manner, Printed, Receiver
 from jetlake.cli.run import run
 from jetlake.errors import ClientError
+from jetlake.presentation.moments import before_now
+from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.shared.subjects import matches
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -116,7 +117,7 @@ def sub(
                 if count and number >= count:
                     break
         if ack or durable:
-            await api.settle()
+            await api.flush()
 
     run(work, reconnect=True)
 
@@ -134,12 +135,12 @@ async def live(api: "Api", subjects: list[str], queue: str) -> AsyncGenerator["M
 
     arrived: asyncio.Queue[Msg] = asyncio.Queue(QUEUED_MAX)
 
-    async def take(message: Msg) -> None:
+    async def receive(message: Msg) -> None:
         await arrived.put(message)
 
     for subject in subjects:
-        await api.connection.subscribe(subject, queue=queue, cb=take)
-    await api.settle()
+        await api.connection.subscribe(subject, queue=queue, cb=receive)
+    await api.flush()
     if is_terminal():
         print_note(f"Listening on {', '.join(subjects)}", style="dim")
     while True:
@@ -182,14 +183,3 @@ async def within(messages: AsyncGenerator["Msg", None], wait_s: float | None) ->
             yield await asyncio.wait_for(anext(messages), wait_s)
         except (TimeoutError, StopAsyncIteration):
             return
-
-
-def matches(pattern: str, subject: str) -> bool:
-    """Tell whether a subject is one of those that a pattern with * and > means."""
-    wanted, given = pattern.split("."), subject.split(".")
-    for number, part in enumerate(wanted):
-        if part == ">":
-            return len(given) > number
-        if number >= len(given) or part not in ("*", given[number]):
-            return False
-    return len(wanted) == len(given)

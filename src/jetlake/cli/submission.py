@@ -13,9 +13,9 @@ import typer
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, LineSettings, choria_settings
 from jetlake.cli.invocation import current
 from jetlake.cli.output import JsonOption, print_facts, print_json
-from jetlake.cli.quantities import SECOND, read_duration
 from jetlake.cli.run import fail, refusals
 from jetlake.errors import ConfigurationError, reason_of
+from jetlake.presentation.quantities import SECOND, read_duration
 from jetlake.submission.message import LOWEST_PRIORITY, PAYLOAD_BYTES_MAX, PRIORITIES
 from jetlake.submission.sender import SenderOptions, run_sender
 from jetlake.submission.spool import DEFAULT_MESSAGES_MAX, Spool

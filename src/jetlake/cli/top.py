@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 
 import typer
 
-from jetlake.cli.output import Bytes, Cell, JsonOption, console, is_terminal, print_json, print_table
-from jetlake.cli.quantities import SECOND, read_duration
+from jetlake.cli.output import JsonOption, console, is_terminal, print_json, print_table
 from jetlake.cli.run import refusals, run
 from jetlake.errors import ClientError
+from jetlake.presentation.cells import Bytes, Cell
+from jetlake.presentation.quantities import SECOND, read_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

@@ -64,7 +64,7 @@ class Api:
         # Hears of every request and its answer.
         self.on_exchange: Callable[[str, bytes, bytes], None] | None = None
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """Wait until the server has seen everything that was sent. Raises `ClientError` if it complains of it."""
         from nats.errors import Error
 

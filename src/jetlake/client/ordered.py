@@ -147,7 +147,7 @@ class OrderedReader:
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
         while True:
-            if self.messages and (taken := self._take()):
+            if self.messages and (taken := self._drain()):
                 if self._is_complete(taken):
                     await self._replenish()
                     if self._skipped_sequence:
@@ -194,7 +194,7 @@ class OrderedReader:
         self._heard_s = asyncio.get_running_loop().time()
         self._signal.set()
 
-    def _take(self) -> RawMessages:
+    def _drain(self) -> RawMessages:
         """Return what has come, and obey the statuses among it."""
         taken, self.messages = self.messages, []
         self._signal.clear()

@@ -177,7 +177,7 @@ class RawConnection:
         except OSError as error:
             raise self._lost(error) from error
 
-    def take(self) -> bytes:
+    def take_unparsed(self) -> bytes:
         """Return what was read and not parsed; from here on the caller reads with `receive`."""
         taken = bytes(self._buffer)
         self._buffer.clear()

@@ -13,7 +13,7 @@ from typing import Any
 from jetlake.client.access import Access
 from jetlake.client.api import Api, open_api, token
 from jetlake.client.connection import HasUrl
-from jetlake.errors import ClientError
+from jetlake.errors import ClientError, reworded
 
 ANSWER_S_MAX = 30.0
 """A server with a slow disk may take a while; one that does not know a request says nothing at all."""
@@ -68,5 +68,5 @@ async def _request(api: Api, request: str, body: dict[str, Any], timeout_s: floa
         return await api.request(request, body, timeout_s=timeout_s)
     except ClientError as error:
         if isinstance(error.__cause__, TimeoutError):
-            raise ClientError(f"{error}; is it a Jetlake server?") from error
+            raise reworded(error, f"{error}; is it a Jetlake server?") from error
         raise

@@ -9,14 +9,10 @@ Invariant: a seed leaves this process in no form but that of a signature.
 
 import base64
 import binascii
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError, reason_of
-
-if TYPE_CHECKING:
-    pass
+from jetlake.shared.credentials import find_seed, find_user_jwt
 
 __all__ = ["UserKey", "read_jwt", "read_seed"]
 
@@ -27,9 +23,6 @@ KEY_BYTES = 32
 SEED_PREFIX = 18 << 3
 USER_PREFIX = 20 << 3
 """Makes the first letter of a user's public key a U, and the second of a seed."""
-
-_JWT = re.compile(r"-+BEGIN NATS USER JWT-+\s+([A-Za-z0-9_.\-]+)\s+-+END")
-_SEED = re.compile(r"\bS[A-Z][A-Z2-7]{56}\b")
 
 
 class UserKey:
@@ -53,21 +46,20 @@ class UserKey:
 
 def read_seed(path: Path) -> str:
     """Return the seed in a file, be it alone there or in a credentials file."""
-    # A JWT may hold letters that look like a seed.
-    found = _SEED.search(_JWT.sub("", _read(path)))
-    if found is None:
+    seed = find_seed(_read(path))
+    if seed is None:
         raise ConfigurationError(f"{path} holds no seed of a user's key: 58 letters and digits that begin with SU")
-    return found[0]
+    return seed
 
 
 def read_jwt(path: Path) -> str:
     """Return the JWT in a credentials file."""
-    found = _JWT.search(_read(path))
-    if found is None:
+    jwt = find_user_jwt(_read(path))
+    if jwt is None:
         raise ConfigurationError(
             f"{path} holds no user JWT: give a credentials file as `nsc` writes it, or a key file as a key"
         )
-    return found[1]
+    return jwt
 
 
 def _bytes_of(seed: str, where: str) -> bytes:

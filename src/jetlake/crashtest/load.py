@@ -77,13 +77,13 @@ class Publisher(threading.Thread):
                 received = self._socket.recv(1 << 18)
                 if not received:
                     return
-                rest = self._take(rest + received)
+                rest = self._read_acknowledgements(rest + received)
 
     def _frame(self, number: int) -> bytes:
         payload = payload_of(number)
         return b"PUB %s inbox.%d %d\r\n%s\r\n" % (SUBJECT.encode(), number, len(payload), payload)
 
-    def _take(self, received: bytes) -> bytes:
+    def _read_acknowledgements(self, received: bytes) -> bytes:
         position = 0
         while (head := _ACKNOWLEDGEMENT.search(received, position)) is not None:
             end = head.end() + int(head[2])

@@ -53,11 +53,11 @@ async def heard_nodes(api: Api, streams: list[str]) -> list[HeardNode]:
             async for message in messages:
                 body = decode(message.data)
                 if body is not None and isinstance(body.get("identity"), str):
-                    _take(nodes, body)
+                    _record_event(nodes, body)
     return sorted(nodes.values(), key=lambda node: (node.heard, node.identity), reverse=True)
 
 
-def _take(nodes: dict[str, HeardNode], body: dict[str, Any]) -> None:
+def _record_event(nodes: dict[str, HeardNode], body: dict[str, Any]) -> None:
     identity = body["identity"][:TEXT_LETTERS_MAX]
     before = nodes.get(identity)
     heard = _moment(body.get("timestamp"))

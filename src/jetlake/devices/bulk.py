@@ -23,7 +23,7 @@ from uuid import uuid4
 from jetlake.client.raw_connection import RawConnection, Settings
 from jetlake.devices.codec import Codec
 from jetlake.devices.publisher import acknowledged
-from jetlake.errors import ApiError, ClientError
+from jetlake.errors import ApiError, ClientError, reworded
 
 WINDOW_EVENTS = 8192
 """On their way at once: some hundred milliseconds of a fast server."""
@@ -167,7 +167,7 @@ class BulkPublisher:
             published = acknowledged(answer)
         except ApiError as error:
             self._stored -= 1
-            raise ClientError(f"the stream refused {_subject_of(frame)}: {error}") from error
+            raise reworded(error, f"the stream refused {_subject_of(frame)}: {error}") from error
         self._duplicates += published.is_duplicate
         self._last_sequence = max(self._last_sequence, published.sequence)
 
@@ -196,7 +196,7 @@ class BulkPublisher:
         self._inbox = self._connection.new_inbox().encode()
         number = self._connection.new_subscription()
         self._connection.send(b"SUB %s.* %d\r\n" % (self._inbox, number))
-        self._unread = self._connection.take()
+        self._unread = self._connection.take_unparsed()
 
     def _reopen(self, cause: ClientError) -> None:
         self._connection.close()

@@ -34,7 +34,7 @@ class Confirmation:
 
     async def __aenter__(self) -> Self:
         self._subscription = await subscribe(self._api, self._subject, self._look, codec=self._codec)
-        await self._api.settle()
+        await self._api.flush()
         return self
 
     async def __aexit__(

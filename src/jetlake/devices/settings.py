@@ -35,8 +35,8 @@ import yaml
 
 from jetlake.client.connection import DEFAULT_URL
 from jetlake.errors import ConfigurationError, reason_of
+from jetlake.shared.durations import duration_ns
 from jetlake.suggestions import suggestion
-from jetlake.units import duration_ns
 
 VARIABLE = "JETSTREAM"
 """Turns JetStream mode on if it is `true`, and off if it is anything else."""

@@ -4,8 +4,8 @@ All tries of a ballot have the same message id, so a try whose acknowledgement i
 answered as a duplicate, with the sequence of the lease that is ours already. A try that comes late, out of the buffers
 of a broken connection, is either that duplicate or becomes the lease that the next try finds.
 
-Invariant: a ballot stands for at most one lease at a time, and `is_settled` is False as long as one may exist that its
-owner does not know of.
+Invariant: a ballot stands for at most one lease at a time, and `leaves_no_stray_lease` is False as long as one may
+exist that its owner does not know of.
 """
 
 import uuid
@@ -61,7 +61,7 @@ class Ballot:
         self._uncertain = False
 
     @property
-    def is_settled(self) -> bool:
+    def leaves_no_stray_lease(self) -> bool:
         """Whether no try of it can have left a lease that nobody answers for."""
         return not self._uncertain
 
@@ -99,7 +99,7 @@ class Ballot:
         It is tried once more: what is answered comes after all earlier tries, and has their lease if there is one. A
         look at the stream would not do, because a try may still be on its way into it.
         """
-        if self.is_settled:
+        if self.leaves_no_stray_lease:
             return True
         try:
             outcome = await self.cast()
@@ -112,7 +112,7 @@ class Ballot:
         except ClientError:
             # The governor itself is gone, or the server did not answer.
             return await self._is_gone()
-        self.settle()
+        self.mark_owned()
         return True
 
     async def _is_gone(self) -> bool:
@@ -138,7 +138,7 @@ class Ballot:
         # Until its owner has taken it over, a lease that nobody would release is possible.
         return Entered(sequence)
 
-    def settle(self) -> None:
+    def mark_owned(self) -> None:
         """Note that the owner of this ballot answers for its lease from now on."""
         self._uncertain = False
 

@@ -70,7 +70,7 @@ class Campaign:
         try:
             async with VacancyListener(self._api.connection, self._subject) as vacancies:
                 sequence = await self._run(vacancies)
-            self._ballot.settle()
+            self._ballot.mark_owned()
         except BaseException:
             # A cancellation, too, must not leave a ghost behind.
             await finish(self._withdraw())

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from jetlake.client.api import Api
 from jetlake.client.backoff import jittered
-from jetlake.errors import ApiError, ClientError
+from jetlake.errors import ApiError, ClientError, reworded
 from jetlake.governor import events, vacancies
 from jetlake.governor.ballot import Ballot, delete_lease
 from jetlake.governor.layout import GovernorSettings
@@ -115,10 +115,8 @@ class Lease:
                     raise
             except ClientError as error:
                 if time.monotonic() >= deadline_s:
-                    raise ClientError(
-                        f"slot {self.sequence} of {self.governor} could not be given back: {error}; it becomes free "
-                        "when the lease expires"
-                    ) from error
+                    text = f"slot {self.sequence} of {self.governor} could not be given back: {error}"
+                    raise reworded(error, f"{text}; it becomes free when the lease expires") from error
             else:
                 return
             await asyncio.sleep(jittered(RELEASE_RETRY_S))

@@ -81,7 +81,7 @@ async def renew(api: Api, name: str, subject: str, sequence: int, ballot: Ballot
         return None
     outcome = await ballot.cast()
     if isinstance(outcome, Entered):
-        ballot.settle()
+        ballot.mark_owned()
         await delete_lease(api, name, sequence)
         return outcome.sequence
     if not isinstance(outcome, Full):
@@ -100,7 +100,7 @@ async def _take_back(ballot: Ballot) -> int | None:
     while True:
         outcome = await ballot.cast()
         if isinstance(outcome, Entered):
-            ballot.settle()
+            ballot.mark_owned()
             return outcome.sequence
         if time.monotonic() >= deadline_s:
             await ballot.withdraw()

@@ -23,7 +23,7 @@ REQUESTS_MAX = 16
 
 
 @dataclass(frozen=True)
-class Found:
+class ActualResource:
     """One thing a server has."""
 
     key: Key
@@ -45,17 +45,17 @@ class Found:
 class Actual:
     """Everything a server has; `has_templates` is None while nobody asked."""
 
-    found: dict[Key, Found] = field(default_factory=dict)
+    found: dict[Key, ActualResource] = field(default_factory=dict)
     has_templates: bool | None = None
 
-    def stream(self, name: str) -> Found | None:
+    def stream(self, name: str) -> ActualResource | None:
         return self.found.get(("stream", "", name))
 
-    def consumers(self, stream: str) -> list[Found]:
+    def consumers(self, stream: str) -> list[ActualResource]:
         return [found for key, found in self.found.items() if key[0] == "consumer" and key[1] == stream]
 
-    def consumers_by_stream(self) -> dict[str, list[Found]]:
-        found: dict[str, list[Found]] = {}
+    def consumers_by_stream(self) -> dict[str, list[ActualResource]]:
+        found: dict[str, list[ActualResource]] = {}
         for key, each in self.found.items():
             if key[0] == "consumer":
                 found.setdefault(key[1], []).append(each)
@@ -82,7 +82,7 @@ async def read_actual(api: Api, *, with_templates: bool = False) -> Actual:
         actual.found[found.key] = found
     limit = asyncio.Semaphore(REQUESTS_MAX)
 
-    async def consumers_of(name: str) -> list[Found]:
+    async def consumers_of(name: str) -> list[ActualResource]:
         async with limit:
             return [_consumer(name, info) for info in await api.consumers(name)]
 
@@ -124,7 +124,7 @@ async def _read_templates(api: Api, actual: Actual) -> None:
         outer = info.get("config", info)
         template = outer if "config" in outer else info
         config = {"name": name, "max_streams": template.get("max_streams", 0), "config": template.get("config", {})}
-        actual.found["template", "", name] = Found(("template", "", name), config)
+        actual.found["template", "", name] = ActualResource(("template", "", name), config)
 
 
 def _decoded(answer: bytes, kind: Any) -> Any:
@@ -134,9 +134,9 @@ def _decoded(answer: bytes, kind: Any) -> Any:
         raise ClientError("an answer about templates is not as it should be: is this a Jetlake server?") from error
 
 
-def _stream(info: dict[str, Any]) -> Found:
+def _stream(info: dict[str, Any]) -> ActualResource:
     state = info.get("state", {})
-    return Found(
+    return ActualResource(
         ("stream", "", info["config"]["name"]),
         info["config"],
         info.get("created", ""),
@@ -146,9 +146,9 @@ def _stream(info: dict[str, Any]) -> Found:
     )
 
 
-def _consumer(stream: str, info: dict[str, Any]) -> Found:
+def _consumer(stream: str, info: dict[str, Any]) -> ActualResource:
     config = info["config"]
-    return Found(
+    return ActualResource(
         ("consumer", stream, info["name"]),
         config,
         info.get("created", ""),

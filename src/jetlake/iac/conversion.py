@@ -12,8 +12,9 @@ from typing import Any
 from jetlake.iac.fields import UNLIMITED, Field, Kind, by_word, word_of
 from jetlake.iac.times import moment
 from jetlake.located.nodes import DIGITS_MAX, Node, describe, refusal
+from jetlake.shared.durations import duration_ns
 from jetlake.suggestions import suggestion
-from jetlake.units import duration_ns, size_bytes
+from jetlake.units import size_bytes
 
 SHORTEST_NS = 1_000_000
 """A shorter duration without a unit was hardly meant: somebody has written seconds."""

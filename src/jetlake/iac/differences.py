@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from jetlake.iac.actual import Found
+from jetlake.iac.actual import ActualResource
 from jetlake.iac.declaration import OWNER_KEY, Resource
 from jetlake.iac.normal import may_differ, normal_consumer, normal_stream, normal_template
 from jetlake.iac.plan import Change
@@ -50,7 +50,9 @@ class Differences:
     kept: dict[str, Any] = field(default_factory=dict)
 
 
-def compare(resource: Resource, found: Found, stream: dict[str, Any], project: str, now: datetime) -> Differences:
+def compare(
+    resource: Resource, found: ActualResource, stream: dict[str, Any], project: str, now: datetime
+) -> Differences:
     """Return what differs; `stream` is the normal configuration of a consumer's stream."""
     wanted, actual = normal(resource.kind, resource.config, stream), normal(resource.kind, found.config, stream)
     differences = Differences()
@@ -114,7 +116,7 @@ def _changes(name: str, before: Any, after: Any, note: str) -> list[Change]:
 
 def _note(
     resource: Resource,
-    found: Found,
+    found: ActualResource,
     name: str,
     wanted: dict[str, Any],
     actual: dict[str, Any],
@@ -158,7 +160,7 @@ def _needs_new_stream(name: str, wanted: Any, actual: Any) -> bool:
     return name == "mirror" and wanted is not None
 
 
-def _lost(found: Found, name: str, wanted: dict[str, Any], actual: dict[str, Any], now: datetime) -> str:
+def _lost(found: ActualResource, name: str, wanted: dict[str, Any], actual: dict[str, Any], now: datetime) -> str:
     """Return what a change of a stream deletes, as a sentence; nothing if it deletes nothing."""
     if not found.messages:
         return ""
@@ -187,6 +189,6 @@ def _is_lower(value: Any, before: Any) -> bool:
     return before <= 0 or value < before
 
 
-def _oldest(found: Found, now: datetime) -> timedelta:
+def _oldest(found: ActualResource, now: datetime) -> timedelta:
     first = moment(found.first_time)
     return now - instant(first) if first else timedelta.max

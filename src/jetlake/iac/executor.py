@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from jetlake.client.api import Api
-from jetlake.errors import ClientError, ConfigurationError
+from jetlake.errors import ClientError, ConfigurationError, reworded
 from jetlake.iac.actual import Actual, ask_template, read_actual
 from jetlake.iac.declaration import Resource
 from jetlake.iac.differences import Differences, compare, normal
@@ -171,7 +171,7 @@ async def _make_again(step: Step, request: Any) -> None:
     except ClientError as error:
         if step.action != "replace":
             raise
-        raise ClientError(f"it was removed and could not be made again: {error}") from error
+        raise reworded(error, f"it was removed and could not be made again: {error}") from error
 
 
 def _remaining(step: Step, plan: Plan, actual: Actual, now: datetime) -> list[str]:

@@ -12,7 +12,7 @@ import yaml
 from jetlake.errors import ConfigurationError
 from jetlake.governor.layout import DEFAULT_COLLECTIVE, settings_of
 from jetlake.iac import builders
-from jetlake.iac.actual import Actual, Found
+from jetlake.iac.actual import Actual, ActualResource
 from jetlake.iac.fields import CONSUMER, DEAD_LETTERS_KEY, GOVERNOR, STREAM, Field, Kind
 from jetlake.iac.normal import DIALECT_KEY, TEMPLATE_KEY, normal_consumer, normal_stream, normal_template, own_metadata
 from jetlake.iac.toml_writer import write_toml
@@ -85,7 +85,7 @@ def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text_node)
 
 
-def _written_stream(found: Found) -> tuple[str, dict[str, Any]]:
+def _written_stream(found: ActualResource) -> tuple[str, dict[str, Any]]:
     """Return the section a stream belongs to, and what is written there."""
     own = _needed(found.config, STREAM, normal_stream)
     special = _as_bucket(found, own) or _as_governor(found, own)
@@ -97,7 +97,7 @@ def _written_stream(found: Found) -> tuple[str, dict[str, Any]]:
     return "streams", written | ({"dead_letters": dead_letters} if dead_letters else {})
 
 
-def _as_bucket(found: Found, own: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def _as_bucket(found: ActualResource, own: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return a stream as the bucket it is; None if it is none, or one that a declaration of buckets cannot say."""
     name = found.key[2]
     for prefix, section, build, renamed in (
@@ -138,7 +138,7 @@ def _copies_of(own: dict[str, Any], bucket: str) -> dict[str, Any]:
     return found
 
 
-def _as_governor(found: Found, own: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def _as_governor(found: ActualResource, own: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return a stream as the governor it is; None if it is none, or has something a governor does not."""
     try:
         settings = settings_of(found.config)
@@ -163,7 +163,7 @@ _BUCKET_FIELDS = (
 )
 
 
-def _written_consumer(found: Found, stream: Found) -> dict[str, Any]:
+def _written_consumer(found: ActualResource, stream: ActualResource) -> dict[str, Any]:
     owner = normal_stream(stream.config)
     own = _needed(found.config, CONSUMER, lambda config: normal_consumer(config, owner))
     # A pause ends by itself; it is no part of what a consumer is. What is done with a message always is.
@@ -172,7 +172,7 @@ def _written_consumer(found: Found, stream: Found) -> dict[str, Any]:
     return _written({"name": found.key[2], **policy, **own}, CONSUMER)
 
 
-def _written_template(found: Found) -> dict[str, Any]:
+def _written_template(found: ActualResource) -> dict[str, Any]:
     inner = found.config.get("config", {})
     own = _needed(inner, STREAM, lambda config: normal_template({"config": config}))
     limit = {"max_streams": found.config["max_streams"]} if found.config.get("max_streams") else {}

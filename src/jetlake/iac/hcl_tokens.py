@@ -55,7 +55,7 @@ class _Tokens:
     def all(self) -> list[Token]:
         found: list[Token] = []
         while self._position < len(self._source):
-            if self._take(_SPACE) is None:
+            if self._match(_SPACE) is None:
                 found.append(self._next())
         found.append(Token("end", "", self._place))
         return found
@@ -65,19 +65,19 @@ class _Tokens:
         if self._source.startswith("\n", self._position):
             self._advance(1)
             return Token("line", "\n", place)
-        heredoc = self._take(_HEREDOC)
+        heredoc = self._match(_HEREDOC)
         if heredoc is not None:
             return Token("text", self._heredoc(heredoc[2], is_indented=bool(heredoc[1]), place=place), place)
         if self._source.startswith('"', self._position):
             self._advance(1)
             return Token("text", self._pieces(place), place)
         for kind, pattern in (("name", _NAME), ("number", _NUMBER), ("sign", _SIGN)):
-            taken = self._take(pattern)
+            taken = self._match(pattern)
             if taken is not None:
                 return Token(kind, taken[0], place)  # type: ignore[arg-type]
         raise refusal(place, f"{self._source[self._position]!r} is not valid HCL")
 
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         taken = pattern.match(self._source, self._position)
         if taken is not None:
             self._advance(len(taken[0]))

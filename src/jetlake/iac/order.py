@@ -14,7 +14,8 @@ from typing import Any
 from jetlake.errors import ConfigurationError
 from jetlake.iac.declaration import Key, title_of
 from jetlake.iac.fields import DEAD_LETTERS_KEY
-from jetlake.iac.subjects import Takers, overlap
+from jetlake.iac.subjects import Takers
+from jetlake.shared.subjects import overlap
 
 
 def needs_of(key: Key, config: Mapping[str, Any]) -> set[Key]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from jetlake.errors import ConfigurationError
 from jetlake.iac import order
-from jetlake.iac.actual import Actual, Found
+from jetlake.iac.actual import Actual, ActualResource
 from jetlake.iac.declaration import OWNER_KEY, Declaration, Key, Resource, label_of, title_of
 from jetlake.iac.differences import Differences, compare, created, normal
 from jetlake.iac.fields import DEAD_LETTERS_KEY
@@ -90,7 +90,7 @@ class _Planner:
             fingerprint=self._actual.fingerprint(keys),
         )
 
-    def _orphans(self) -> list[Found]:
+    def _orphans(self) -> list[ActualResource]:
         """What this project has made and no longer declares; consumers of an orphan go with it."""
         if not self._project:
             return []
@@ -102,7 +102,7 @@ class _Planner:
         gone = {each.key[2] for each in found if each.key[0] == "stream"}
         return [each for each in found if each.key[1] not in gone]
 
-    def _check_references(self, pruned: list[Found]) -> None:
+    def _check_references(self, pruned: list[ActualResource]) -> None:
         gone = {found.key for found in pruned}
         for resource in self._wanted.values():
             if resource.kind == "template" and self._actual.has_templates is False:
@@ -120,7 +120,7 @@ class _Planner:
                 reason = f"{resource.title} needs {title_of(required)}, which is neither declared nor on the server"
                 raise refusal(resource.place, f"{reason}: declare it")
 
-    def _hand_over(self, needs: dict[Key, set[Key]], pruned: list[Found]) -> set[Key]:
+    def _hand_over(self, needs: dict[Key, set[Key]], pruned: list[ActualResource]) -> set[Key]:
         """Let streams that give up subjects come before those that take them; return the pruned ones among them."""
         wanted = {
             key[2]: normal_stream(resource.config)["subjects"]
@@ -192,7 +192,7 @@ class _Planner:
             config=self._config(resource, None, {}),
         )
 
-    def _replace(self, resource: Resource, found: Found, differences: Differences) -> Step:
+    def _replace(self, resource: Resource, found: ActualResource, differences: Differences) -> Step:
         if resource.kind == "stream":
             self._replaced_streams.add(resource.name)
         return Step(
@@ -204,12 +204,12 @@ class _Planner:
             config=self._config(resource, None, {}),
         )
 
-    def _delete(self, found: Found) -> Step:
+    def _delete(self, found: ActualResource) -> Step:
         change = Change(field=f"metadata.{OWNER_KEY}", before=found.owner, after=None)
         label = label_of(found.key)
         return Step(action="delete", key=found.key, label=label, changes=(change,), destroys=self._losses(found))
 
-    def _losses(self, found: Found) -> tuple[str, ...]:
+    def _losses(self, found: ActualResource) -> tuple[str, ...]:
         kind, _, name = found.key
         if kind == "consumer":
             return ("what it has delivered and acknowledged is forgotten",)
@@ -225,7 +225,7 @@ class _Planner:
             losses.append(f"{_count(len(lost), 'undeclared consumer')} lost: {', '.join(lost)}")
         return tuple(losses)
 
-    def _late_deletes(self, pruned: list[Found], early: set[Key]) -> Iterable[Found]:
+    def _late_deletes(self, pruned: list[ActualResource], early: set[Key]) -> Iterable[ActualResource]:
         """Return the rest of what is pruned, in the reverse of the order in which it would be made."""
         late = {found.key: found for found in pruned if found.key not in early}
         needs = {key: order.needs_of(key, found.config) for key, found in late.items()}
@@ -240,7 +240,7 @@ class _Planner:
             self._normal_streams[resource.stream] = normal("stream", config, {})
         return self._normal_streams[resource.stream]
 
-    def _config(self, resource: Resource, found: Found | None, kept: dict[str, Any]) -> dict[str, Any]:
+    def _config(self, resource: Resource, found: ActualResource | None, kept: dict[str, Any]) -> dict[str, Any]:
         """Return what the server is sent: what is declared, the mark of the project, and what is to stay as it is."""
         config = {**kept, **resource.config}
         if resource.kind == "template":

@@ -1,25 +1,11 @@
-"""Whether two subjects can mean the same message, and which of many do."""
+"""Which of many streams take subjects that overlap."""
 
 from collections.abc import Mapping
-from itertools import zip_longest
 
-ANY_TOKEN = "*"  # noqa: S105 - a wildcard, no password
-ANY_TAIL = ">"
+from jetlake.shared.subjects import ANY_TAIL, ANY_TOKEN, overlap
 
 START_TOKENS = 2
 """Tokens by which subjects are found: the first alone is often the same for all."""
-
-
-def overlap(one: str, other: str) -> bool:
-    """Return whether some subject matches both."""
-    for first, second in zip_longest(one.split("."), other.split(".")):
-        if first is None or second is None:
-            return False
-        if ANY_TAIL in (first, second):
-            return True
-        if first != second and ANY_TOKEN not in (first, second):
-            return False
-    return True
 
 
 class Takers:

@@ -76,7 +76,7 @@ class _Module:
         self._path: list[list[str]] = []
         for file, source in sources.items():
             for block in read_blocks(source, file):
-                self._take(block)
+                self._add_block(block)
 
     def add_to(self, declaration: Declaration) -> None:
         for (kind, _), block in self._resources.items():
@@ -88,7 +88,7 @@ class _Module:
             if resource.label == builders.STREAM_LABEL:
                 builders.warn_of_single_tokens(declaration, resource)
 
-    def _take(self, block: Block) -> None:
+    def _add_block(self, block: Block) -> None:
         if block.kind == "resource" and len(block.labels) == 2:
             kind, name = block.labels
             if (kind, name) in self._resources:

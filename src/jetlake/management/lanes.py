@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Condition, RLock, Thread, current_thread
 
-from jetlake.management.calls import Steps
-from jetlake.management.dispatch import Answer
-from jetlake.management.protocols import ArchiveEvent, ConsumerEvent, Request
+from jetlake.management.engine.protocols import ArchiveEvent, ConsumerEvent, Request
+from jetlake.management.requests.answer import Answer
+from jetlake.management.requests.calls import Steps
 
 REQUESTS_OF_ACCOUNT_MAX = 10_000
 """Requests of one account that wait: nats-server's own bound."""

@@ -20,26 +20,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jetlake._engine import EngineError
-from jetlake.management import replies
-from jetlake.management.account_info import AccountEndpoints
-from jetlake.management.advisories import Advisories
-from jetlake.management.archives import ArchiveEndpoints
-from jetlake.management.calls import API_PREFIX, Call, Steps
-from jetlake.management.catalog import Catalog
-from jetlake.management.consumers import ConsumerEndpoints
-from jetlake.management.dispatch import Answer, Dispatcher
-from jetlake.management.forks import ForkEndpoint
-from jetlake.management.json_dialect import write_json
+from jetlake.management.archives.endpoints import ArchiveEndpoints
+from jetlake.management.catalog.streams import Catalog
+from jetlake.management.context import ApiContext
+from jetlake.management.dispatch import Dispatcher
+from jetlake.management.endpoints.account import AccountEndpoints
+from jetlake.management.endpoints.consumers import ConsumerEndpoints
+from jetlake.management.endpoints.forks import ForkEndpoint
+from jetlake.management.endpoints.messages import MessageEndpoints
+from jetlake.management.endpoints.scans import ScanEndpoints
+from jetlake.management.endpoints.streams import StreamEndpoints
+from jetlake.management.endpoints.why import WhyEndpoints
+from jetlake.management.engine.protocols import ConsumerEvent, ManagedEngine, Request
 from jetlake.management.lanes import Event, Lane, Lanes
-from jetlake.management.messages import MessageEndpoints
-from jetlake.management.preview.endpoints import Today
 from jetlake.management.preview.templates import Templates
-from jetlake.management.protocols import ConsumerEvent, ManagedEngine, Request
-from jetlake.management.requester import SERVER
-from jetlake.management.scans import ScanEndpoints
+from jetlake.management.requests.advisories import Advisories
+from jetlake.management.requests.answer import Answer
+from jetlake.management.requests.calls import API_PREFIX, Call, Steps
+from jetlake.management.requests.requester import SERVER
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.streams import StreamEndpoints
-from jetlake.management.why import WhyEndpoints
+from jetlake.management.wire import replies
+from jetlake.management.wire.json_dialect import write_json
 
 if TYPE_CHECKING:
     from jetlake.management.preview.dispatch import PreviewDispatcher
@@ -72,40 +73,27 @@ class Manager:
         self._clock = clock
         self._advisories = Advisories(engine, self._settings_in_force)
         self.accounts = AccountEndpoints(catalog, self._settings_in_force)
-        streams = StreamEndpoints(catalog, self._advisories, self._settings_in_force)
         self._consumers = ConsumerEndpoints(engine, catalog, self._advisories, self._settings_in_force)
         self._archives = ArchiveEndpoints(
             engine, catalog, self.accounts, self._advisories, self._settings_in_force, warn
         )
-        forks = ForkEndpoint(catalog, self._advisories, self._settings_in_force)
-        why = WhyEndpoints(engine, catalog)
-        messages = MessageEndpoints(catalog)
-        self._today = Today(
+        self._api = ApiContext(
             catalog=catalog,
-            streams=streams,
+            streams=StreamEndpoints(catalog, self._advisories, self._settings_in_force),
             consumers=self._consumers,
-            messages=messages,
+            messages=MessageEndpoints(catalog),
             accounts=self.accounts,
+            archives=self._archives,
+            forks=ForkEndpoint(catalog, self._advisories, self._settings_in_force),
+            why=WhyEndpoints(engine, catalog),
+            scans=ScanEndpoints(engine, catalog),
             settings=self._settings_in_force,
+            alone_with=self._alone_with,
+            warn=warn,
         )
-        self.templates = Templates(engine, self._today, warn)
+        self.templates = Templates(engine, self._api)
         self._preview: PreviewDispatcher | None = None
-        scans = ScanEndpoints(engine, catalog)
-        self._dispatcher = Dispatcher(
-            catalog,
-            streams,
-            self._consumers,
-            messages,
-            self.accounts,
-            self._archives,
-            forks,
-            why,
-            scans,
-            self._preview_dispatcher,
-            self._settings_in_force,
-            self._alone_with,
-            warn,
-        )
+        self._dispatcher = Dispatcher(self._api, self._preview_dispatcher)
         self._lanes = Lanes(
             self._work, self._do_chores, self._chore_wait_s, warn, self._may_overtake, self._answer_beside
         )
@@ -147,16 +135,16 @@ class Manager:
     def ensure_stream(self, account: str, config: dict[str, Any]) -> str:
         """Make a stream, or change these fields of it; return what was done: created, changed or nothing.
 
-        For the server itself, before it takes requests. Raises `ApiError`.
+        For the server itself, before it takes requests. Raises `RequestError`.
         """
         name = str(config["name"])
         subject = f"{API_PREFIX}STREAM.CREATE.{name}"
         call = Call(account=account, subject=subject, names=(name,), is_strict=False, requester=SERVER)
-        streams = self._today.streams
-        if name not in self._today.catalog.streams_of(account).names:
+        streams = self._api.streams
+        if name not in self._api.catalog.streams_of(account).names:
             streams.create(msgspec.structs.replace(call, body=json.dumps(config).encode()))
             return "created"
-        existing = json.loads(write_json(self._today.catalog.find(account, name).config.to_json()))
+        existing = json.loads(write_json(self._api.catalog.find(account, name).config.to_json()))
         if all(existing.get(key) == value for key, value in config.items()):
             return ""
         streams.update(msgspec.structs.replace(call, body=json.dumps({**existing, **config}).encode()))
@@ -165,17 +153,17 @@ class Manager:
     def answer(self, request: Request) -> None:
         """Answer one request."""
         with self._lanes.held(request.account) as lane:
-            self._take_up(lane, request)
-            self._settle(lane)
+            self._answer_in_order(lane, request)
+            self._commit_held(lane)
 
     def _work(self, lane: Lane, event: Event | None, request: Request | None) -> None:
         """Do what the lane of an account has to do."""
         if event is not None:
-            self._deal_with(lane, event)
+            self._handle_event(lane, event)
         if request is not None:
-            self._take_up(lane, request)
+            self._answer_in_order(lane, request)
         if lane.held and (len(lane.held) >= HELD_MAX or not lane.requests):
-            self._settle(lane)
+            self._commit_held(lane)
 
     def _may_overtake(self, request: Request) -> bool:
         """Return whether a request can be answered beside one of its account that takes long."""
@@ -185,15 +173,15 @@ class Manager:
         """Answer a request that only reads, while another one of its account is being decided."""
         answer = self._dispatcher.answer(request)
         if answer is not None:
-            task = self._give(request, answer)
+            task = self._deliver(request, answer)
             assert task is None, "what only reads has nothing left to do"
 
-    def _take_up(self, lane: Lane, request: Request) -> None:
+    def _answer_in_order(self, lane: Lane, request: Request) -> None:
         """Answer a request; the answer is held back while a consumer it made is not durable."""
         key = _created_by(request)
         if lane.held and (key is None or key in lane.held):
-            # What comes next must find everything settled.
-            self._settle(lane)
+            # What comes next must find everything durable.
+            self._commit_held(lane)
         if request.service in self.templates.services:
             self.templates.serve(request.account, request.subject)
             return
@@ -201,13 +189,13 @@ class Manager:
         if answer is None:
             return
         if answer.created is None:
-            self._give_and_go_on(lane, request, answer)
+            self._deliver_and_continue(lane, request, answer)
             return
         lane.held[key] = (request, answer, answer.created)
         if key is None:
-            self._settle(lane)
+            self._commit_held(lane)
 
-    def _settle(self, lane: Lane) -> None:
+    def _commit_held(self, lane: Lane) -> None:
         """Make durable the consumers of answers that are held back, those of one stream with one sync, and answer."""
         held, lane.held = list(lane.held.values()), {}
         names: dict[tuple[str, str], list[str]] = {}
@@ -219,22 +207,22 @@ class Manager:
             if failure is not None:
                 body = replies.failure(answer.kind, failure)
                 answer = Answer(subject=answer.subject, body=body, is_error=True)  # noqa: PLW2901 - it is another one
-            self._give_and_go_on(lane, request, answer)
+            self._deliver_and_continue(lane, request, answer)
 
     @contextmanager
     def _alone_with(self, account: str) -> Iterator[None]:
         """Keep everybody else from deciding something for an account; nothing of it is held back meanwhile."""
         with self._lanes.held(account) as lane:
-            self._settle(lane)
+            self._commit_held(lane)
             yield
 
-    def _give_and_go_on(self, lane: Lane, request: Request, answer: Answer) -> None:
+    def _deliver_and_continue(self, lane: Lane, request: Request, answer: Answer) -> None:
         """Give an answer; what is left to do then is done in the lane, step by step."""
-        task = self._give(request, answer)
+        task = self._deliver(request, answer)
         if task is not None:
             lane.tasks.append(task)
 
-    def _give(self, request: Request, answer: Answer) -> Steps | None:
+    def _deliver(self, request: Request, answer: Answer) -> Steps | None:
         if answer.is_of_api and request.account in self._settings.accounts:
             self.accounts.note(request.account, is_error=answer.is_error)
         if request.reply:
@@ -248,7 +236,7 @@ class Manager:
         if self._preview is None:
             from jetlake.management.preview.dispatch import PreviewDispatcher
 
-            self._preview = PreviewDispatcher(self._today, self.templates, self._warn)
+            self._preview = PreviewDispatcher(self._api, self.templates)
         return self._preview
 
     def _settings_in_force(self) -> ManagementSettings:
@@ -266,8 +254,8 @@ class Manager:
             # A reply subject one cannot publish to; its sender will notice.
             return
 
-    def _deal_with(self, lane: Lane, event: Event) -> None:
-        self._settle(lane)
+    def _handle_event(self, lane: Lane, event: Event) -> None:
+        self._commit_held(lane)
         if isinstance(event, ConsumerEvent):
             self._consumers.note(event)
             return

@@ -5,7 +5,7 @@ Made anew at every reload of the configuration, and replaced as a whole.
 
 import msgspec
 
-from jetlake.management.stream_context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import AccountLimits, ServerLimits
 
 
 class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 `Monitor` (in `monitor`) is what a server starts; `bodies` is what its system account answers with. Both get a `Source`
 and only read. Nothing here knows a password, a token or a key: `facts` is the list of all that may be shown.
 
-- `facts`: what a server knows about itself; `readings`: what its engine reports, and `Source`, which joins the two.
+- `facts`: what a server knows about itself; `readings`: `Source`, which joins it with what the engine reports.
 - `claims_facts`: what may be shown of the claims of accounts and users, in operator mode.
 - `sharing_facts`: what accounts show to each other and make of subjects.
 - `usage`: memory and processor time of the process.
@@ -15,6 +15,4 @@ and only read. Nothing here knows a password, a token or a key: `facts` is the l
   the `?`; `paths`: paths, tidied.
 - `monitor`: pages on a port; `http_listener`: the port; `http_connection` and `tls_connection`: one connection;
   `http_request`: one request and its response as bytes.
-- `from_options`: a server's options turned into facts.
-- `go_text`: times and durations as Go writes them; `subjects`: two questions about subjects.
 """

@@ -6,11 +6,11 @@ Invariant: a detail shows counts, times and what an operator has claimed in publ
 import msgspec
 
 from jetlake.monitoring.claims_facts import ShownIssue
-from jetlake.monitoring.go_text import time_text
-from jetlake.monitoring.parameters import Parameters, RefusedError
+from jetlake.monitoring.parameters import PageError, Parameters
 from jetlake.monitoring.readings import Source
 from jetlake.monitoring.sharing_facts import ShownDestination, ShownExport, ShownImport
 from jetlake.monitoring.subsz import LookupFigures, lookup_figures
+from jetlake.shared.go_text import time_text
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
@@ -62,7 +62,7 @@ def options_of(parameters: Parameters) -> AccountzOptions:
 
 
 def build(source: Source, options: AccountzOptions) -> Accountz:
-    """Return the page. Raises `RefusedError`."""
+    """Return the page. Raises `PageError`."""
     page = Accountz(
         server_id=source.facts.server_id,
         now=time_text(source.now_unix_ns()),
@@ -76,7 +76,7 @@ def build(source: Source, options: AccountzOptions) -> Accountz:
 
 
 def build_account(source: Source, options: AccountzOptions) -> AccountInformation:
-    """Return one account, for `$SYS.REQ.ACCOUNT.*.INFO` too. Raises `RefusedError`."""
+    """Return one account, for `$SYS.REQ.ACCOUNT.*.INFO` too. Raises `PageError`."""
     facts = source.facts
     for account in source.statistics().accounts:
         if account.name == options.account:
@@ -99,7 +99,7 @@ def build_account(source: Source, options: AccountzOptions) -> AccountInformatio
                 information.imports = sharing.imports
             _add_claims(information, source)
             return information
-    raise RefusedError(f"Account {options.account} does not exist")
+    raise PageError(f"Account {options.account} does not exist")
 
 
 def _add_claims(information: AccountInformation, source: Source) -> None:

@@ -5,9 +5,10 @@ Accounts without a connection are left out unless `unused` asks for them.
 
 import msgspec
 
-from jetlake.monitoring.go_text import time_text
 from jetlake.monitoring.parameters import Parameters
-from jetlake.monitoring.readings import AccountStatistics, Source
+from jetlake.monitoring.readings import Source
+from jetlake.shared.engine_reports import AccountStatistics
+from jetlake.shared.go_text import time_text
 
 
 class AccstatzOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ class Accstatz(msgspec.Struct, kw_only=True):
 
 
 def options_of(parameters: Parameters) -> AccstatzOptions:
-    """Return the options that the parameters of the page ask for. Raises `RefusedError`."""
+    """Return the options that the parameters of the page ask for. Raises `PageError`."""
     return AccstatzOptions(include_unused=parameters.boolean("unused"))
 
 

@@ -8,8 +8,6 @@ from typing import Protocol
 
 import msgspec
 
-from jetlake.server.options.users import Permissions
-
 
 class ShownIssue(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with claims."""
@@ -52,6 +50,35 @@ class ShownOperators(msgspec.Struct, frozen=True, kw_only=True):
     claims: list[msgspec.Raw] = []
 
 
+class ShownSubjects(Protocol):
+    """Which subjects a user may use, and which not; `allow` None = all."""
+
+    @property
+    def allow(self) -> tuple[str, ...] | None: ...
+    @property
+    def deny(self) -> tuple[str, ...]: ...
+
+
+class ShownResponses(Protocol):
+    """A user's right to answer: how often, and for how long."""
+
+    @property
+    def count_max(self) -> int: ...
+    @property
+    def expires_ms(self) -> int: ...
+
+
+class ShownPermissions(Protocol):
+    """What a user may do; `jetlake.server.options.users.Permissions` is one."""
+
+    @property
+    def publish(self) -> ShownSubjects: ...
+    @property
+    def subscribe(self) -> ShownSubjects: ...
+    @property
+    def responses(self) -> ShownResponses | None: ...
+
+
 class ClaimsFacts(Protocol):
     """What is known about claims; `jetlake.server.claims.shown.ShownClaims` knows it."""
 
@@ -61,4 +88,4 @@ class ClaimsFacts(Protocol):
     def account(self, key: str) -> ShownAccount | None: ...
     def account_name(self, key: str) -> str: ...
     def user(self, details: str) -> ShownUser | None: ...
-    def permissions(self, details: str) -> Permissions | None: ...
+    def permissions(self, details: str) -> ShownPermissions | None: ...

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from jetlake.monitoring.go_text import time_text
 from jetlake.monitoring.parameters import Parameters
 from jetlake.monitoring.readings import Source
+from jetlake.shared.go_text import time_text
 
 NO_RAFT = "No Raft nodes registered"
 
@@ -48,26 +48,26 @@ class Leafz(msgspec.Struct, kw_only=True):
 
 
 def routez_options(parameters: Parameters) -> StandaloneOptions:
-    """Check the parameters of `/routez`. Raises `RefusedError`."""
+    """Check the parameters of `/routez`. Raises `PageError`."""
     parameters.subscriptions()
     return StandaloneOptions()
 
 
 def gatewayz_options(parameters: Parameters) -> StandaloneOptions:
-    """Check the parameters of `/gatewayz`. Raises `RefusedError`."""
+    """Check the parameters of `/gatewayz`. Raises `PageError`."""
     parameters.subscriptions()
     parameters.boolean("accs")
     return StandaloneOptions()
 
 
 def leafz_options(parameters: Parameters) -> StandaloneOptions:
-    """Check the parameters of `/leafz`. Raises `RefusedError`."""
+    """Check the parameters of `/leafz`. Raises `PageError`."""
     parameters.boolean("subs")
     return StandaloneOptions()
 
 
 def ipqueuesz_options(parameters: Parameters) -> StandaloneOptions:
-    """Check the parameters of `/ipqueuesz`. Raises `RefusedError`."""
+    """Check the parameters of `/ipqueuesz`. Raises `PageError`."""
     parameters.boolean("all")
     return StandaloneOptions()
 

@@ -11,18 +11,12 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring.claims_facts import ClaimsFacts
-from jetlake.monitoring.go_text import duration_text, time_text, uptime_text
-from jetlake.monitoring.parameters import ConnectionId, Integer, Parameters, RefusedError
-from jetlake.monitoring.readings import (
-    CLIENT_TYPES,
-    GLOBAL_ACCOUNT,
-    Connection,
-    Source,
-    Subscription,
-    SubscriptionQuery,
-)
-from jetlake.monitoring.subjects import collide
+from jetlake.monitoring.parameters import ConnectionId, Integer, PageError, Parameters
+from jetlake.monitoring.readings import Source
 from jetlake.monitoring.subsz import SubscriptionDetail
+from jetlake.shared.engine_reports import CLIENT_TYPES, GLOBAL_ACCOUNT, Connection, Subscription, SubscriptionQuery
+from jetlake.shared.go_text import duration_text, time_text, uptime_text
+from jetlake.shared.subjects import overlap
 
 LIMIT_DEFAULT = 1024
 
@@ -97,7 +91,7 @@ class Connz(msgspec.Struct, kw_only=True):
 
 
 def options_of(parameters: Parameters) -> ConnzOptions:
-    """Return the options that the parameters of the page ask for. Raises `RefusedError`."""
+    """Return the options that the parameters of the page ask for. Raises `PageError`."""
     auth = parameters.boolean("auth")
     subscriptions, details = parameters.subscriptions()
     offset = parameters.integer("offset")
@@ -105,7 +99,7 @@ def options_of(parameters: Parameters) -> ConnzOptions:
     cid = parameters.unsigned("cid")
     state = STATE_OF_WORD.get(parameters.text("state").lower())
     if state is None:
-        raise RefusedError(f"Error decoding state for {parameters.text('state')}")
+        raise PageError(f"Error decoding state for {parameters.text('state')}")
     return ConnzOptions(
         sort=parameters.text("sort"),
         auth=auth,
@@ -122,7 +116,7 @@ def options_of(parameters: Parameters) -> ConnzOptions:
 
 
 def build(source: Source, options: ConnzOptions) -> Connz:
-    """Return the page. Raises `RefusedError`."""
+    """Return the page. Raises `PageError`."""
     _check(options)
     now_unix_ns = source.now_unix_ns()
     living = source.connections() if options.state in {OPEN, ALL} else []
@@ -156,11 +150,11 @@ def build(source: Source, options: ConnzOptions) -> Connz:
 
 def _check(options: ConnzOptions) -> None:
     if options.sort and options.sort not in _ORDERS:
-        raise RefusedError(f"invalid sorting option: {options.sort}")
+        raise PageError(f"invalid sorting option: {options.sort}")
     if options.sort in {"stop", "reason"} and options.state != CLOSED:
-        raise RefusedError(f"sort by {options.sort} only valid on closed connections")
+        raise PageError(f"sort by {options.sort} only valid on closed connections")
     if options.filter_subject not in {"", ">"} and not options.acc:
-        raise RefusedError("filter by subject only valid with account filtering")
+        raise PageError("filter by subject only valid with account filtering")
 
 
 def _choose(
@@ -185,7 +179,7 @@ def _choose(
 def _interested(source: Source, options: ConnzOptions) -> set[int]:
     """Return the connections of the account whose subscriptions meet the wanted subject."""
     listed = source.subscriptions(SubscriptionQuery(account=options.acc)).subscriptions
-    return {each.connection_id for each in listed if collide(options.filter_subject, each.subject)}
+    return {each.connection_id for each in listed if overlap(options.filter_subject, each.subject)}
 
 
 _ORDERS: dict[str, tuple[Callable[[Connection, int], Any], bool]] = {

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring import jsz
-from jetlake.monitoring.go_text import quoted
 from jetlake.monitoring.parameters import Parameters
 from jetlake.monitoring.readings import Source
+from jetlake.shared.go_text import quoted
 
 OK, BAD_REQUEST, NOT_FOUND, FAILED = 200, 400, 404, 500
 
@@ -62,7 +62,7 @@ class Healthz(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def options_of(parameters: Parameters) -> HealthzOptions:
-    """Return the options that the parameters of the page ask for. Raises `RefusedError`."""
+    """Return the options that the parameters of the page ask for. Raises `PageError`."""
     return HealthzOptions(
         js_enabled=parameters.boolean("js-enabled"),
         js_enabled_only=parameters.boolean("js-enabled-only"),

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring.facts import JetStreamFacts
-from jetlake.monitoring.go_text import time_text
-from jetlake.monitoring.parameters import Integer, Parameters, RefusedError
+from jetlake.monitoring.parameters import Integer, PageError, Parameters
 from jetlake.monitoring.readings import Source
+from jetlake.shared.go_text import time_text
 
 API_LEVEL = 5
 """The level of the JetStream API that is announced in INFO too."""
@@ -146,7 +146,7 @@ def account_usages(source: Source) -> list[AccountUsage]:
 
 
 def options_of(parameters: Parameters) -> JszOptions:
-    """Return the options that the parameters of the page ask for. Raises `RefusedError`."""
+    """Return the options that the parameters of the page ask for. Raises `PageError`."""
     return JszOptions(
         accounts=parameters.boolean("accounts"),
         streams=parameters.boolean("streams"),
@@ -163,10 +163,10 @@ def options_of(parameters: Parameters) -> JszOptions:
 
 
 def build(source: Source, options: JszOptions) -> Jsz:
-    """Return the page. Raises `RefusedError`."""
+    """Return the page. Raises `PageError`."""
     jetstream = source.facts.jetstream
     if jetstream is None and options.leader_only:
-        raise RefusedError("filtered response: not leader")
+        raise PageError("filtered response: not leader")
     usages = account_usages(source)
     page = Jsz(
         **msgspec.structs.asdict(figures(source, usages)),
@@ -190,15 +190,15 @@ def build(source: Source, options: JszOptions) -> Jsz:
 
 
 def build_account(source: Source, options: JszOptions) -> AccountDetail:
-    """Return the part of one account, for `$SYS.REQ.ACCOUNT.*.JSZ`. Raises `RefusedError`."""
+    """Return the part of one account, for `$SYS.REQ.ACCOUNT.*.JSZ`. Raises `PageError`."""
     if source.facts.jetstream is None:
-        raise RefusedError("jetstream not enabled")
+        raise PageError("jetstream not enabled")
     for usage in account_usages(source):
         if usage.name == options.account:
             return _detail(usage, options)
     known = any(account.name == options.account for account in source.statistics().accounts)
     reason = "not jetstream enabled" if known else "not found"
-    raise RefusedError(f'account "{options.account}" {reason}')
+    raise PageError(f'account "{options.account}" {reason}')
 
 
 def figures(source: Source, usages: list[AccountUsage]) -> JetStreamFigures:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 
 from jetlake._engine import __version__
 from jetlake.monitoring import healthz, jsz, prometheus
-from jetlake.monitoring.go_text import NANOSECONDS_PER_SECOND
 from jetlake.monitoring.prometheus import Family, Sample, single
-from jetlake.monitoring.readings import AccountStatistics, OneConsumer, OneStream, Source, Statistics
+from jetlake.monitoring.readings import Source
 from jetlake.monitoring.usage import resident_bytes
+from jetlake.shared.engine_reports import AccountStatistics, OneConsumer, OneStream, Statistics
+from jetlake.shared.go_text import NANOSECONDS_PER_SECOND
 
 Collector = Callable[[Source, Statistics], Iterator[Family]]
 

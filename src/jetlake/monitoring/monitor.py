@@ -1,8 +1,8 @@
 """`Monitor`: the pages of one server on one port, over HTTP or HTTPS.
 
 ```python
-monitor = open_monitor(options, engine, server.facts, log.warning)     # the port is taken
-monitor.start()                                                        # pages are answered
+monitor = Monitor(source, host="127.0.0.1", port=8222, warn=log.warning)  # the port is taken
+monitor.start()                                                           # pages are answered
 monitor.stop()
 ```
 
@@ -14,22 +14,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jetlake.errors import StartError, reason_of
 from jetlake.monitoring.http_connection import Connection
 from jetlake.monitoring.http_listener import HttpListener
 from jetlake.monitoring.http_request import Request, Response
 from jetlake.monitoring.paths import normal_base_path
-from jetlake.server.banner import join_address
-from jetlake.server.files import urls_of_listener
+from jetlake.shared.listener_urls import join_address, urls_of_listener
 
 if TYPE_CHECKING:
     import ssl
 
-    from jetlake.monitoring.facts import ServerFacts
-    from jetlake.monitoring.jsz import AccountUsage
     from jetlake.monitoring.pages import Pages
-    from jetlake.monitoring.readings import EngineReadings, Source
-    from jetlake.server.options import ServerOptions
+    from jetlake.monitoring.readings import Source
 
 
 class Monitor:
@@ -106,47 +101,3 @@ class Monitor:
 
             self._pages = Pages(self._source(), base_path=self._base_path, warn=self._warn)
         return self._pages.respond(request)
-
-
-def open_monitor(
-    options: "ServerOptions",
-    engine: "EngineReadings",
-    facts: "Callable[[], ServerFacts]",
-    warn: Callable[[str], None],
-    usages: "Callable[[], list[AccountUsage]] | None" = None,
-) -> Monitor:
-    """Take the port of the pages that these options ask for. Raises `StartError`, in nats-server's words."""
-    monitoring, tls = options.monitoring, options.tls
-    http_port, https_port = monitoring.http_port, monitoring.https_port
-    if http_port is not None and https_port is not None:
-        raise _cannot_start(f"can't specify both HTTP ({http_port}) and HTTPs ({https_port}) ports")
-    if https_port is not None and tls is None:
-        raise _cannot_start("TLS cert and key required for HTTPS")
-    port = http_port if https_port is None else https_port
-    assert port is not None, "the caller asked for pages"
-    certificate = tls if https_port is not None else None
-    # Clients and pages share an address, unless the configuration says otherwise.
-    host = monitoring.host or options.host
-
-    def source() -> "Source":
-        from jetlake.monitoring.readings import Source
-
-        return Source(engine, facts, usages=usages)
-
-    try:
-        return Monitor(
-            source,
-            host=host,
-            port=port,
-            base_path=monitoring.base_path,
-            certificate_file=certificate.certificate_file if certificate else "",
-            key_file=certificate.key_file if certificate else "",
-            warn=warn,
-        )
-    except OSError as error:
-        listen = f"listen tcp {join_address(host, port)}: bind: {reason_of(error)}"
-        raise _cannot_start(f"can't listen to the monitor port: {listen}") from error
-
-
-def _cannot_start(reason: str) -> StartError:
-    return StartError(f"Can't start monitoring: {reason}")

@@ -26,11 +26,11 @@ from jetlake.monitoring import (
     subsz,
     varz,
 )
-from jetlake.monitoring.go_text import quoted
 from jetlake.monitoring.http_request import Request, Response
-from jetlake.monitoring.parameters import Parameters, RefusedError
+from jetlake.monitoring.parameters import PageError, Parameters
 from jetlake.monitoring.paths import clean_path
 from jetlake.monitoring.readings import Source
+from jetlake.shared.go_text import quoted
 
 READABLE_BY_ALL = (("Access-Control-Allow-Origin", "*"),)
 
@@ -83,7 +83,7 @@ class Pages:
             counts[path] = counts.get(path, 0) + 1
         try:
             return page(Parameters(request.parameters()))
-        except RefusedError as refusal:
+        except PageError as refusal:
             return Response(status=400, body=str(refusal).encode(errors="replace"))
         except Exception:  # noqa: BLE001 - whatever it was, it is our bug and must not end monitoring
             import traceback

@@ -2,14 +2,14 @@
 
 A parameter that is missing or empty has its zero value. Of a parameter given twice the first counts.
 
-Invariant: the only way out, besides a value, is `RefusedError` with the text the caller is to be answered with.
+Invariant: the only way out, besides a value, is `PageError` with the text the caller is to be answered with.
 """
 
 from typing import Annotated
 
 import msgspec
 
-from jetlake.monitoring.go_text import quoted
+from jetlake.shared.go_text import quoted
 
 TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -27,11 +27,11 @@ DIGITS_MAX = 40
 """Longer numbers are out of range without being read: the time Python takes grows with the square of the digits."""
 
 
-class RefusedError(Exception):
+class PageError(Exception):
     """Is raised when a request asks for something that cannot be given; its text is the answer."""
 
 
-class UnreadableOptionsError(RefusedError):
+class UnreadableOptionsError(PageError):
     """Is raised when the options of a request are no JSON of the right shape."""
 
 
@@ -91,5 +91,5 @@ def _number(digits: str) -> int:
     return int(digits or "0") if len(digits) <= DIGITS_MAX else UNSIGNED_MAX + 1
 
 
-def _refused(kind: str, name: str, function: str, word: str, reason: str) -> RefusedError:
-    return RefusedError(f"Error decoding {kind} for '{name}': strconv.{function}: parsing {quoted(word)}: {reason}")
+def _refused(kind: str, name: str, function: str, word: str, reason: str) -> PageError:
+    return PageError(f"Error decoding {kind} for '{name}': strconv.{function}: parsing {quoted(word)}: {reason}")

@@ -1,7 +1,6 @@
-"""What the engine reports, as typed values, and `Source`: one server as every page sees it.
+"""`Source`: one server as every page sees it.
 
-The engine hands out JSON (crates/engine/src/statistics.rs); the structs below are its Python side. Times are unix
-nanoseconds. Pages never touch the engine: they get a `Source`, and tests give them one that replays recorded JSON.
+Pages never touch the engine: they get a `Source`, and tests give them one that replays recorded JSON.
 
 Invariant: reading changes nothing in the engine and waits for no client, so a page may be asked for at any time.
 """
@@ -14,162 +13,17 @@ import msgspec
 
 from jetlake.monitoring.facts import ServerFacts
 from jetlake.monitoring.usage import ProcessUsage
+from jetlake.shared.engine_reports import (
+    AccountStatistics,
+    Connection,
+    Statistics,
+    StreamFigures,
+    SubscriptionList,
+    SubscriptionQuery,
+)
 
 if TYPE_CHECKING:
     from jetlake.monitoring.jsz import AccountUsage
-
-GLOBAL_ACCOUNT = "$G"
-
-CLIENT_TYPES = {"STANDARD": "nats", "WEBSOCKET": "websocket"}
-"""How pages and events name the ways to connect, by the engine's names."""
-
-
-class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages and bytes as seen from the server: `in` came from clients."""
-
-    in_messages: int = 0
-    in_bytes: int = 0
-    out_messages: int = 0
-    out_bytes: int = 0
-
-
-class Routing(msgspec.Struct, frozen=True, kw_only=True):
-    """How an account's subjects were looked up."""
-
-    inserts: int = 0
-    removes: int = 0
-    # Lookups that walked the tree, because no cache knew the subject.
-    walks: int = 0
-    fanout_total: int = 0
-    fanout_max: int = 0
-
-
-class AccountStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one account."""
-
-    name: str
-    connections: int = 0
-    total_connections: int = 0
-    subscriptions: int = 0
-    slow_consumers: int = 0
-    traffic: Traffic = Traffic()
-    routing: Routing = Routing()
-
-
-class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of the whole engine."""
-
-    started_unix_ns: int
-    worker_threads: int
-    connections: int = 0
-    total_connections: int = 0
-    subscriptions: int = 0
-    pending_bytes: int = 0
-    slow_consumers: int = 0
-    stale_connections: int = 0
-    # How often a publisher was held back for a receiver that was far behind.
-    stalls: int = 0
-    traffic: Traffic = Traffic()
-    accounts: list[AccountStatistics] = []
-
-
-class Subscription(msgspec.Struct, frozen=True, kw_only=True):
-    """One subscription. `connection_id` 0 = the server's own."""
-
-    account: str
-    subject: str
-    queue: str = ""
-    sid: str
-    delivered: int = 0
-    delivered_max: int = 0
-    connection_id: int = 0
-
-
-class SubscriptionList(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of subscriptions, and how many there are in all."""
-
-    total: int
-    subscriptions: list[Subscription]
-
-
-class SubscriptionQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which subscriptions are wanted. Empty and None mean all of them."""
-
-    account: str = ""
-    connection_ids: list[int] | None = None
-    # Only those that would get a message on this subject.
-    subject: str = ""
-    offset: int = 0
-    limit: int | None = None
-
-
-class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """A connection of now, or of the past: then `stopped_unix_ns` and `reason` are set."""
-
-    id: int
-    ip: str
-    port: int
-    started_unix_ns: int
-    last_activity_unix_ns: int
-    round_trip_ns: int = 0
-    pending_bytes: int = 0
-    subscriptions: int = 0
-    stalls: int = 0
-    traffic: Traffic = Traffic()
-    name: str = ""
-    language: str = ""
-    version: str = ""
-    account: str = GLOBAL_ACCOUNT
-    user: str = ""
-    tls_version: str = ""
-    tls_cipher: str = ""
-    # A key of `CLIENT_TYPES`.
-    connection_type: str = "STANDARD"
-    # What the client logged in with, if the verdict over it said so.
-    details: str = ""
-    stopped_unix_ns: int | None = None
-    reason: str = ""
-    # Only of a closed connection, and only the first few: the living ones are asked for with a `SubscriptionQuery`.
-    last_subscriptions: list[Subscription] = []
-
-
-class OneStream(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one stream."""
-
-    account: str
-    stream: str
-    messages: int
-    bytes: int
-    last_sequence: int
-    consumers: int
-
-
-class OneConsumer(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one consumer."""
-
-    account: str
-    stream: str
-    consumer: str
-    pending: int
-    ack_pending: int
-    redelivered: int
-    waiting: int
-    # When the oldest message that is delivered and not acknowledged was stored, in unix nanoseconds; 0 = there is none.
-    oldest_unacknowledged_ns: int
-
-
-class StreamFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of all streams and consumers, as many as the engine names."""
-
-    streams: list[OneStream]
-    consumers: list[OneConsumer]
-    streams_left_out: int
-    consumers_left_out: int
-    sync_bounds_micros: list[int]
-    # One more than there are bounds.
-    sync_counts: list[int]
-    sync_total_ns: int
-
 
 _STREAM_FIGURES = msgspec.json.Decoder(StreamFigures)
 

@@ -9,9 +9,9 @@ import msgspec
 from jetlake.monitoring import varz
 from jetlake.monitoring.accstatz import MessageFigures
 from jetlake.monitoring.facts import ServerFacts
-from jetlake.monitoring.go_text import time_text
 from jetlake.monitoring.readings import Source
 from jetlake.monitoring.usage import processor_count, resident_bytes
+from jetlake.shared.go_text import time_text
 
 JETSTREAM_FLAGS = 7
 """What a server with JetStream can do, as bits: JetStream, binary snapshots, accounts of their own for replication."""

@@ -9,10 +9,11 @@ from typing import Self
 
 import msgspec
 
-from jetlake.monitoring.go_text import time_text
-from jetlake.monitoring.parameters import Integer, Parameters, RefusedError
-from jetlake.monitoring.readings import AccountStatistics, Source, Subscription, SubscriptionQuery
-from jetlake.monitoring.subjects import is_literal
+from jetlake.monitoring.parameters import Integer, PageError, Parameters
+from jetlake.monitoring.readings import Source
+from jetlake.shared.engine_reports import AccountStatistics, Subscription, SubscriptionQuery
+from jetlake.shared.go_text import time_text
+from jetlake.shared.subjects import is_literal
 
 LIMIT_DEFAULT = 1024
 
@@ -88,7 +89,7 @@ class Subsz(msgspec.Struct, kw_only=True):
 
 
 def options_of(parameters: Parameters) -> SubszOptions:
-    """Return the options that the parameters of the page ask for. Raises `RefusedError`."""
+    """Return the options that the parameters of the page ask for. Raises `PageError`."""
     return SubszOptions(
         subscriptions=parameters.boolean("subs"),
         offset=parameters.integer("offset"),
@@ -99,9 +100,9 @@ def options_of(parameters: Parameters) -> SubszOptions:
 
 
 def build(source: Source, options: SubszOptions) -> Subsz:
-    """Return the page. Raises `RefusedError`."""
+    """Return the page. Raises `PageError`."""
     if options.test and not is_literal(options.test):
-        raise RefusedError(f"invalid test subject, must be valid publish subject: {options.test}")
+        raise PageError(f"invalid test subject, must be valid publish subject: {options.test}")
     offset = max(options.offset, 0)
     limit = options.limit if options.limit > 0 else LIMIT_DEFAULT
     accounts = [

@@ -9,9 +9,10 @@ import msgspec
 
 from jetlake.monitoring import jsz
 from jetlake.monitoring.facts import ServerFacts, WebSocketFacts
-from jetlake.monitoring.go_text import time_text, uptime_text
-from jetlake.monitoring.readings import Source, Statistics
+from jetlake.monitoring.readings import Source
 from jetlake.monitoring.usage import processor_count, resident_bytes
+from jetlake.shared.engine_reports import Statistics
+from jetlake.shared.go_text import time_text, uptime_text
 
 PROTOCOL = 1
 """The version of the client protocol, as INFO says it."""

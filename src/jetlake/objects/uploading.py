@@ -83,7 +83,7 @@ async def upload(
         await sender.finish()
     except Exception:
         # Chunks that are still under way would be stored after the caller has cleaned up.
-        await sender.settle()
+        await sender.wait_until_idle()
         raise
     finally:
         sender.cancel()
@@ -116,7 +116,7 @@ class _Sender:
         while self._sent:
             await self._confirm_first()
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until nothing is under way, whatever becomes of it."""
         await asyncio.gather(*(chunk.answer for chunk in self._sent), return_exceptions=True)
 
@@ -162,7 +162,7 @@ class _Sender:
         """Send again what is not acknowledged; what the stream has of it is told by the sequence it has there."""
         held = list(self._sent)
         # What is answered now must not arrive behind what is sent again.
-        await self.settle()
+        await self.wait_until_idle()
         await self._check_stored()
         self._sent.clear()
         for chunk in held:

@@ -18,7 +18,9 @@ In the order of one start:
 - `access_control`  who may come in and which accounts there are, in force
 - `authentication`  who may come in; `nkeys` are keys that sign instead of passwords
 - `claims`          operator mode: accounts and users by signed claims (JWT)
+- `callout`         a service that decides about clients is asked
 - `jetstream`       streams and their API, which `jetlake.management` decides
+- `monitoring`      what `jetlake.monitoring` shows of this server, and its port
 - `system`          the system account: what a server answers about itself, and what it tells unasked
 - `log`             nats-server's log format, to stderr or a file; `python_log` forwards to `logging` instead
 - `files`           pid file and ports file; `own_files` are those of one server

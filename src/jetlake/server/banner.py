@@ -6,6 +6,8 @@ list, in an order that suits both.
 
 import os
 
+from jetlake.shared.listener_urls import join_address
+
 STORE_SUBDIRECTORY = "jetstream"
 
 SHARE_OF_MEMORY = 0.75
@@ -70,11 +72,6 @@ def websocket_line(*, scheme: str, host: str, port: int) -> str:
 def tls_line(*, plain_allowed: bool) -> str:
     """Return the line that says how clients must come."""
     return f"TLS {'available' if plain_allowed else 'required'} for client connections"
-
-
-def join_address(host: str, port: int) -> str:
-    """Return host and port as one text; an IPv6 address is put in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def memory_bytes_max() -> int:

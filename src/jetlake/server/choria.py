@@ -15,7 +15,7 @@ from jetlake._engine import Engine, EngineError, __version__
 from jetlake.choria.events import encode, lifecycle_body, subject_of
 from jetlake.choria.streams import broker_streams
 from jetlake.errors import StartError
-from jetlake.management.error_codes import ApiError
+from jetlake.management.wire.error_codes import RequestError
 from jetlake.server.children import Child, Children
 from jetlake.server.options.choria import ChoriaOptions
 
@@ -45,7 +45,7 @@ class Choria:
         for config in broker_streams(retention):
             try:
                 done = jetstream.manager.ensure_stream(self._options.account, config)
-            except ApiError as error:
+            except RequestError as error:
                 raise StartError(f"choria: the stream {config['name']} cannot be made: {error}") from error
             if done:
                 self._log.info(f"Choria stream {config['name']} {done}")

@@ -51,7 +51,7 @@ def listen(arguments: list[str]) -> None:
         return
 
 
-def take(host: str, port: int) -> int | None:
+def hand_over(host: str, port: int) -> int | None:
     """Return the descriptor of a socket that listens there, from now on the caller's; None if there is none."""
     global _early
     early, _early = _early, None

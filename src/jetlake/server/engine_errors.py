@@ -2,8 +2,8 @@
 
 from jetlake._engine import EngineError
 from jetlake.errors import StartError
-from jetlake.server.banner import join_address
 from jetlake.server.options import ServerOptions
+from jetlake.shared.listener_urls import join_address
 
 
 def message_of(error: EngineError) -> str:

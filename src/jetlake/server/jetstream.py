@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jetlake._engine import Engine, EngineError, Request
 from jetlake.errors import StartError
-from jetlake.management.calls import API_PREFIX
-from jetlake.management.catalog import Catalog, StoreOptions
+from jetlake.management.catalog.streams import Catalog, StoreOptions
 from jetlake.management.dispatch import DOMAIN_SUBJECTS
+from jetlake.management.engine.protocols import ArchiveEvent, ConsumerEvent
 from jetlake.management.manager import Manager
 from jetlake.management.preview.subjects import SUBSCRIPTIONS as PREVIEW_SUBJECTS
-from jetlake.management.protocols import ArchiveEvent, ConsumerEvent
+from jetlake.management.requests.calls import API_PREFIX
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.stream_context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import AccountLimits, ServerLimits
 from jetlake.server.engine_errors import message_of
 from jetlake.server.options import JetStreamAccountLimits, JetStreamOptions, ServerOptions
 from jetlake.server.options.jetstream import DEFAULT_SYNC_INTERVAL_S
@@ -115,7 +115,7 @@ class JetStream:
     def usages(self) -> "list[AccountUsage]":
         """Return what the accounts store, for monitoring."""
         # Most servers are never asked.
-        from jetlake.management.usages import account_usages
+        from jetlake.server.monitoring.usages import account_usages
 
         return account_usages(self.catalog, self.manager.accounts, self._settings())
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from jetlake.server import banner, files
 from jetlake.server.options import ServerOptions
+from jetlake.shared.listener_urls import WILDCARD_HOSTS, join_address, urls_of_listener
 
 if TYPE_CHECKING:
     from jetlake.server.log import Log
@@ -75,13 +76,13 @@ class Listeners:
         """Return the content of the ports file; `monitoring` are the URLs of the pages."""
         websocket = self._options.websocket
         return files.Ports(
-            nats=files.urls_of_listener("nats", self._options.host, self.port),
+            nats=urls_of_listener("nats", self._options.host, self.port),
             monitoring=monitoring,
             websocket=[]
             if websocket is None
-            else files.urls_of_listener(websocket.scheme, websocket.listen_host, self.websocket_port),
+            else urls_of_listener(websocket.scheme, websocket.listen_host, self.websocket_port),
         )
 
 
 def _reachable(host: str, port: int) -> str:
-    return banner.join_address(LOOPBACK if host in files.WILDCARD_HOSTS else host, port)
+    return join_address(LOOPBACK if host in WILDCARD_HOSTS else host, port)

@@ -351,7 +351,7 @@ class Server:
 
     def facts(self) -> "ServerFacts":
         """Return what may be shown of this server: for monitoring, and for the system account."""
-        from jetlake.monitoring.from_options import Running, facts_of
+        from jetlake.server.monitoring.facts import Running, facts_of
 
         engine = self._started_engine()
         running = Running(
@@ -489,7 +489,7 @@ class Server:
 
     def _make_engine(self) -> Engine:
         try:
-            return Engine(self._engine_options, early_port.take(self._options.host, self._options.port))
+            return Engine(self._engine_options, early_port.hand_over(self._options.host, self._options.port))
         except EngineError as error:
             raise start_error(error, self._options) from error
 
@@ -511,7 +511,7 @@ class Server:
         if monitoring.http_port is None and monitoring.https_port is None:
             return
         # Only servers with pages pay for loading them.
-        from jetlake.monitoring.monitor import open_monitor
+        from jetlake.server.monitoring.port import open_monitor
 
         self._monitor = open_monitor(self._options, engine, self.facts, self._log.warning, self._usages)
         self._log.info(f"Starting {self._monitor.scheme} monitor on {self._monitor.address}")

@@ -30,7 +30,7 @@ def publish(
     progress: Callable[[int], object] = lambda _count: None,
 ) -> int:
     """Send events and return how many were. A speed of 2 is twice as fast as their time, 0 as fast as it goes."""
-    reader = FrameReader(connection.take())
+    reader = FrameReader(connection.take_unparsed())
     started_s = time.monotonic()
     first_s: int | None = None
     waiting: list[bytes] = []

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from jetlake.errors import ConfigurationError
+from jetlake.shared.durations import UNITS_NS, DurationUnits
 from jetlake.suggestions import hint
 
 __all__ = ["OPTIONS", "Option", "parse"]
@@ -334,7 +335,7 @@ INSTEAD = {"subject": "to read, use `subjects`", "subjects": "to write, use `sub
 """What is meant by an option of the other side."""
 
 SIZE_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
-DURATION_UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+DURATION_UNITS = DurationUnits({unit: UNITS_NS[unit] for unit in ("ms", "s", "m", "h")} | {"min": UNITS_NS["m"]})
 
 
 def parse(given: Mapping[str, str], side: Literal["read", "write"]) -> dict[str, Any]:
@@ -414,10 +415,12 @@ def size_bytes(option: Option, text: str) -> int:
 
 
 def duration_s(option: Option, text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?", text.lower())
-    if found is None:
+    word = text.lower().rstrip()
+    # A bare number is seconds.
+    found_ns = DURATION_UNITS.single_ns(word if word[-1:].isalpha() else f"{word}s")
+    if found_ns is None:
         raise ConfigurationError(f"{option.name} is {text!r}: write a duration such as 500ms, 30s or 15m")
-    return float(found[1]) * DURATION_UNITS_S[found[2] or ""]
+    return float(found_ns / UNITS_NS["s"])
 
 
 def sequence(option: Option, text: str) -> str | int | dict[str, str | int]:

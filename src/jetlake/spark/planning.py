@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from jetlake.client.raw_streams import NO_STREAM, RefusedError, Streams, StreamState
-from jetlake.errors import ClientError, ConfigurationError
+from jetlake.errors import ClientError, ConfigurationError, reworded
 from jetlake.spark.connecting import connect
 from jetlake.spark.offsets import Offset, Place
 
@@ -93,7 +93,9 @@ class Planner:
                 # A user may be allowed to read one stream and not to list them all.
                 near = []
             hint = f"did you mean {near[0]}? Names are case-sensitive" if near else "create it, or correct the name"
-            raise ClientError(f"there is no stream {name!r} at {self.streams.connection.url}: {hint}") from refusal
+            raise reworded(
+                refusal, f"there is no stream {name!r} at {self.streams.connection.url}: {hint}"
+            ) from refusal
 
     # Where to begin and where to end.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jetlake._engine import EngineError, PublishWriter
-from jetlake.errors import ClientError, ConfigurationError
+from jetlake.errors import ClientError, ConfigurationError, reworded
 from jetlake.spark.columns import MESSAGE
 from jetlake.spark.connecting import connect
 from jetlake.spark.ranges import as_ours
@@ -132,7 +132,7 @@ class Sender:
         elif values["guarantee"] == "exactly-once":
             options |= {"ids": "content", "id_prefix": target}
         self._writer = PublishWriter(json.dumps(options).encode())
-        if left := self._connection.take():
+        if left := self._connection.take_unparsed():
             self._writer.feed(left)
 
     def add(self, batch: "pa.RecordBatch") -> None:
@@ -159,8 +159,8 @@ class Sender:
         try:
             self._writer.feed(self._connection.receive(self._silence_s_max))
         except ClientError as error:
-            raise ClientError(
-                f"{self._writer.outstanding} messages are not acknowledged ({error}); the task can be repeated"
+            raise reworded(
+                error, f"{self._writer.outstanding} messages are not acknowledged ({error}); the task can be repeated"
             ) from error
 
 

@@ -97,7 +97,7 @@ def may_use_files(wanted: StreamRange, values: dict[str, Any]) -> bool:
 def batches_of(reader: RowReader, connection: RawConnection) -> "Iterator[RowBatch]":
     """Yield what the reader makes of what the connection brings."""
     connection.send(reader.to_send())
-    data = connection.take()
+    data = connection.take_unparsed()
     while True:
         yield from reader.feed(data)
         if to_send := reader.to_send():

@@ -140,7 +140,7 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         for name, place in Offset.from_json(end).streams.items():
             try:
-                self._ask(partial(self._settle, name, place))
+                self._ask(partial(self._apply_commit, name, place))
             except ClientError as error:
                 LOG.warning("what is read of %s is not shown to the server: %s", name, error)
 
@@ -149,7 +149,7 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner.close()
             self._planner = None
 
-    def _settle(self, name: str, place: Place, planner: Planner) -> None:
+    def _apply_commit(self, name: str, place: Place, planner: Planner) -> None:
         if self._values["progressConsumer"]:
             planner.streams.show_progress(name, self._values["progressConsumer"], place.next)
         if self._values["deleteOnCommit"]:

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from jetlake.client.raw_streams import Streams, StreamState
 from jetlake.errors import ClientError, ConfigurationError
+from jetlake.shared.subjects import matches
 from jetlake.spark.connecting import connect
 from jetlake.spark.publishing import Upload, publish
 
@@ -37,12 +38,12 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
 
 
-_LOOKED_AT: "dict[tuple[str, str, str], Target]" = {}
+_LOOKED_AT: "dict[tuple[str, str, str], TargetStream]" = {}
 """What this process has looked at before: Spark makes a writer twice for every batch."""
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetStream:
     """The stream that is written to; its name is empty when only the rows say."""
 
     stream: str = ""
@@ -57,7 +58,7 @@ class Stored(WriterCommitMessage):
 
     stored: int
     duplicates: int
-    # As of `Target`. It comes with the tasks because the writer that commits is made after they have written.
+    # As of `TargetStream`. It comes with the tasks because the writer that commits is made after they have written.
     replaces_below: int
 
 
@@ -148,7 +149,7 @@ def uploads(messages: list[WriterCommitMessage | None]) -> list[Uploaded]:
     return [message for message in messages if isinstance(message, Uploaded) and message.messages]
 
 
-def is_staged(values: dict[str, Any], target: Target, *, overwrite: bool) -> bool:
+def is_staged(values: dict[str, Any], target: TargetStream, *, overwrite: bool) -> bool:
     """Return whether batches are uploaded and committed. Raises `ConfigurationError` if they should be and cannot."""
     reasons = {
         "commit is ids": values["commit"] == "ids",
@@ -173,7 +174,7 @@ def write_task(
     return Stored(published.stored, published.duplicates, replaces_below)
 
 
-def prepare(values: dict[str, Any], *, overwrite: bool, is_query: bool = False) -> Target:
+def prepare(values: dict[str, Any], *, overwrite: bool, is_query: bool = False) -> TargetStream:
     """Look at the stream before anything is sent."""
     if overwrite and not values["allowPurge"]:
         raise ConfigurationError(
@@ -187,11 +188,11 @@ def prepare(values: dict[str, Any], *, overwrite: bool, is_query: bool = False) 
     streams = connect(values)
     try:
         state = target(streams, values)
-        found = Target(is_jetlake=streams.connection.is_jetlake)
+        found = TargetStream(is_jetlake=streams.connection.is_jetlake)
         if state is not None:
             if state.sealed:
                 raise ClientError(f"{state.name} is sealed and takes no messages: write to another stream")
-            found = Target(state.name, found.is_jetlake, state.next_sequence if overwrite else 0)
+            found = TargetStream(state.name, found.is_jetlake, state.next_sequence if overwrite else 0)
             by_ids = not (is_query and is_staged(values, found, overwrite=overwrite))
             if by_ids and values["guarantee"] == "exactly-once":
                 check_window(state, values["duplicateWindow"])
@@ -207,7 +208,7 @@ def target(streams: Streams, values: dict[str, Any]) -> StreamState | None:
     subject = values["subject"]
     if values["stream"]:
         state = streams.state(values["stream"])
-        if subject and not any(covers(pattern, subject) for pattern in state.subjects):
+        if subject and not any(matches(pattern, subject) for pattern in state.subjects):
             raise ConfigurationError(
                 f"{state.name} takes no messages on {subject!r} but on {', '.join(state.subjects) or 'none'}: correct "
                 "the option subject"
@@ -221,17 +222,6 @@ def target(streams: Streams, values: dict[str, Any]) -> StreamState | None:
             f"no stream takes messages on {values['subject']!r}: create one with this subject, or correct the option"
         )
     return streams.state(names[0])
-
-
-def covers(pattern: str, subject: str) -> bool:
-    """Tell whether a subject is one of those that a pattern with `*` and `>` means."""
-    wanted, given = pattern.split("."), subject.split(".")
-    for position, word in enumerate(wanted):
-        if word == ">":
-            return len(given) > position
-        if position >= len(given) or word not in ("*", given[position]):
-            return False
-    return len(wanted) == len(given)
 
 
 def check_window(state: StreamState, choice: str) -> None:

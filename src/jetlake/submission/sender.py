@@ -253,7 +253,7 @@ class Sender:
             return
         finally:
             waiting.is_under_way = False
-        self._settle(waiting, message, outcome)
+        self._apply_outcome(waiting, message, outcome)
 
     async def _send(self, delivery: Delivery, waiting: Waiting, message: SpoolMessage) -> Outcome:
         if not message.reliable:
@@ -263,7 +263,7 @@ class Sender:
         waiting.may_be_stored = False
         return await delivery.send(message)
 
-    def _settle(self, waiting: Waiting, message: SpoolMessage | None, outcome: Outcome) -> None:
+    def _apply_outcome(self, waiting: Waiting, message: SpoolMessage | None, outcome: Outcome) -> None:
         match outcome:
             case Stored(is_duplicate):
                 if waiting.reliable:

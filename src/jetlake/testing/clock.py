@@ -6,7 +6,7 @@ Invariant: when `advance` returns, everything that was due by then has been star
 from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
-from jetlake.units import duration_ns
+from jetlake.shared.durations import duration_ns
 
 if TYPE_CHECKING:
     from jetlake.server.server import Server

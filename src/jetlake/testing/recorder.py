@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from jetlake.errors import ClientError, ConfigurationError
+from jetlake.shared.subjects import matches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,10 +214,10 @@ class Recorder:
                 return
             buffer += received
             with self._changed:
-                self._take(buffer, connection)
+                self._read_frames(buffer, connection)
                 self._changed.notify_all()
 
-    def _take(self, buffer: bytearray, connection: socket.socket) -> None:
+    def _read_frames(self, buffer: bytearray, connection: socket.socket) -> None:
         """Take everything that is complete out of the buffer."""
         position = 0
         while True:
@@ -263,17 +264,6 @@ class Recorder:
         rest = f"; {which}:\n" + "\n".join(lines) if lines else "; nothing at all was published"
         failure = f" ({self._failure})" if self._failure else ""
         return f"expected {wanted} published on {pattern!r}, found {len(found)}{failure}{rest}"
-
-
-def matches(pattern: str, subject: str) -> bool:
-    """Tell whether a subject is one of those that a pattern with `*` and `>` means."""
-    wanted, given = pattern.split("."), subject.split(".")
-    for number, part in enumerate(wanted):
-        if part == ">":
-            return len(given) > number
-        if number >= len(given) or part not in ("*", given[number]):
-            return False
-    return len(wanted) == len(given)
 
 
 def _headers(block: bytes) -> dict[str, str]:

@@ -61,7 +61,7 @@ async def test_the_cron_job_of_the_announcement_runs_one_at_a_time(url, name, tm
     async with open_api(url) as api:
         await catalog.add(api, GovernorSettings(name=f"PUPPET_{name}", capacity=1, expires_ns=1200 * SECOND_NS))
         await api.connection.subscribe(f"choria.lifecycle.event.governor.{name}", cb=note)
-        await api.settle()
+        await api.flush()
         async with running(*folders, url=url) as found:
             await found.until(lambda: all((folder / "done").exists() for folder in folders))
             await found.until(lambda: all(machine.state == "IDLE" for machine in found.host.machines))

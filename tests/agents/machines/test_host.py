@@ -153,7 +153,7 @@ async def test_transitions_and_watcher_states_are_published_as_the_original_does
 
     async with open_api(url) as api:
         await api.connection.subscribe("choria.machine.>", cb=note)
-        await api.settle()
+        await api.flush()
         async with running(folder, url=url) as found:
             await found.until(lambda: len(received) >= 2)
 
@@ -185,7 +185,7 @@ async def test_events_are_raw_if_that_is_asked_for_and_wait_for_a_server(start_s
         server = start_server(["-js", "-sd", str(tmp_path / "store")], port=port)
         async with open_api(server.url, reconnect=True) as api:
             await api.connection.subscribe("choria.machine.transition", cb=note)
-            await api.settle()
+            await api.flush()
             await found.machine.fire("back")
             await found.until(lambda: any(b'"back"' in data for data in received))
 

@@ -7,7 +7,7 @@ import re
 
 from jetlake import errors
 from jetlake.cli.errors import ADVICE
-from jetlake.management.error_codes import ErrorCode
+from jetlake.management.wire.error_codes import ErrorCode
 from tests.docs.pages import REPOSITORY
 from tests.docs.reference.markdown import cell, code, table
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jetlake.server.configuration.quantities import duration_ns, host_and_port, quoted_size
+from jetlake.server.configuration.quantities import host_and_port, quoted_size
+from jetlake.shared.durations import go_duration_ns as duration_ns
 
 
 @pytest.mark.parametrize(

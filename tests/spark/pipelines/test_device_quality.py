@@ -143,13 +143,13 @@ def test_what_is_kept_has_limits():
     many = at(*range(0, 10 * RANGES_KEPT, 2))
     quality = Quality("D", "/a")
     for version, made_s in many:
-        quality.take(version, made_s * SECOND)
+        quality.add_message(version, made_s * SECOND)
     assert len(quality.epochs[-1].firsts) == RANGES_KEPT
     assert quality.row("A")["missing"] == len(many) - 1
 
     lives = [[(0, 10 * life + 1), (2, 10 * life + 2)] for life in range(5)]
     quality = Quality("D", "/a")
     for version, made_s in [message for life in lives for message in life]:
-        quality.take(version, made_s * SECOND)
+        quality.add_message(version, made_s * SECOND)
     assert len(quality.epochs) == EPOCHS_KEPT
     assert (quality.row("A")["epochs"], quality.row("A")["missing"]) == (5, 5)

@@ -42,7 +42,7 @@ def folded(*batches):
     nodes, rows = {}, {}
     for batch in batches:
         fold = Fold(nodes, LATENESS_S)
-        fold.take(sorted(batch, key=lambda each: each.at_s))
+        fold.add_events(sorted(batch, key=lambda each: each.at_s))
         for change in fold.changes():
             key = (change.kind, change.name) if change.kind in (folding.CHECK_STATE, folding.MACHINE) else keys(change)
             key = (folding.NODE,) if change.kind == folding.NODE else key

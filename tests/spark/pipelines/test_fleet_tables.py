@@ -77,7 +77,7 @@ def rows_of(changes):
 def write(lake, pipeline, rows, batch, tables=None):
     """Write a batch to the tables, or to the first of them only, as a process that dies would."""
     for output in pipeline.outputs[:tables]:
-        taken = output.take(rows)
+        taken = output.rows_of(rows)
         if len(taken):
             table = lake.table(output.table)
             table.write_rows(taken, "query", batch, output.key, output.order_by, list(output.partition_by))
@@ -109,7 +109,7 @@ def test_the_tables_say_what_the_fleet_did_though_batches_are_written_again(tmp_
 
     for batch in range(BATCHES):
         fold = Fold(nodes, LATENESS_S)
-        fold.take(sorted(events[batch * size : (batch + 1) * size], key=lambda each: (each.at_s, each.sequence)))
+        fold.add_events(sorted(events[batch * size : (batch + 1) * size], key=lambda each: (each.at_s, each.sequence)))
         rows = rows_of(fold.changes())
         # The process dies after some tables have the batch, and writes it again.
         write(lake, pipeline, rows, batch, tables=batch * 2)

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from jetlake.errors import ConfigurationError
-from jetlake.units import duration_ns
+from jetlake.shared.durations import duration_ns
 
 __all__ = ["CronSchedule", "parse_cron"]
 

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from jetlake.located.nodes import Node, Place, describe
+from jetlake.shared.durations import duration_ns
 from jetlake.suggestions import suggestion
-from jetlake.units import duration_ns
 
 __all__ = ["Fields", "Problem", "Problems"]
 

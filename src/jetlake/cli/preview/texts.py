@@ -8,32 +8,20 @@
 """
 
 import math
-import re
+
+from jetlake.shared import go_text
+from jetlake.shared.durations import UNITS_NS, DurationUnits
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
-SECONDS_OF_UNITS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3_600.0,
-    "d": 86_400.0,
-    "w": 604_800.0,
-    "M": 2_592_000.0,
-    "y": 31_536_000.0,
-    "Y": 31_536_000.0,
-}
-"""As the tools had them: a month is thirty days, a year 365."""
+UNITS = DurationUnits({unit: UNITS_NS[unit] for unit in UNITS_NS if unit != "μs"} | {"Y": UNITS_NS["y"]})
+"""As the tools had them."""
 
 DURATION_NS_MAX = 2**63 - 1
 """The longest a server can be told."""
 
 _THOUSANDS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _POWERS_OF_1024 = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|[smhdwMyY])")
 
 
 def size_text(count: int, *, by_1024: bool = False) -> str:
@@ -70,25 +58,17 @@ def duration_text(duration_ns: int) -> str:
 
 def go_duration_text(duration_ns: int) -> str:
     """Return a duration as Go prints one of whole seconds: `24h0m0s`."""
-    minutes, second = divmod(duration_ns // NANOSECONDS_PER_SECOND, 60)
-    hours, minute = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minute}m{second}s"
-    return f"{minute}m{second}s" if minute else f"{second}s"
+    return go_text.duration_text(duration_ns - duration_ns % NANOSECONDS_PER_SECOND)
 
 
 def read_duration_ns(text: str) -> int:
     """Return the nanoseconds a text says; -1, 0 and nothing mean no limit. Raises `ValueError`."""
     if text in ("", "0", "-1"):
         return 0
-    position, seconds = 0, 0.0
-    while position < len(text):
-        part = _PART.match(text, position)
-        if part is None:
-            raise ValueError(f"{text!r} is not a duration: write a number with s, m, h, d, w or y, such as 1w or 1h30m")
-        seconds += float(part[1]) * SECONDS_OF_UNITS[part[2]]
-        position = part.end()
-    return min(round(seconds * NANOSECONDS_PER_SECOND), DURATION_NS_MAX)
+    total = UNITS.total_ns(text)
+    if total is None:
+        raise ValueError(f"{text!r} is not a duration: write a number with s, m, h, d, w or y, such as 1w or 1h30m")
+    return min(round(total), DURATION_NS_MAX)
 
 
 def split_list(text: str) -> list[str]:

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from jetlake.cli.consumer_settings import consumer_facts
-from jetlake.cli.moments import read_moment
 from jetlake.client.api import token
 from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
@@ -20,6 +18,8 @@ from jetlake.dashboard.rendering import command_line, render
 from jetlake.dashboard.session_api import SessionApi
 from jetlake.dashboard.stored_messages import StoredMessage, count_from, next_message
 from jetlake.errors import ApiError, ConfigurationError
+from jetlake.presentation.consumer_facts import consumer_facts
+from jetlake.presentation.moments import read_moment
 
 __all__ = ["ROUTES"]
 
@@ -29,7 +29,7 @@ RESET_VERSION = (2, 14)
 """The first nats-server that knows CONSUMER.RESET."""
 
 
-class Found(NamedTuple):
+class ShownConsumer(NamedTuple):
     """The consumer that a page is about."""
 
     stream: StreamFrame
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 async def show(request: web.Request) -> web.Response:
     """Show the page."""
     session = session_of(request)
-    found = await _found(request)
+    found = await _shown_consumer(request)
     return render_in_stream(
         request,
         "consumer.html",
@@ -76,14 +76,14 @@ async def show(request: web.Request) -> web.Response:
 
 async def choose_pause(request: web.Request) -> web.Response:
     """Show the dialog that asks until when."""
-    found = await _found(request)
+    found = await _shown_consumer(request)
     command = command_line(request, "consumer", "pause", found.stream.name, found.name, "10m")
     return render(request, "consumer_pause.html", consumer=found, command=command)
 
 
 async def pause(request: web.Request) -> web.Response:
     """Pause deliveries."""
-    found = await _found(request)
+    found = await _shown_consumer(request)
     text = str((await request.post()).get("until", "")).strip()
     try:
         until = read_moment(text)
@@ -97,7 +97,7 @@ async def pause(request: web.Request) -> web.Response:
 
 async def resume(request: web.Request) -> web.Response:
     """End a pause."""
-    found = await _found(request)
+    found = await _shown_consumer(request)
     await session_of(request).api.request(found.subject("PAUSE"), {})
     return done(request, f"Resumed consumer {found.name}.", found.address(request))
 
@@ -105,13 +105,13 @@ async def resume(request: web.Request) -> web.Response:
 async def choose_reset(request: web.Request) -> web.Response:
     """Show the dialog that asks where the consumer is to begin again."""
     _check_reset(request)
-    return render(request, "consumer_reset.html", consumer=await _found(request))
+    return render(request, "consumer_reset.html", consumer=await _shown_consumer(request))
 
 
 async def preview_reset(request: web.Request) -> web.Response:
     """Show what would be delivered again."""
     _check_reset(request)
-    found = await _found(request)
+    found = await _shown_consumer(request)
     sequence = read_number(request.query.get("sequence", ""), "The sequence")
     begin = sequence or found.floor + 1
     total = await count_from(session_of(request).api, found.stream.name, begin, found.patterns)
@@ -143,7 +143,7 @@ async def preview_reset(request: web.Request) -> web.Response:
 async def reset(request: web.Request) -> web.Response:
     """Have the consumer begin again."""
     _check_reset(request)
-    found = await _found(request)
+    found = await _shown_consumer(request)
     await check_confirmed(request, found.name)
     sequence = read_number(request.query.get("sequence", ""), "The sequence")
     answer = await session_of(request).api.request(found.subject("RESET"), {"seq": sequence} if sequence else None)
@@ -153,7 +153,7 @@ async def reset(request: web.Request) -> web.Response:
 
 async def preview_delete(request: web.Request) -> web.Response:
     """Show what would be lost with the consumer."""
-    found = await _found(request)
+    found = await _shown_consumer(request)
     info = found.info
     return confirm(
         request,
@@ -175,7 +175,7 @@ async def preview_delete(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """Delete the consumer."""
-    found = await _found(request)
+    found = await _shown_consumer(request)
     await check_confirmed(request, found.name)
     session = session_of(request)
     await session.api.request(found.subject("DELETE"))
@@ -198,16 +198,16 @@ def _check_reset(request: web.Request) -> None:
         )
 
 
-async def _found(request: web.Request) -> Found:
+async def _shown_consumer(request: web.Request) -> ShownConsumer:
     stream = await stream_of(request)
     name = request.match_info["consumer"]
     info = await session_of(request).api.find(f"CONSUMER.INFO.{token(stream.name)}.{token(name)}")
     if info is None:
         raise ApiError(404, 0, f"Stream {stream.name} has no consumer {name}. It was deleted, or has expired.")
-    return Found(stream, name, info)
+    return ShownConsumer(stream, name, info)
 
 
-async def _oldest_unacknowledged(api: SessionApi, found: Found) -> StoredMessage | None:
+async def _oldest_unacknowledged(api: SessionApi, found: ShownConsumer) -> StoredMessage | None:
     """Return the first delivered message that is not acknowledged, or None."""
     if not found.info.get("num_ack_pending"):
         return None

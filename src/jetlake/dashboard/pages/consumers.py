@@ -5,8 +5,6 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from jetlake.cli.consumer_settings import filters, mode
-from jetlake.cli.quantities import read_duration
 from jetlake.client.api import token
 from jetlake.dashboard.confirmation import done
 from jetlake.dashboard.keys import session_of
@@ -19,6 +17,8 @@ from jetlake.dashboard.rendering import command_line
 from jetlake.dashboard.sessions import Session
 from jetlake.dashboard.stored_messages import check_pattern
 from jetlake.errors import ConfigurationError
+from jetlake.presentation.consumer_facts import filters, mode
+from jetlake.presentation.quantities import read_duration
 
 __all__ = ["ROUTES", "names_key"]
 

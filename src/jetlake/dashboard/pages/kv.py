@@ -18,7 +18,8 @@ from jetlake.kv.bucket import BucketStatus, status_of
 from jetlake.kv.buckets import Buckets
 from jetlake.kv.config import HISTORY_MAX, REPLICAS_MAX, BucketConfig
 from jetlake.kv.names import STREAM_PREFIX
-from jetlake.units import SECOND, duration_ns, size_bytes
+from jetlake.shared.durations import duration_ns
+from jetlake.units import SECOND, size_bytes
 
 __all__ = ["PAGE"]
 

@@ -72,7 +72,7 @@ async def show(request: web.Request) -> web.Response:
 
 async def show_one(request: web.Request) -> web.Response:
     """Show one pipeline."""
-    lake, name = await _found(request)
+    lake, name = await _lake_and_pipeline(request)
     files = PipelineFiles(lake, name)
     state, lines = await asyncio.gather(asyncio.to_thread(files.status), asyncio.to_thread(files.progress))
     tables, problem = await _tables(request, lake, state)
@@ -94,7 +94,7 @@ async def show_one(request: web.Request) -> web.Response:
 
 async def report(request: web.Request) -> web.Response:
     """Show the page that `jetlake pipeline show` writes, made anew and in a sandbox."""
-    lake, name = await _found(request)
+    lake, name = await _lake_and_pipeline(request)
     page = await request.app[HELPERS].report(ReportTask(lake=str(lake), pipeline=name))
     return web.Response(text=page, content_type="text/html", headers={POLICY_HEADER: DOCUMENT_POLICY})
 
@@ -104,7 +104,7 @@ def lake_command(words: str, lake: Path | None) -> str:
     return f"jetlake {words}" if lake is None else f"jetlake {words} --lake {lake}"
 
 
-async def _found(request: web.Request) -> tuple[Path, str]:
+async def _lake_and_pipeline(request: web.Request) -> tuple[Path, str]:
     """Return the lake and a name that is one of its pipelines; never a path of the address itself."""
     lake, name = request.app[OPTIONS].lake, request.match_info["pipeline"]
     if lake is None or name not in await asyncio.to_thread(known, lake):

@@ -4,8 +4,6 @@ from typing import Any
 
 from aiohttp import web
 
-from jetlake.cli.output import shown
-from jetlake.cli.stream_settings import config_facts, state_facts
 from jetlake.client.streams import reasons_of
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.pages import (
@@ -22,6 +20,8 @@ from jetlake.dashboard.profile import Feature
 from jetlake.dashboard.rendering import command_line
 from jetlake.dashboard.sessions import Session
 from jetlake.errors import ClientError
+from jetlake.presentation.cells import shown
+from jetlake.presentation.stream_facts import config_facts, state_facts
 
 __all__ = ["ROUTES", "facts_of", "reasons_for"]
 

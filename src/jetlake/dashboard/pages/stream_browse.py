@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 import msgspec
 from aiohttp import web
 
-from jetlake.cli.moments import before_now
-from jetlake.cli.quantities import read_duration
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.message_view import view_message
 from jetlake.dashboard.pages.page import Route
@@ -32,6 +30,8 @@ from jetlake.dashboard.stored_messages import (
     sequence_at,
 )
 from jetlake.errors import ApiError, ConfigurationError
+from jetlake.presentation.moments import before_now
+from jetlake.presentation.quantities import read_duration
 
 __all__ = ["ROUTES"]
 

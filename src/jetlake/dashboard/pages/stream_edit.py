@@ -8,10 +8,6 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from jetlake.cli.difference import changes, shown_value
-from jetlake.cli.quantities import read_duration, read_size
-from jetlake.cli.settings import Kind
-from jetlake.cli.stream_settings import EDIT_SETTINGS
 from jetlake.client.api import token
 from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
@@ -19,6 +15,10 @@ from jetlake.dashboard.pages.page import Route
 from jetlake.dashboard.pages.stream_frame import StreamFrame, address_of, render_in_stream, stream_of
 from jetlake.dashboard.rendering import command_line
 from jetlake.errors import ConfigurationError
+from jetlake.presentation.changes import changes, shown_value
+from jetlake.presentation.quantities import read_duration, read_size
+from jetlake.presentation.settings import Kind
+from jetlake.presentation.stream_settings import EDIT_SETTINGS
 from jetlake.units import write_duration, write_size
 
 __all__ = ["ROUTES", "read_json", "written_json"]

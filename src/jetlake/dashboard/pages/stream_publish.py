@@ -2,7 +2,6 @@
 
 from aiohttp import web
 
-from jetlake.cli.message_text import publishable
 from jetlake.dashboard.confirmation import done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.pages.page import Route
@@ -10,6 +9,7 @@ from jetlake.dashboard.pages.stream_frame import StreamFrame, address_of, render
 from jetlake.dashboard.payloads import PayloadEdit, read_edited
 from jetlake.dashboard.rendering import command_line
 from jetlake.errors import ApiError, ConfigurationError
+from jetlake.shared.subjects import publishable
 
 __all__ = ["ROUTES"]
 

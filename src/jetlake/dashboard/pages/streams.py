@@ -90,7 +90,7 @@ async def search(session: Session, text: str) -> list[SearchHit]:
 
 async def preview_delete(request: web.Request) -> web.Response:
     """Show what would be deleted with a stream."""
-    name, found = await _found(request)
+    name, found = await _stream_row(request)
     state = found["state"]
     return confirm(
         request,
@@ -148,7 +148,7 @@ def _row(found: dict[str, Any]) -> StreamRow:
     )
 
 
-async def _found(request: web.Request) -> tuple[str, dict[str, Any]]:
+async def _stream_row(request: web.Request) -> tuple[str, dict[str, Any]]:
     name = request.match_info["stream"]
     found = await session_of(request).api.find(f"STREAM.INFO.{token(name)}")
     if found is None:

@@ -26,7 +26,7 @@ from jetlake.devices.protos import api_pb2
 from jetlake.devices.protos import events_2025_pb2 as events
 from jetlake.devices.service.json_form import from_json
 from jetlake.errors import DeviceError
-from jetlake.units import duration_ns
+from jetlake.shared.durations import duration_ns
 
 ROOT = "/api/v1"
 

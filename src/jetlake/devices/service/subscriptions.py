@@ -142,7 +142,7 @@ class Subscriptions:
                 )
             )
         # What is stored after the client hears that all is well must reach it.
-        await self._session.api.settle()
+        await self._session.api.flush()
         return name
 
     def _put(self, name: str, live: _Live, event: Event) -> None:

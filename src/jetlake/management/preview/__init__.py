@@ -12,7 +12,7 @@ Nothing is decided here: a request becomes one of today's, and its answer one of
 - `observables`   the observables of 2019
 - `stream_words`  the configuration of a stream in the words of each dialect
 - `consumer_words` the same of a consumer
-- `endpoints`     the pieces of today's API that all of these use
+- `calls`         requests of the old dialects: their bodies read, and made into requests of today's
 - `templates`     templates of 2020, and the streams that are made of them
 - `template_file` where templates are on disk
 """

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from jetlake.management.calls import Call
+from jetlake.management.context import ApiContext
 from jetlake.management.preview import answers
-from jetlake.management.preview.endpoints import Today
+from jetlake.management.requests.calls import Call
 
 
 class AccountAnswers:
     """The endpoints, with what they work on."""
 
-    def __init__(self, today: Today) -> None:
-        self._today = today
+    def __init__(self, api: ApiContext) -> None:
+        self._api = api
 
     def enabled(self, _call: Call) -> bytes:
         """Say that this account may store; one that may not has been refused before."""
@@ -19,10 +19,10 @@ class AccountAnswers:
 
     def info(self, call: Call) -> bytes:
         """Return what the account uses and may use. What has no limit of its own has the server's, as it had then."""
-        settings = self._today.settings()
-        usage = self._today.accounts.usage(call.account)
+        settings = self._api.settings()
+        usage = self._api.accounts.usage(call.account)
         limits = settings.accounts[call.account]
-        count = len(self._today.catalog.streams_of(call.account))
+        count = len(self._api.catalog.streams_of(call.account))
         described: dict[str, Any] = {
             "memory": usage.memory,
             "storage": usage.storage,

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from jetlake.management.dialect import OF_2019
+from jetlake.management.streams.dialect import OF_2019
 
 OK = b"+OK"
 

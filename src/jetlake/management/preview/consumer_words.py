@@ -15,11 +15,11 @@ Invariant: at most one of the four ways to begin is said; which one is used is n
 
 from typing import Any
 
-from jetlake.management.consumer_config import ConsumerConfig
-from jetlake.management.dialect import DIALECT_KEY, OF_2019
-from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.consumers.config import ConsumerConfig
 from jetlake.management.preview.answers import PreviewError
-from jetlake.management.replies import ZERO_TIME
+from jetlake.management.streams.dialect import DIALECT_KEY, OF_2019
+from jetlake.management.wire.error_codes import ErrorCode, RequestError
+from jetlake.management.wire.replies import ZERO_TIME
 
 _ACK_POLICIES = ("none", "all", "explicit")
 _REPLAY_POLICIES = ("instant", "original")
@@ -28,7 +28,7 @@ _ONE_START = "only one of {sequence}, start_time, deliver_all and deliver_last c
 
 
 def to_today(config: dict[str, Any], dialect: str) -> dict[str, Any]:
-    """Return the configuration as today's API reads it, or raise `ApiError` or `PreviewError`."""
+    """Return the configuration as today's API reads it, or raise `RequestError` or `PreviewError`."""
     is_of_2019 = dialect == OF_2019
     wanted = {key: config[key] for key in _TAKEN_OVER if config.get(key) is not None}
     wanted |= _start(config, "msg_set_seq" if is_of_2019 else "stream_seq")
@@ -91,4 +91,4 @@ def _word(value: Any, words: tuple[str, ...]) -> str:
         return words[value]
     if value in words:
         return str(value)
-    raise ApiError(ErrorCode.BAD_REQUEST)
+    raise RequestError(ErrorCode.BAD_REQUEST)

@@ -5,22 +5,23 @@ Each reads: ask today's endpoint, and say in the words of 2020 what it answers.
 
 from typing import Any
 
-from jetlake.management.calls import Call
-from jetlake.management.dialect import OF_2020
-from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.context import ApiContext
 from jetlake.management.preview import answers, consumer_words
-from jetlake.management.preview.endpoints import Today, asked, read_object
+from jetlake.management.preview.calls import asked, read_object
+from jetlake.management.requests.calls import Call
+from jetlake.management.streams.dialect import OF_2020
+from jetlake.management.wire.error_codes import ErrorCode, RequestError
 
 
 class ConsumerAnswers:
     """The endpoints, with what they work on."""
 
-    def __init__(self, today: Today) -> None:
-        self._today = today
+    def __init__(self, api: ApiContext) -> None:
+        self._api = api
 
     def names(self, call: Call) -> bytes:
         """Return the names of the consumers of a stream."""
-        catalog = self._today.catalog
+        catalog = self._api.catalog
         catalog.find(call.account, call.stream)
         return answers.document(catalog.consumers.of(call.account, call.stream).public_names)
 
@@ -28,18 +29,18 @@ class ConsumerAnswers:
         """Make a durable consumer, or change it."""
         stream, name = call.names
         body = _request(call)
-        self._today.consumers.make(asked(call, stream, name, body=body))
+        self._api.consumers.make(asked(call, stream, name, body=body))
         return answers.OK
 
     def create_ephemeral(self, call: Call) -> bytes:
         """Make a consumer that ends when nobody uses it; the answer has its name."""
-        made = self._today.consumers.make(asked(call, call.stream, body=_request(call)))
+        made = self._api.consumers.make(asked(call, call.stream, body=_request(call)))
         return b"%s %s" % (answers.OK, made.fields["name"].encode())
 
     def info(self, call: Call) -> bytes:
         """Return the configuration and the state of a consumer."""
         stream, name = call.names
-        catalog = self._today.catalog
+        catalog = self._api.catalog
         catalog.find(call.account, stream)
         consumer = catalog.consumers.find(call.account, stream, name)
         state = catalog.consumers.state(call.account, stream, name)
@@ -58,7 +59,7 @@ class ConsumerAnswers:
 
     def delete(self, call: Call) -> bytes:
         """Delete a consumer."""
-        self._today.consumers.delete(asked(call, *call.names))
+        self._api.consumers.delete(asked(call, *call.names))
         return answers.OK
 
 
@@ -66,5 +67,5 @@ def _request(call: Call) -> dict[str, Any]:
     request = read_object(call.body)
     config = request.get("config")
     if not isinstance(config, dict):
-        raise ApiError(ErrorCode.BAD_REQUEST)
+        raise RequestError(ErrorCode.BAD_REQUEST)
     return {"stream_name": request.get("stream_name", ""), "config": consumer_words.to_today(config, OF_2020)}

@@ -7,22 +7,23 @@ from collections.abc import Callable
 
 import msgspec
 
-from jetlake.management import replies
-from jetlake.management.calls import Call
-from jetlake.management.dialect import OF_2019, OF_2020
-from jetlake.management.dispatch import BROKEN, Answer
-from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.context import ApiContext
+from jetlake.management.engine.protocols import Request
 from jetlake.management.preview import answers, subjects
 from jetlake.management.preview.account import AccountAnswers
 from jetlake.management.preview.answers import PreviewError
+from jetlake.management.preview.calls import read_object, read_words
 from jetlake.management.preview.consumers import ConsumerAnswers
-from jetlake.management.preview.endpoints import Today, read_object, read_words
 from jetlake.management.preview.message_sets import MessageSetAnswers
 from jetlake.management.preview.observables import ObservableAnswers
 from jetlake.management.preview.streams import StreamAnswers
 from jetlake.management.preview.templates import TemplateAnswers, Templates
-from jetlake.management.protocols import Request
-from jetlake.management.subject_rights import Target, check_equivalents
+from jetlake.management.requests.answer import BROKEN, Answer
+from jetlake.management.requests.calls import Call
+from jetlake.management.requests.rights import Target, check_equivalents
+from jetlake.management.streams.dialect import OF_2019, OF_2020
+from jetlake.management.wire import replies
+from jetlake.management.wire.error_codes import ErrorCode, RequestError
 
 NOT_ENABLED = "jetstream not enabled for account"
 
@@ -39,7 +40,7 @@ class Needs(msgspec.Struct, frozen=True):
     of: Callable[[Call], tuple[str, ...]]
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class PreviewEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What answers one kind of request."""
 
     pattern: str
@@ -53,10 +54,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 class PreviewDispatcher:
     """All endpoints of both dialects."""
 
-    def __init__(self, today: Today, templates: Templates, warn: Callable[[str], None]) -> None:
-        self._today = today
-        self._warn = warn
-        self._endpoints = _endpoints(today, templates)
+    def __init__(self, api: ApiContext, templates: Templates) -> None:
+        self._api = api
+        self._endpoints = _endpoints(api, templates)
 
     def answer(self, request: Request) -> Answer | None:
         """Return the answer; None = there is none."""
@@ -87,28 +87,28 @@ class PreviewDispatcher:
                 return self._answer_call(endpoint, call)
         return None
 
-    def _answer_call(self, endpoint: Endpoint, call: Call) -> Answer:
+    def _answer_call(self, endpoint: PreviewEndpoint, call: Call) -> Answer:
         try:
-            if call.account not in self._today.settings().accounts:
+            if call.account not in self._api.settings().accounts:
                 raise PreviewError(NOT_ENABLED)
             check_equivalents(call, endpoint.needs.of(call))
             return Answer(subject=call.subject, body=endpoint.handle(call))
         except PreviewError as error:
             text = str(error)
-        except ApiError as error:
+        except RequestError as error:
             text = "bad request" if error.code is ErrorCode.INVALID_JSON else error.description
         except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included, must not end the API
             import traceback
 
-            self._warn(f"JetStream API: a bug, please report it: {call.subject}: {traceback.format_exc()}")
+            self._api.warn(f"JetStream API: a bug, please report it: {call.subject}: {traceback.format_exc()}")
             text = BROKEN
         return Answer(subject=call.subject, body=answers.failure(text, endpoint.dialect), is_error=True)
 
 
-def _endpoints(today: Today, templates: Templates) -> list[Endpoint]:
-    account, streams, consumers = AccountAnswers(today), StreamAnswers(today), ConsumerAnswers(today)
-    made_of = TemplateAnswers(today, templates)
-    sets, observables = MessageSetAnswers(today), ObservableAnswers(today)
+def _endpoints(api: ApiContext, templates: Templates) -> list[PreviewEndpoint]:
+    account, streams, consumers = AccountAnswers(api), StreamAnswers(api), ConsumerAnswers(api)
+    made_of = TemplateAnswers(api, templates)
+    sets, observables = MessageSetAnswers(api), ObservableAnswers(api)
     of_2020: dict[str, tuple[Handle, Needs]] = {
         "ENABLED": (account.enabled, _named("INFO")),
         "INFO": (account.info, _named("INFO")),
@@ -144,7 +144,7 @@ def _endpoints(today: Today, templates: Templates) -> list[Endpoint]:
         "OBSERVABLE.DELETE": (observables.delete, _written("CONSUMER.DELETE.{}.{}", 2)),
     }
     return [
-        Endpoint(pattern=pattern, handle=handle, dialect=dialect, needs=needs, targets=_targets_of(pattern))
+        PreviewEndpoint(pattern=pattern, handle=handle, dialect=dialect, needs=needs, targets=_targets_of(pattern))
         for dialect, endpoints in ((OF_2020, of_2020), (OF_2019, of_2019))
         for pattern, (handle, needs) in endpoints.items()
     ]

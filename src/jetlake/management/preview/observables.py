@@ -5,23 +5,24 @@
 
 from typing import Any
 
-from jetlake.management.calls import Call
-from jetlake.management.dialect import OF_2019
-from jetlake.management.error_codes import ApiError, ErrorCode
+from jetlake.management.context import ApiContext
 from jetlake.management.preview import answers, consumer_words
-from jetlake.management.preview.endpoints import Today, asked, read_object, read_words
+from jetlake.management.preview.calls import asked, read_object, read_words
+from jetlake.management.requests.calls import Call
+from jetlake.management.streams.dialect import OF_2019
+from jetlake.management.wire.error_codes import ErrorCode, RequestError
 
 
 class ObservableAnswers:
     """The endpoints, with what they work on."""
 
-    def __init__(self, today: Today) -> None:
-        self._today = today
+    def __init__(self, api: ApiContext) -> None:
+        self._api = api
 
     def names(self, call: Call) -> bytes:
         """Return the names of the observables of a set."""
         (message_set,) = read_words(call.body, 1)
-        catalog = self._today.catalog
+        catalog = self._api.catalog
         catalog.find(call.account, message_set)
         return answers.document(catalog.consumers.of(call.account, message_set).public_names)
 
@@ -30,20 +31,20 @@ class ObservableAnswers:
         request = read_object(call.body)
         message_set, config = request.get("msg_set_name", ""), request.get("config")
         if not isinstance(config, dict) or not isinstance(message_set, str):
-            raise ApiError(ErrorCode.BAD_REQUEST)
+            raise RequestError(ErrorCode.BAD_REQUEST)
         wanted = consumer_words.to_today(config, OF_2019)
         body = {"stream_name": message_set, "config": wanted}
         durable = wanted.get("durable_name")
         if durable:
-            self._today.consumers.make(asked(call, message_set, str(durable), body=body))
+            self._api.consumers.make(asked(call, message_set, str(durable), body=body))
             return answers.OK
-        made = self._today.consumers.make(asked(call, message_set, body=body))
+        made = self._api.consumers.make(asked(call, message_set, body=body))
         return b"%s %s" % (answers.OK, made.fields["name"].encode())
 
     def info(self, call: Call) -> bytes:
         """Return how far an observable has come, and what waits for its acknowledgement."""
         message_set, name = read_words(call.body, 2)
-        catalog = self._today.catalog
+        catalog = self._api.catalog
         catalog.find(call.account, message_set)
         catalog.consumers.find(call.account, message_set, name)
         floor = catalog.consumers.state(call.account, message_set, name).floor
@@ -58,5 +59,5 @@ class ObservableAnswers:
 
     def delete(self, call: Call) -> bytes:
         """Delete an observable."""
-        self._today.consumers.delete(asked(call, *read_words(call.body, 2)))
+        self._api.consumers.delete(asked(call, *read_words(call.body, 2)))
         return answers.OK

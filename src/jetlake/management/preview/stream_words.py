@@ -12,9 +12,9 @@ Invariant: what a dialect has no word for stays as it is when a stream is update
 
 from typing import Any
 
-from jetlake.management.dialect import DIALECT_KEY, OF_2019, TEMPLATE_KEY, template_of
-from jetlake.management.error_codes import ApiError, ErrorCode
-from jetlake.management.stream_config import StreamConfig
+from jetlake.management.streams.config import StreamConfig
+from jetlake.management.streams.dialect import DIALECT_KEY, OF_2019, TEMPLATE_KEY, template_of
+from jetlake.management.wire.error_codes import ErrorCode, RequestError
 
 _KEYS = (
     "name",
@@ -36,7 +36,7 @@ _STORAGES = {0: "memory", 1: "file", 22: "file", 33: "memory"}
 
 
 def to_today(config: dict[str, Any], dialect: str, template: str = "") -> dict[str, Any]:
-    """Return the configuration as today's API reads it, or raise `ApiError`."""
+    """Return the configuration as today's API reads it, or raise `RequestError`."""
     if "max_observables" in config:
         config = {**config, "max_consumers": config["max_observables"]}
     wanted = {key: config[key] for key in _KEYS if config.get(key) is not None}
@@ -76,5 +76,5 @@ def from_today(config: StreamConfig, dialect: str) -> dict[str, Any]:
 
 def _word(word: str | None) -> str:
     if word is None:
-        raise ApiError(ErrorCode.BAD_REQUEST)
+        raise RequestError(ErrorCode.BAD_REQUEST)
     return word

@@ -6,26 +6,27 @@ made gets them in their order. The stream has the subject alone, and a name made
 Invariant: a template in memory is on disk. `serve` ends for every subject with a stream or with a refusal.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from threading import RLock
 
 import msgspec
 
 from jetlake._engine import EngineError
-from jetlake.management import stream_requests
-from jetlake.management.account_streams import AccountStreams
-from jetlake.management.calls import Call
-from jetlake.management.dialect import OF_2020, template_of
-from jetlake.management.error_codes import ApiError, ErrorCode
-from jetlake.management.json_dialect import write_json
-from jetlake.management.names import ALL_THE_REST, ANY_ONE, NAME_BYTES_MAX, collide, hash8, is_subset
+from jetlake.management.context import ApiContext
+from jetlake.management.engine.protocols import TemplateEngine
 from jetlake.management.preview import answers, stream_words, template_file
 from jetlake.management.preview.answers import PreviewError
-from jetlake.management.preview.endpoints import Today, asked, read_object
+from jetlake.management.preview.calls import asked, read_object
 from jetlake.management.preview.template_file import Template
-from jetlake.management.protocols import TemplateEngine
-from jetlake.management.requester import SERVER
-from jetlake.management.stream_context import StreamContext
+from jetlake.management.requests.calls import Call
+from jetlake.management.requests.requester import SERVER
+from jetlake.management.streams import requests as stream_requests
+from jetlake.management.streams.account_streams import AccountStreams
+from jetlake.management.streams.context import StreamContext
+from jetlake.management.streams.dialect import OF_2020, template_of
+from jetlake.management.subjects.names import ALL_THE_REST, ANY_ONE, NAME_BYTES_MAX, collide, hash8, is_subset
+from jetlake.management.wire.error_codes import ErrorCode, RequestError
+from jetlake.management.wire.json_dialect import write_json
 
 TEMPLATES_MAX = 1_000
 """Templates of one account: each is a subscription, and all of them are one file."""
@@ -43,10 +44,9 @@ LIMIT_REACHED = "maximum number of streams of the template reached"
 class Templates:
     """The templates of one server. The thread that answers changes them, and one that reloads."""
 
-    def __init__(self, engine: TemplateEngine, today: Today, warn: Callable[[str], None]) -> None:
+    def __init__(self, engine: TemplateEngine, api: ApiContext) -> None:
         self._engine = engine
-        self._today = today
-        self._warn = warn
+        self._api = api
         self._lock = RLock()
         self._directory = ""
         self._templates: template_file.Templates = {}
@@ -91,7 +91,7 @@ class Templates:
 
     def streams_of(self, account: str, name: str) -> list[str]:
         """Return the streams that a template has made, in order."""
-        streams = self._today.catalog.streams_of(account)
+        streams = self._api.catalog.streams_of(account)
         return [stream for stream in streams.names if template_of(streams[stream].metadata) == name]
 
     def add(self, account: str, template: Template) -> None:
@@ -123,16 +123,16 @@ class Templates:
         """Make a stream for a subject whose first message has come, or say why not."""
         try:
             self._make(account, subject)
-        except (PreviewError, ApiError) as error:
+        except (PreviewError, RequestError) as error:
             self._refuse(account, subject, str(error))
 
     def _make(self, account: str, subject: str) -> None:
         templates = self._templates.get(account, {}).values()
         template = next((each for each in templates if any(is_subset(subject, own) for own in each.subjects)), None)
         is_reserved = subject.startswith(RESERVED_PREFIXES)
-        if template is None or is_reserved or account not in self._today.settings().accounts:
+        if template is None or is_reserved or account not in self._api.settings().accounts:
             raise PreviewError(NOT_FOUND)
-        streams = self._today.catalog.streams_of(account)
+        streams = self._api.catalog.streams_of(account)
         if streams.names_meeting(subject):
             # Another one was made meanwhile; the engine hands the message over to it.
             raise PreviewError("a stream takes it")
@@ -140,21 +140,21 @@ class Templates:
         if len(self.streams_of(*where)) >= template.max_streams:
             if where not in self._told:
                 self._told.add(where)
-                self._warn(f"Template '{account} > {template.name}': {LIMIT_REACHED} ({template.max_streams})")
+                self._api.warn(f"Template '{account} > {template.name}': {LIMIT_REACHED} ({template.max_streams})")
             raise PreviewError(LIMIT_REACHED)
         name = _free_name(subject, streams)
         config = {**template.config, "name": name, "subjects": [subject]}
         body = write_json(stream_words.to_today(config, OF_2020, template.name))
         # Whoever made the template might make streams; whoever publishes need not.
         call = Call(account=account, subject=f"$JS.STREAM.{name}.CREATE", names=(name,), body=body, requester=SERVER)
-        self._today.streams.create(call)
+        self._api.streams.create(call)
         self._told.discard(where)
 
     def _refuse(self, account: str, subject: str, reason: str) -> None:
         try:
             self._engine.refuse_untaken(account, subject, reason)
         except EngineError as error:
-            self._warn(f"Template: '{account} > {subject}' cannot be refused: {error.args[-1]}")
+            self._api.warn(f"Template: '{account} > {subject}' cannot be refused: {error.args[-1]}")
 
     def _keep(self, templates: template_file.Templates) -> None:
         try:
@@ -176,8 +176,8 @@ class Templates:
 class TemplateAnswers:
     """The endpoints, with what they work on."""
 
-    def __init__(self, today: Today, templates: Templates) -> None:
-        self._today = today
+    def __init__(self, api: ApiContext, templates: Templates) -> None:
+        self._api = api
         self._templates = templates
 
     def names(self, call: Call) -> bytes:
@@ -191,7 +191,7 @@ class TemplateAnswers:
         if name != call.stream:
             raise PreviewError("template name in subject does not match request")
         if not isinstance(config, dict):
-            raise ApiError(ErrorCode.BAD_REQUEST)
+            raise RequestError(ErrorCode.BAD_REQUEST)
         if config.get("name"):
             raise PreviewError("template config name should be empty")
         if not isinstance(max_streams, int) or max_streams < 1:
@@ -213,13 +213,13 @@ class TemplateAnswers:
         streams = self._templates.streams_of(call.account, call.stream)
         self._templates.remove(call.account, call.stream)
         for stream in streams:
-            self._today.streams.delete_at_once(asked(call, stream))
+            self._api.streams.delete_at_once(asked(call, stream))
         return answers.OK
 
     def _check_config(self, call: Call, config: dict[str, object]) -> None:
-        """Raise `ApiError` for a configuration that no stream could have, before the first message finds out."""
-        settings = self._today.settings()
-        context = self._today.catalog.context(call.account, settings)
+        """Raise `RequestError` for a configuration that no stream could have, before the first message finds out."""
+        settings = self._api.settings()
+        context = self._api.catalog.context(call.account, settings)
         alone = StreamContext(streams=AccountStreams(), account=context.account, server=context.server, consumers=())
         wanted = stream_words.to_today({**config, "name": call.stream}, OF_2020, call.stream)
         stream_requests.create(call.stream, write_json(wanted), alone, is_strict=False)

@@ -19,8 +19,9 @@ from jetlake.server.claims.permissions import limit_of
 from jetlake.server.claims.resolvers import FetchError, Resolver
 from jetlake.server.claims.token import InvalidTokenError
 from jetlake.server.claims.validation import account_issues, blocks
+from jetlake.server.configuration.latency import why_not_measured
 from jetlake.server.options.accounts import Account, JetStreamAccountLimits, MessageTrace
-from jetlake.server.options.imports import CHUNKED, ONE, RESPONSE_TIMEOUT_MS, STREAM, Export
+from jetlake.server.options.imports import CHUNKED, ONE, RESPONSE_TIMEOUT_MS, STREAM, Export, Latency
 from jetlake.server.options.mappings import Mapping, MappingDestination
 from jetlake.server.options.trust import TrustOptions
 
@@ -214,7 +215,7 @@ def unusable_mappings(claims: AccountClaims) -> list[str]:
 def is_usable(mapping: Mapping) -> bool:
     """Tell whether a mapping makes sense."""
     # Only accounts with mappings pay for this import.
-    from jetlake.management.subject_transform import TransformError, check_mapping
+    from jetlake.management.subjects.transform import TransformError, check_mapping
 
     try:
         for destination in mapping.destinations:
@@ -239,7 +240,7 @@ def _mappings_of(claims: AccountClaims) -> list[Mapping]:
 
 
 def _exports_of(account: model.Account) -> tuple[Export, ...]:
-    return tuple(
+    exports = tuple(
         Export(
             subject=each.subject,
             is_service=each.type == "service",
@@ -249,9 +250,27 @@ def _exports_of(account: model.Account) -> tuple[Export, ...]:
             response_timeout_ms=max(1, each.response_threshold // NANOSECONDS_PER_MILLISECOND)
             if each.response_threshold
             else RESPONSE_TIMEOUT_MS,
+            latency=_latency_of(each),
+            allow_trace=each.allow_trace,
         )
         for each in account.exports
     )
+    # An export that cannot be measured still counts, as on nats-server.
+    return tuple(
+        msgspec.structs.replace(export, latency=None)
+        if export.latency is not None and why_not_measured(export, exports)
+        else export
+        for export in exports
+    )
+
+
+def _latency_of(export: model.Export) -> Latency | None:
+    wanted = export.service_latency
+    if wanted is None or export.type != "service":
+        return None
+    # A text asks for those requests whose headers do.
+    percent = wanted.sampling if isinstance(wanted.sampling, int) else 0
+    return Latency(subject=wanted.results, sampling_percent=percent)
 
 
 def _jetstream_of(limits: model.AccountLimits) -> JetStreamAccountLimits | None:

@@ -31,7 +31,7 @@ from jetlake.server.claims.validation import account_issues, blocks
 from jetlake.server.nkeys import is_public_account_key
 
 if TYPE_CHECKING:
-    from jetlake.management.protocols import Request
+    from jetlake.management.engine.protocols import Request
     from jetlake.monitoring.statsz import ServerInformation
     from jetlake.server.log import Log
 
@@ -92,15 +92,24 @@ class ClaimsRequests:
         if folder is None:
             return UPDATE_OF
         # A cache has not all claims, so it does not answer for others who look for some.
-        complete = (LOOKUP_OF, PACK) if folder.options.kind == "full" else ()
+        complete = (LOOKUP_OF, PACK) if folder.lookup is None else (folder.lookup.subject,)
         return (UPDATE, LIST, DELETE, *UPDATE_OF, *complete)
 
     def serves(self, subject: str) -> bool:
         """Tell whether a request to this subject is one about claims, and not about an account of that name."""
-        return subject in OF_ALL or subject.endswith((".CLAIMS.LOOKUP", ".CLAIMS.UPDATE"))
+        return subject in OF_ALL or subject.endswith((".CLAIMS.LOOKUP", ".CLAIMS.UPDATE")) or self._is_answer(subject)
+
+    def _is_answer(self, subject: str) -> bool:
+        folder = self._mode.folder
+        return folder is not None and folder.lookup is not None and folder.lookup.hears(subject)
 
     def answer(self, request: "Request", server: "Callable[[], ServerInformation]") -> Iterator[bytes]:
         """Do what is asked, and yield the replies."""
+        if self._is_answer(request.subject):
+            lookup = self._folder().lookup
+            assert lookup is not None, "it is an answer"
+            lookup.hear(request.subject, request.payload)
+            return
         tokens = request.subject.split(".")
         match tokens[-1]:
             case "UPDATE":

@@ -17,7 +17,7 @@ from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.options.choria import COMPONENT, ChoriaOptions
 from jetlake.server.options.users import GLOBAL_ACCOUNT
-from jetlake.units import duration_ns
+from jetlake.shared.durations import duration_ns
 
 RETENTION_KEYS = (
     "event_retention",

@@ -16,7 +16,8 @@ import re
 
 from jetlake.errors import ConfigurationError
 from jetlake.server.configuration.document import Moment, Position
-from jetlake.server.configuration.quantities import INTEGER_MAX, SIZE_FACTORS
+from jetlake.server.configuration.quantities import SIZE_FACTORS
+from jetlake.shared.durations import INTEGER_MAX
 
 BLANKS = " \t"
 NEWLINES = "\n\r"
@@ -79,7 +80,7 @@ class Lexer:
     def peek(self) -> str:
         return self._text[self._offset : self._offset + 1]
 
-    def take(self, character: str) -> bool:
+    def skip_if_next(self, character: str) -> bool:
         """Step over this character if it is the next one."""
         if self.peek() != character:
             return False
@@ -110,7 +111,7 @@ class Lexer:
         """Read a key, bare or quoted. A bare one ends only at white space or a separator."""
         begun_at = self.place()
         for quote in "\"'":
-            if self.take(quote):
+            if self.skip_if_next(quote):
                 return self._read_until(quote, "the key", begun_at)
         start = self._offset
         self._offset += 1
@@ -122,7 +123,7 @@ class Lexer:
         """Read the file name after `include`."""
         begun_at = self.place()
         for quote in "\"'":
-            if self.take(quote):
+            if self.skip_if_next(quote):
                 return self._read_until(quote, "the file name", begun_at)
         start = self._offset
         while self.peek() not in (END, *BLANKS, *NEWLINES, ";", "}"):
@@ -142,7 +143,7 @@ class Lexer:
         if first == '"':
             self._offset += 1
             text, _ = self._read_escaped(_QUOTED_PART, begun_at)
-            if not self.take('"'):
+            if not self.skip_if_next('"'):
                 raise self.error('the text that begins here has no closing "', begun_at)
             return text
         if first == "(":
@@ -159,7 +160,7 @@ class Lexer:
     def _read_bare(self, begun_at: Position) -> "str | bool | Variable":
         text, escaped = self._read_escaped(_BARE_PART, begun_at)
         # As in nats-server, where `it's` is the text `it` and then something unexpected.
-        self.take("'")
+        self.skip_if_next("'")
         if escaped:
             return text
         if text.lower() in TRUE_WORDS:
@@ -188,7 +189,7 @@ class Lexer:
             assert part is not None, "both patterns match the empty text"
             content += part[0].encode()
             self._offset = part.end()
-            if not self.take("\\"):
+            if not self.skip_if_next("\\"):
                 break
             escaped = True
             content += self._read_escape()

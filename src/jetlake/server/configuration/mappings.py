@@ -67,7 +67,7 @@ def _read_weight(section: Section, node: Node) -> int:
 
 def _check(section: Section, mapping: Mapping, entry: Node) -> None:
     # Only files with mappings pay for this import.
-    from jetlake.management.subject_transform import TransformError, check_mapping
+    from jetlake.management.subjects.transform import TransformError, check_mapping
 
     if any(character.isspace() for character in mapping.source):
         section.error(entry, f'Subject "{mapping.source}" is not a valid subject: it has blanks')

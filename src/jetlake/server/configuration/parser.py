@@ -93,9 +93,9 @@ class _Parser:
             self._skip_space_and_comments()
             if lexer.peek() == "":
                 break
-            if lexer.take("{"):
+            if lexer.skip_if_next("{"):
                 braces += 1
-            elif braces and lexer.take("}"):
+            elif braces and lexer.skip_if_next("}"):
                 braces -= 1
                 self._end_top_entry(in_braces=bool(braces))
             elif lexer.peek() == "}" and self._is_last_brace():
@@ -110,7 +110,7 @@ class _Parser:
     def _is_last_brace(self) -> bool:
         """A closing brace too many is forgiven at the end of a file, as in nats-server, and nowhere else."""
         place = self._lexer.place()
-        self._lexer.take("}")
+        self._lexer.skip_if_next("}")
         self._skip_space_and_comments()
         if self._lexer.peek() != "":
             raise self._lexer.error("this } closes nothing", place)
@@ -130,7 +130,7 @@ class _Parser:
             self._include(entries)
             return
         lexer.skip_space()
-        separated = lexer.take("=") or lexer.take(":")
+        separated = lexer.skip_if_next("=") or lexer.skip_if_next(":")
         if separated and not in_map:
             lexer.skip_blanks()
             if lexer.peek() and lexer.peek() in NEWLINES:
@@ -166,7 +166,7 @@ class _Parser:
         lexer.skip_blanks()
         if lexer.skip_comment() or lexer.peek() == "" or lexer.peek() in NEWLINES:
             return
-        if lexer.take(",") or lexer.take(";") or lexer.peek() == "}":
+        if lexer.skip_if_next(",") or lexer.skip_if_next(";") or lexer.peek() == "}":
             return
         what = "a newline, a comma or a }" if in_braces else "a newline, a comma or a semicolon"
         raise lexer.error(f"{what} was expected after the value; a text with blanks needs quotes")
@@ -180,7 +180,7 @@ class _Parser:
             self._nesting += 1
             if self._nesting > NESTING_MAX:
                 raise lexer.error(f"more than {NESTING_MAX} maps and lists inside each other")
-            data: Data = self._read_list(place) if lexer.take("[") else self._read_map(place)
+            data: Data = self._read_list(place) if lexer.skip_if_next("[") else self._read_map(place)
             self._nesting -= 1
             return Node(data, place)
         value = lexer.read_scalar()
@@ -191,7 +191,7 @@ class _Parser:
         values: list[Node] = []
         while True:
             self._skip_space_and_comments()
-            if lexer.take("]"):
+            if lexer.skip_if_next("]"):
                 return values
             if lexer.peek() == "":
                 raise lexer.error("the list that begins here has no closing ]", begun_at)
@@ -200,17 +200,17 @@ class _Parser:
             values.append(self._read_value())
             lexer.skip_blanks()
             lexer.skip_comment()
-            if lexer.peek() not in ("", "]", *NEWLINES) and not lexer.take(","):
+            if lexer.peek() not in ("", "]", *NEWLINES) and not lexer.skip_if_next(","):
                 raise lexer.error("a comma, a newline or a ] was expected in the list; a text with blanks needs quotes")
 
     def _read_map(self, begun_at: Position) -> dict[str, Node]:
         lexer = self._lexer
-        lexer.take("{")
+        lexer.skip_if_next("{")
         entries: dict[str, Node] = {}
         self._scopes.append(entries)
         while True:
             self._skip_space_and_comments()
-            if lexer.take("}"):
+            if lexer.skip_if_next("}"):
                 self._scopes.pop()
                 return entries
             if lexer.peek() == "":
@@ -220,7 +220,7 @@ class _Parser:
             self._read_entry(entries, in_map=True)
             lexer.skip_blanks()
             lexer.skip_comment()
-            if lexer.peek() not in ("", "}", *NEWLINES) and not (lexer.take(",") or lexer.take(";")):
+            if lexer.peek() not in ("", "}", *NEWLINES) and not (lexer.skip_if_next(",") or lexer.skip_if_next(";")):
                 raise lexer.error(
                     "a comma, a newline or a } was expected after the value; a text with blanks needs quotes"
                 )

@@ -1,11 +1,11 @@
-"""Numbers with units, as Go and nats-server write them: durations, sizes, `host:port`.
+"""Numbers with units, as Go and nats-server write them: sizes, `host:port`.
 
 All functions take one text, return a value, or raise `ValueError` with a reason that is part of a sentence.
 """
 
 import re
 
-INTEGER_MAX = 2**63 - 1
+from jetlake.shared.durations import INTEGER_MAX
 
 SIZE_FACTORS = {"": 1} | {
     f"{letter}{rest}": factor
@@ -17,56 +17,6 @@ SIZE_FACTORS = {"": 1} | {
 
 QUOTED_SIZE_FACTORS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 """The suffixes of a size in quotes, which only JetStream takes."""
-
-NANOSECONDS = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,  # micro sign
-    "μs": 1_000,  # Greek letter mu
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
-}
-
-_DURATION_PART = re.compile(r"(?=\.?\d)(\d*)\.?(\d*)([a-zµμ]*)", re.ASCII)
-
-DIGITS_MAX = 18
-"""No duration has more, before or after the point: 292 years are the longest there is."""
-
-TOO_LONG = "is longer than 292 years; choose less"
-
-DURATION_EXAMPLES = 'write it like "500ms", "10s", "2m" or "1h30m"'
-
-
-def duration_ns(text: str) -> int:
-    """Return the nanoseconds of a duration such as `1h30m`, `1.5s` or `-1ns`."""
-    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
-    if rest == "0":
-        return 0
-    total = 0
-    offset = 0
-    while offset < len(rest):
-        part = _DURATION_PART.match(rest, offset)
-        if part is None:
-            raise ValueError(f"is not a duration; {DURATION_EXAMPLES}")
-        whole, fraction, unit = part.groups()
-        if not unit:
-            raise ValueError(f"has no unit; {DURATION_EXAMPLES}")
-        factor = NANOSECONDS.get(unit)
-        if factor is None:
-            raise ValueError(f"has a unit that does not exist; {DURATION_EXAMPLES}")
-        if len(whole) > DIGITS_MAX:
-            raise ValueError(TOO_LONG)
-        # What is finer than a nanosecond is cut off, as in Go.
-        fraction = fraction[:DIGITS_MAX]
-        total += int(whole or 0) * factor + int(fraction or 0) * factor // 10 ** len(fraction)
-        offset = part.end()
-        if total > INTEGER_MAX:
-            raise ValueError(TOO_LONG)
-    if not rest:
-        raise ValueError(f"is empty; {DURATION_EXAMPLES}")
-    return sign * total
 
 
 def quoted_size(text: str) -> int:

@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from jetlake.errors import ConfigurationError
 from jetlake.server.configuration.document import Data, Node, Position, kind_of
-from jetlake.server.configuration.quantities import duration_ns, host_and_port, quoted_size
+from jetlake.server.configuration.quantities import host_and_port, quoted_size
+from jetlake.shared.durations import go_duration_ns
 
 Type = TypeVar("Type")
 
@@ -221,7 +222,7 @@ class Section:
 
     def _duration(self, node: Node, name: str) -> float | None:
         assert isinstance(node.data, str)
-        nanoseconds = self._convert(node, name, duration_ns, node.data)
+        nanoseconds = self._convert(node, name, go_duration_ns, node.data)
         return None if nanoseconds is None else nanoseconds / NANOSECONDS_PER_SECOND
 
     def _convert(self, node: Node, name: str, convert: Callable[[str], Type], text: str) -> Type | None:

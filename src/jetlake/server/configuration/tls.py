@@ -4,9 +4,9 @@ import re
 
 from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.document import kind_of
-from jetlake.server.configuration.quantities import duration_ns
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.tls import AUTO_HANDSHAKE_FIRST_MS, DEFAULT_TIMEOUT_S, TlsOptions
+from jetlake.shared.durations import go_duration_ns
 
 CIPHER_SUITES = frozenset(
     {
@@ -146,7 +146,7 @@ def _read_handshake_first(section: Section) -> int | None:
         if word in HANDSHAKE_FIRST_WORDS:
             return HANDSHAKE_FIRST_WORDS[word]
         try:
-            return max(0, duration_ns(node.data) // 1_000_000)
+            return max(0, go_duration_ns(node.data) // 1_000_000)
         except ValueError as error:
             section.error(node, f'"handshake_first": {node.data!r} {error}, or true, false, auto')
             return None

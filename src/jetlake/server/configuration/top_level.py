@@ -20,7 +20,6 @@ from jetlake.server.configuration.dashboard import read_dashboard
 from jetlake.server.configuration.document import Node
 from jetlake.server.configuration.jetstream import read_jetstream
 from jetlake.server.configuration.leafnodes import listens_for_leaf_nodes
-from jetlake.server.configuration.quantities import DURATION_EXAMPLES
 from jetlake.server.configuration.remotes import check_accounts
 from jetlake.server.configuration.section import Problems, Section
 from jetlake.server.configuration.submission import read_submission
@@ -33,6 +32,7 @@ from jetlake.server.options.server import (
     MonitoringOptions,
     ServerOptions,
 )
+from jetlake.shared.durations import DURATION_EXAMPLES
 
 LAME_DUCK_S_MIN = 30
 
@@ -86,7 +86,7 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
         submission=read_submission(section),
         dashboard=read_dashboard(section),
         allow_plain=allow_plain,
-        tags=section.texts("server_tags") or (),
+        tags=_read_tags(section),
         metadata=section.map_of_texts("server_metadata") or {},
         pid_file=section.text("pid_file", "pidfile") or "",
         ports_file_directory=section.text("ports_file_dir") or "",
@@ -127,6 +127,12 @@ def _read_name(section: Section) -> str:
         section.error(section.node("server_name"), "server name cannot contain spaces; use '-' or '_'")
         return ""
     return name
+
+
+def _read_tags(section: Section) -> tuple[str, ...]:
+    """Return the tags as nats-server has them: in small letters, each once."""
+    tags = [tag.strip().lower() for tag in section.texts("server_tags") or ()]
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 def _read_limits(section: Section, auth_timeout_s: float) -> Limits:

@@ -3,18 +3,13 @@
 The files are named here and read when the engine is told about them, at the start.
 """
 
-import re
-
 import msgspec
 
 from jetlake.config import EngineRemote, EngineRemoteTls
 from jetlake.errors import ConfigurationError, reason_of
+from jetlake.shared.credentials import find_seed, find_user_jwt
 
-SEED = re.compile("SU[A-Z2-7]{56}")
-"""The seed of a user's NKEY, wherever it stands in a file."""
-
-JWT = re.compile(r"-+BEGIN NATS USER JWT-+\s+([A-Za-z0-9_.\-]+)\s+-+END NATS USER JWT-+")
-"""The claims in a file of credentials."""
+USER_SEED_PREFIX = "SU"
 
 
 class RemoteTls(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,11 +75,13 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
         """Read the files. Raises `ConfigurationError`."""
         seed, jwt = "", ""
         if self.seed_file:
-            seed = _find(SEED, _read(self.seed_file, "key"), self.seed_file, "seed of a user's NKEY, SU…")
+            seed = _seed_in(_read(self.seed_file, "key"), self.seed_file)
         if self.credentials_file:
             text = _read(self.credentials_file, "credentials")
-            jwt = _find(JWT, text, self.credentials_file, "user JWT between its two lines of dashes")
-            seed = _find(SEED, text.replace(jwt, ""), self.credentials_file, "seed of a user's NKEY, SU…")
+            jwt = find_user_jwt(text) or ""
+            if not jwt:
+                raise _is_missing(self.credentials_file, "user JWT between its two lines of dashes")
+            seed = _seed_in(text, self.credentials_file)
         return EngineRemote(
             name=self.name,
             account=self.account,
@@ -111,11 +108,15 @@ def _system_authorities() -> str:
     return path
 
 
-def _find(pattern: re.Pattern[str], text: str, path: str, what: str) -> str:
-    found = pattern.search(text)
-    if found is None:
-        raise ConfigurationError(f"{path} has no {what}: make one with `nsc`, or name another file")
-    return found[found.lastindex or 0]
+def _seed_in(text: str, path: str) -> str:
+    seed = find_seed(text, USER_SEED_PREFIX)
+    if seed is None:
+        raise _is_missing(path, "seed of a user's NKEY, SU…")
+    return seed
+
+
+def _is_missing(path: str, what: str) -> ConfigurationError:
+    return ConfigurationError(f"{path} has no {what}: make one with `nsc`, or name another file")
 
 
 def _read(path: str, what: str) -> str:

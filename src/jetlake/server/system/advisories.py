@@ -5,6 +5,8 @@
 | `$SYS.ACCOUNT.<account>.CONNECT`                                   | a client was let in                    |
 | `$SYS.ACCOUNT.<account>.DISCONNECT`                                | a client has gone                      |
 | `$SYS.SERVER.<id>.CLIENT.AUTH.ERR`                                 | a client was refused                   |
+| `$SYS.ACCOUNT.CLIENT.AUTH.ERR`, in the account of a service        | it was asked about a client, which was |
+|                                                                    | refused                                |
 | `$SYS.ACCOUNT.<account>.SERVER.CONNS`, and with a name of before   | an account has more or fewer clients   |
 
 Invariant: an event says who a client is and where it comes from, never with what it proved that.
@@ -17,9 +19,9 @@ import msgspec
 
 from jetlake.monitoring.accstatz import DirectionFigures, MessageFigures, account_figures
 from jetlake.monitoring.claims_facts import ClaimsFacts, ShownUser
-from jetlake.monitoring.go_text import time_text
-from jetlake.monitoring.readings import CLIENT_TYPES, AccountStatistics, Connection
 from jetlake.monitoring.statsz import ServerInformation
+from jetlake.shared.engine_reports import CLIENT_TYPES, AccountStatistics, Connection
+from jetlake.shared.go_text import time_text
 
 TYPE_PREFIX = "io.nats.server.advisory.v1."
 

@@ -18,7 +18,7 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jetlake.management.protocols import Request
+    from jetlake.management.engine.protocols import Request
     from jetlake.server.system.handler import Handler
     from jetlake.server.system.protocols import ConnectionEvent, Listeners
 

@@ -14,18 +14,21 @@ from jetlake.monitoring import statsz
 from jetlake.monitoring.accstatz import name_of
 from jetlake.monitoring.facts import ServerFacts
 from jetlake.monitoring.jsz import AccountUsage
-from jetlake.monitoring.parameters import ConnectionId, RefusedError, UnreadableOptionsError
-from jetlake.monitoring.readings import AccountStatistics, Source
+from jetlake.monitoring.parameters import ConnectionId, PageError, UnreadableOptionsError
+from jetlake.monitoring.readings import Source
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.system import advisories, replies
 from jetlake.server.system.filters import ServerFilter
 from jetlake.server.system.payloads import read_options
+from jetlake.server.system.registration import ACCOUNT_REFUSALS
 from jetlake.server.system.replies import Reply, ReplyError
 from jetlake.server.system.requests import Question, build_data, count_subscribers, read_question
 from jetlake.server.system.user_information import claimed_user_information, user_information
+from jetlake.shared.engine_reports import AccountStatistics
 
 if TYPE_CHECKING:
-    from jetlake.management.protocols import Request
+    from jetlake.management.engine.protocols import Request
+    from jetlake.server.callout.callout import PendingLogin
     from jetlake.server.claims.requests import ClaimsRequests
     from jetlake.server.system.protocols import ConnectionEvent, SystemEngine
 
@@ -114,6 +117,24 @@ class Handler:
                     accounts.add(connection.account)
         self.send_counts(accounts)
 
+    def tell_refused(self, pending: "PendingLogin", reason: str) -> None:
+        """Publish, in the account of a service, that a client it was asked about is refused."""
+        connection = self._source.connection(pending.request.connection_id)
+        if connection is not None:
+            account, presented = pending.delegation.account, pending.delegation.presented
+            refused = msgspec.structs.replace(
+                connection,
+                account=account,
+                user=pending.delegation.user,
+                name=presented.name,
+                language=presented.language,
+                version=presented.version,
+                stopped_unix_ns=self._source.now_unix_ns(),
+                reason=reason,
+            )
+            advisory = advisories.disconnect_advisory(refused, self._server(), self._source.facts.claims)
+            self._publish(ACCOUNT_REFUSALS, advisory, account)
+
     def send_statistics(self) -> None:
         """Publish what STATSZ answers."""
         self._publish(f"$SYS.SERVER.{self._source.facts.server_id}.STATSZ", self._statistics())
@@ -155,7 +176,7 @@ class Handler:
                     return self._body(question, request.payload)
         except (UnreadableOptionsError, RecursionError) as error:
             return self._error(replies.UNREADABLE, str(error))
-        except RefusedError as error:
+        except PageError as error:
             failure = ReplyError(code=replies.FAILED, description=str(error))
             return msgspec.json.encode(Reply(server=self._server(), data=None, error=failure))
 
@@ -188,7 +209,7 @@ class Handler:
             return None
         claims = self._source.facts.claims
         body = (
-            user_information(self._access(), connection.account, connection.user)
+            user_information(self._access(), connection, self._source.now_unix_ns())
             if claims is None
             else claimed_user_information(claims, connection, self._source.now_unix_ns())
         )
@@ -231,9 +252,9 @@ class Handler:
             # A reply subject one cannot publish to; its sender will notice.
             return
 
-    def _publish(self, subject: str, body: Any) -> None:
+    def _publish(self, subject: str, body: Any, account: str = "") -> None:
         try:
-            self._engine.publish(self._system_account, subject, msgspec.json.encode(body))
+            self._engine.publish(account or self._system_account, subject, msgspec.json.encode(body))
         except EngineError as error:
             # An account whose name is no token of a subject: nobody could listen to it.
             self._warn(f"system account: {subject} cannot be published: {error.args[-1]}")

@@ -5,7 +5,7 @@ Only type checkers load this: making such classes takes longer than registering 
 
 from typing import Protocol
 
-from jetlake.management.protocols import Publisher
+from jetlake.management.engine.protocols import Publisher
 from jetlake.monitoring.readings import EngineReadings
 
 

@@ -13,8 +13,7 @@ import msgspec
 from jetlake.monitoring import bodies
 from jetlake.monitoring.accstatz import AccstatzOptions
 from jetlake.monitoring.accstatz import build as build_account_statistics
-from jetlake.monitoring.readings import Source, SubscriptionQuery
-from jetlake.monitoring.subjects import collide, is_literal
+from jetlake.monitoring.readings import Source
 from jetlake.server.system.payloads import read_options
 from jetlake.server.system.registration import (
     COMMANDS,
@@ -25,6 +24,8 @@ from jetlake.server.system.registration import (
     USER_INFORMATION,
 )
 from jetlake.server.system.replies import Profile
+from jetlake.shared.engine_reports import SubscriptionQuery
+from jetlake.shared.subjects import is_literal, overlap
 
 About = Literal["server", "account", "all accounts", "user", "subscribers", "command"]
 
@@ -66,7 +67,7 @@ def _own_question(subject: str, account: str) -> Question | None:
 
 
 def build_data(question: Question, source: Source, payload: bytes) -> bytes:
-    """Return the JSON of the body. Raises `RefusedError`, `UnreadableOptionsError` for what cannot be read."""
+    """Return the JSON of the body. Raises `PageError`, `UnreadableOptionsError` for what cannot be read."""
     if question.about == "account":
         return bodies.answer_account(question.word, question.account, source, payload)
     if question.about == "all accounts":
@@ -88,6 +89,6 @@ def count_subscribers(source: Source, account: str, payload: bytes) -> int:
         1
         for each in source.subscriptions(query).subscriptions
         if each.connection_id != 0
-        and (literal or collide(subject, each.subject))
+        and (literal or overlap(subject, each.subject))
         and (queue is None or each.queue == queue)
     )

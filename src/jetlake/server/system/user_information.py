@@ -6,10 +6,9 @@ force, or in operator mode by the claims it came in with, which is also what the
 
 import msgspec
 
-from jetlake.monitoring.claims_facts import ClaimsFacts, ShownUser
-from jetlake.monitoring.readings import Connection
+from jetlake.monitoring.claims_facts import ClaimsFacts, ShownPermissions, ShownSubjects, ShownUser
 from jetlake.server.options.accounts import AccessOptions
-from jetlake.server.options.users import Permissions, SubjectPermissions
+from jetlake.shared.engine_reports import Connection
 
 NANOSECONDS_PER_MILLISECOND = 1_000_000
 NANOSECONDS_PER_SECOND = 1_000_000_000
@@ -49,15 +48,27 @@ class UserInformation(msgspec.Struct, frozen=True, kw_only=True):
     expires: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def user_information(access: AccessOptions, account: str, user: str) -> UserInformation:
-    """Return what a client of this account and user is told."""
+def user_information(access: AccessOptions, connection: Connection, now_unix_ns: int) -> UserInformation:
+    """Return what a client is told by a server whose users are those of a file."""
+    account, user = connection.account, connection.user
     known = next((each for each in access.users if each.name == user and each.account == account), None)
     permissions = known.permissions if known else None
+    expires_unix_s = 0
+    if access.callout is not None:
+        # Only servers whose clients are decided about by a service pay for loading what knows its answers.
+        from jetlake.server.callout.admitted import read_admitted_user
+        from jetlake.server.callout.delegation import without_callout
+
+        if admitted := read_admitted_user(connection.details):
+            permissions, expires_unix_s = admitted.nats.as_options(), admitted.exp
+        if account == access.callout.account:
+            permissions = without_callout(permissions)
     return UserInformation(
         user=user,
         account=account,
         account_name=account,
         permissions=msgspec.UNSET if permissions is None else _shown(permissions),
+        expires=_until(expires_unix_s, now_unix_ns),
     )
 
 
@@ -65,18 +76,22 @@ def claimed_user_information(claims: ClaimsFacts, connection: Connection, now_un
     """Return what a client is told that came in with claims."""
     user = claims.user(connection.details) or ShownUser()
     permissions = claims.permissions(connection.details)
-    expires_unix_ns = user.expires_unix_s * NANOSECONDS_PER_SECOND
     return UserInformation(
         user=connection.user,
         account=connection.account,
         account_name=claims.account_name(connection.account),
         user_name=user.name or msgspec.UNSET,
         permissions=msgspec.UNSET if permissions is None else _shown(permissions),
-        expires=expires_unix_ns - now_unix_ns if expires_unix_ns else msgspec.UNSET,
+        expires=_until(user.expires_unix_s, now_unix_ns),
     )
 
 
-def _shown(permissions: Permissions) -> UserPermissions:
+def _until(unix_s: int, now_unix_ns: int) -> int | msgspec.UnsetType:
+    """Return how many nanoseconds there are until a moment; nothing if it is 0."""
+    return unix_s * NANOSECONDS_PER_SECOND - now_unix_ns if unix_s else msgspec.UNSET
+
+
+def _shown(permissions: ShownPermissions) -> UserPermissions:
     responses = permissions.responses
     return UserPermissions(
         publish=_subjects(permissions.publish),
@@ -87,5 +102,5 @@ def _shown(permissions: Permissions) -> UserPermissions:
     )
 
 
-def _subjects(permissions: SubjectPermissions) -> Subjects:
+def _subjects(permissions: ShownSubjects) -> Subjects:
     return Subjects(allow=None if permissions.allow is None else list(permissions.allow), deny=list(permissions.deny))

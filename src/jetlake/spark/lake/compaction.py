@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetlake.spark.lake import columns, staging
-from jetlake.spark.lake.snapshot import Change, DataFile, Snapshot
+from jetlake.spark.lake.snapshot import DataFile, Snapshot, TableChange
 from jetlake.spark.lake.syncing import sync_file, sync_folder
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def groups(snapshot: Snapshot, files_min: int = FILES_MIN) -> list[list[DataFile
     return [group for group in found if len(group) >= max(files_min, 2)]
 
 
-def merge(table: Path, files: list[DataFile]) -> Change:
+def merge(table: Path, files: list[DataFile]) -> TableChange:
     """Write one file with the rows of these, and return the change that makes it count instead of them."""
     import pyarrow
     from pyarrow import parquet
@@ -80,7 +80,7 @@ def merge(table: Path, files: list[DataFile]) -> Change:
     described = staging.describe(target, table)
     assert described.rows == sum(file.rows for file in files), "a merge keeps every row"
     added = DataFile(described.path, described.size_bytes, described.rows, files[0].partition, described.ranges)
-    return Change(add=[added], remove=[file.path for file in files], same_rows=True)
+    return TableChange(add=[added], remove=[file.path for file in files], same_rows=True)
 
 
 def completed(piece: "pyarrow.Table", schema: "pyarrow.Schema") -> "pyarrow.Table":

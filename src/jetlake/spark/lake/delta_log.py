@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from jetlake.errors import ConfigurationError, MissingDependencyError
 from jetlake.spark.lake import upserts
 from jetlake.spark.lake.moments import Moment
-from jetlake.spark.lake.snapshot import Change, DataFile, LogConflictError, Snapshot
+from jetlake.spark.lake.snapshot import DataFile, LogConflictError, Snapshot, TableChange
 
 if TYPE_CHECKING:
     import pyarrow
@@ -93,7 +93,7 @@ class DeltaLog:
             ) from error
         return self._snapshot(self._opened)
 
-    def commit(self, snapshot: Snapshot, change: Change) -> Snapshot:
+    def commit(self, snapshot: Snapshot, change: TableChange) -> Snapshot:
         from deltalake import Schema
         from deltalake.exceptions import CommitFailedError
 
@@ -119,7 +119,7 @@ class DeltaLog:
         rows: "pyarrow.Table",
         key: list[str],
         order_by: list[str],
-        change: Change,
+        change: TableChange,
     ) -> Snapshot:
         """Make the next version: rows whose key is there replace it where they are newer, the others are added.
 
@@ -146,7 +146,7 @@ class DeltaLog:
         opened.update_incremental()
         return self._snapshot(opened)
 
-    def append(self, snapshot: Snapshot, rows: "pyarrow.Table", change: Change) -> Snapshot:
+    def append(self, snapshot: Snapshot, rows: "pyarrow.Table", change: TableChange) -> Snapshot:
         """Make the next version with more rows. Of `change` the batch and the columns count. Raises as `merge` does."""
         from deltalake import WriterProperties, write_deltalake
         from deltalake.exceptions import CommitFailedError
@@ -239,7 +239,7 @@ class DeltaLog:
             opened.alter.add_columns(new)
             opened.update_incremental()
 
-    def _additions(self, change: Change) -> list[Any]:
+    def _additions(self, change: TableChange) -> list[Any]:
         from deltalake.transaction import AddAction
 
         return [
@@ -260,7 +260,7 @@ class DeltaLog:
             for file in change.add
         ]
 
-    def _removals(self, snapshot: Snapshot, change: Change) -> list[Any]:
+    def _removals(self, snapshot: Snapshot, change: TableChange) -> list[Any]:
         from deltalake.transaction import RemoveAction
 
         return [

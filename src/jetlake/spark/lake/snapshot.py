@@ -39,7 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         return sum(file.size_bytes for file in self.files.values())
 
 
-class Change(msgspec.Struct, frozen=True):
+class TableChange(msgspec.Struct, frozen=True):
     """One step from a snapshot to the next; all of it happens or nothing."""
 
     add: list[DataFile] = []

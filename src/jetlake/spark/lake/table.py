@@ -19,7 +19,7 @@ from jetlake.errors import ConfigurationError
 from jetlake.spark.lake import columns, compaction, staging, upserts
 from jetlake.spark.lake.delta_log import DeltaLog, is_delta
 from jetlake.spark.lake.moments import Moment
-from jetlake.spark.lake.snapshot import Change, LogConflictError, Snapshot
+from jetlake.spark.lake.snapshot import LogConflictError, Snapshot, TableChange
 
 if TYPE_CHECKING:
     import pyarrow
@@ -177,7 +177,7 @@ class LakeTable:
         for _ in range(CONFLICTS_MAX):
             added = columns.merged(self.name, parse_columns(snapshot.columns), after)
             changed = "" if added == parse_columns(snapshot.columns) else added.json()
-            change = Change(query=query, batch=batch, columns=changed)
+            change = TableChange(query=query, batch=batch, columns=changed)
             try:
                 if key:
                     result = self.log.merge(snapshot, rows, list(key), list(order_by), change)
@@ -219,12 +219,12 @@ class LakeTable:
         if before_commit is not None:
             before_commit()
 
-        def change(newest: Snapshot) -> Change | None:
+        def change(newest: Snapshot) -> TableChange | None:
             if self._has(newest, query, batch):
                 return None
             wanted = columns.merged(self.name, parse_columns(newest.columns), after)
             added = "" if wanted == parse_columns(newest.columns) else wanted.json()
-            return Change(files, list(newest.files) if replace else [], query, batch, added)
+            return TableChange(files, list(newest.files) if replace else [], query, batch, added)
 
         result = self._commit(snapshot, change)
         if result is None:
@@ -299,7 +299,7 @@ class LakeTable:
         for group in compaction.groups(snapshot, files_min):
             prepared = compaction.merge(self.path, group)
 
-            def change(newest: Snapshot, prepared: Change = prepared) -> Change | None:
+            def change(newest: Snapshot, prepared: TableChange = prepared) -> TableChange | None:
                 return prepared if all(path in newest.files for path in prepared.remove) else None
 
             result = self._commit(snapshot, change)
@@ -331,7 +331,7 @@ class LakeTable:
         except LogConflictError:
             return self.snapshot()
 
-    def _commit(self, snapshot: Snapshot, change: Callable[[Snapshot], Change | None]) -> Snapshot | None:
+    def _commit(self, snapshot: Snapshot, change: Callable[[Snapshot], TableChange | None]) -> Snapshot | None:
         """Commit what `change` makes of the newest snapshot; None when it makes nothing."""
         for _ in range(CONFLICTS_MAX):
             wanted = change(snapshot)

@@ -39,7 +39,7 @@ log = logging.getLogger("jetlake.pipelines")
 
 
 @dataclass
-class Target:
+class TargetTable:
     """A table, and what is known about writing it."""
 
     table: LakeTable
@@ -56,7 +56,7 @@ class BatchWriter:
     checkpoint: Path
     url: str = ""
     connection: Mapping[str, str] = field(default_factory=dict)
-    targets: dict[str, Target] = field(default_factory=dict)
+    targets: dict[str, TargetTable] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
     """Rows that reached each table in this run."""
 
@@ -122,12 +122,12 @@ class BatchWriter:
         # A second commit of the same batch, so under a name of its own.
         target.table.upsert(changed, f"{self.query()}{LATE_SUFFIX}", batch, ordered.key, reduced=True)
 
-    def _target(self, table: str, *, upserted: bool = False) -> Target:
+    def _target(self, table: str, *, upserted: bool = False) -> TargetTable:
         if table not in self.targets:
-            self.targets[table] = Target(self.lake.table(table), upserted)
+            self.targets[table] = TargetTable(self.lake.table(table), upserted)
         return self.targets[table]
 
-    def _written(self, target: Target, rows: int) -> None:
+    def _written(self, target: TargetTable, rows: int) -> None:
         self.written[target.table.name] = self.written.get(target.table.name, 0) + rows
         target.batches += 1
         if target.batches % TIDY_EVERY == 0:
@@ -217,9 +217,11 @@ class ResultBatches(BatchWriter):
 
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Treat one batch."""
-        takes = [output for output in self.outputs if isinstance(output, TableOutput) and output.take is not None]
-        if len(takes) == len(self.outputs):
-            self._take(batch.toArrow(), takes, number)
+        in_process = [
+            output for output in self.outputs if isinstance(output, TableOutput) and output.rows_of is not None
+        ]
+        if len(in_process) == len(self.outputs):
+            self._write_tables(batch.toArrow(), in_process, number)
             return
         # Every write is a job of its own, and each would run what keeps the state again.
         shared = len(self.outputs) > 1 or any(isinstance(each, TableOutput) and each.derived for each in self.outputs)
@@ -232,12 +234,12 @@ class ResultBatches(BatchWriter):
             if shared:
                 batch.unpersist()
 
-    def _take(self, rows: "pyarrow.Table", outputs: list[TableOutput], number: int) -> None:
+    def _write_tables(self, rows: "pyarrow.Table", outputs: list[TableOutput], number: int) -> None:
         """Write all tables from rows that are in this process, some at a time: mostly each waits for the disk."""
 
         def write(output: TableOutput) -> None:
-            assert output.take is not None
-            self.write_rows(output.take(rows), output, number)
+            assert output.rows_of is not None
+            self.write_rows(output.rows_of(rows), output, number)
 
         with ThreadPoolExecutor(WRITERS_MAX, thread_name_prefix="table-writer") as pool:
             # Exhausted, so that what went wrong is raised.
@@ -248,7 +250,7 @@ class ResultBatches(BatchWriter):
                 self.put_in_order(output.ordered.late(rows), output, output.ordered, number)
 
 
-def tidy(target: Target) -> None:
+def tidy(target: TargetTable) -> None:
     """Merge small files and delete those that ceased to count long ago. What goes wrong waits for the next time."""
     try:
         target.table.compact()

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from jetlake.errors import ConfigurationError, MissingDependencyError
+from jetlake.shared.yaml_values import YamlError, load_yaml
 from jetlake.spark.pipelines.model import (
     DEFAULT_TRIGGER,
     IDENTIFIER,
@@ -53,17 +54,14 @@ SIZE_BYTES_MAX = 1024 * 1024
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the keys of a definition. Raises `ConfigurationError` with line and column."""
     try:
-        import yaml
-    except ImportError as error:
-        raise MissingDependencyError(f"reading {path} needs the package pyyaml: run `pip install pyyaml`") from error
-    try:
         if path.stat().st_size > SIZE_BYTES_MAX:
             raise ConfigurationError(f"{path} is larger than {SIZE_BYTES_MAX:,} bytes: is it a pipeline?")
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        place = f", line {where.line + 1}, column {where.column + 1}" if where else ""
-        raise ConfigurationError(f"{path}{place}: {getattr(error, 'problem', None) or 'this is not YAML'}") from error
+        loaded = load_yaml(path.read_text(encoding="utf-8"))
+    except ImportError as error:
+        raise MissingDependencyError(f"reading {path} needs the package pyyaml: run `pip install pyyaml`") from error
+    except YamlError as error:
+        place = "" if error.line is None else f", line {error.line}, column {error.column}"
+        raise ConfigurationError(f"{path}{place}: {error.problem or 'this is not YAML'}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
     if not isinstance(loaded, dict):

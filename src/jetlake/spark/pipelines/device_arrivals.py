@@ -118,7 +118,7 @@ class Arrivals:
                 if version < 0:
                     quality.undecodable += 1
                 else:
-                    quality.take(version, made_ns)
+                    quality.add_message(version, made_ns)
         if self.timed_events:
             quality.add_lateness(self.timed_events, self.lateness_ms_sum, self.lateness_ms_max)
         quality.add_stored(self.first_stored_us, self.last_stored_us, self.last_sequence)

@@ -90,7 +90,7 @@ def fold(changes: "pa.Table", known: Callable[[str], Newest | None]) -> Folded:
     previous_ns = np.where(is_first, known_ns[codes], np.roll(event_ns, 1))
     has_none = is_first & ~is_known[fresh]
     values = rows.column("content_json").combine_chunks()
-    history = told(rows) | previous(values, [each.value if each else None for each in there], codes, is_first)
+    history = own_columns(rows) | previous(values, [each.value if each else None for each in there], codes, is_first)
     history |= times_since(event_ns, previous_ns, has_none)
     newest = {
         names[code]: Newest(int(event_ns[row]), int(numbers(rows, "version")[row]), values[row].as_py())
@@ -98,13 +98,13 @@ def fold(changes: "pa.Table", known: Callable[[str], Newest | None]) -> Folded:
     }
     return Folded(
         arranged(history, device_tables.CHANGES),
-        arranged(told(changes.take(order[late])), LATE_COLUMNS),
+        arranged(own_columns(changes.take(order[late])), LATE_COLUMNS),
         arranged(held(rows.take(last)), device_tables.RESOURCES),
         newest,
     )
 
 
-def told(rows: "pa.Table") -> dict[str, Any]:
+def own_columns(rows: "pa.Table") -> dict[str, Any]:
     """Return the columns of the history that a change itself tells."""
     changed_at = moments(numbers(rows, "event_ns"))
     return {name: rows.column(name) for name in rows.column_names} | {
@@ -122,7 +122,7 @@ def held(rows: "pa.Table") -> dict[str, Any]:
     is_removed = compute.and_(
         compute.equal(rows.column("status"), REMOVED), compute.equal(compute.binary_length(rows.column("content")), 0)
     )
-    return told(rows) | {"is_removed": is_removed}
+    return own_columns(rows) | {"is_removed": is_removed}
 
 
 def previous(values: "pa.Array", known: list[str | None], codes: "Numbers", is_first: "Numbers") -> dict[str, Any]:

@@ -80,7 +80,7 @@ class DeviceProcessor(StatefulProcessor):
             for part, packed in zip(frame["part"], frame["pack"], strict=True):
                 parts.setdefault(part, []).append(packed)
         with no_collection():
-            found = BucketFold(stored(self._devices), stored(self._aggregates)).take(
+            found = BucketFold(stored(self._devices), stored(self._aggregates)).add(
                 unpacked(parts.get(CHANGES, ())), unpacked(parts.get(EVENTS_PART, ()))
             )
         self._devices.update((_encode(found.devices),))
@@ -100,24 +100,24 @@ class BucketFold:
         self.tables: dict[str, pa.Table] = {}
         self._opened: dict[str, Aggregate] = {}
 
-    def take(self, changes: "pa.Table | None", events: "pa.Table | None") -> "BucketFold":
+    def add(self, changes: "pa.Table | None", events: "pa.Table | None") -> "BucketFold":
         """Take the changes and the other events of a batch; `tables` then has the rows that change."""
         from pyarrow import compute
 
         parts = [each for each in (changes, events) if each is not None]
-        self._take_arrivals(parts)
+        self._add_arrivals(parts)
         readable = [each.filter(compute.is_null(each.column("reason"))) for each in parts]
         self.tables[AUDIT] = audit_rows(readable)
         self.tables[BAD] = bad_rows([each.filter(compute.is_valid(each.column("reason"))) for each in parts])
         if changes is not None:
-            self._take_changes(readable[0])
+            self._add_changes(readable[0])
         if events is not None:
-            self._take_events(readable[-1])
+            self._add_events(readable[-1])
         for name, aggregate in self._opened.items():
             self.aggregates[name] = msgspec.Raw(_encode(aggregate))
         return self
 
-    def _take_arrivals(self, parts: "list[pa.Table]") -> None:
+    def _add_arrivals(self, parts: "list[pa.Table]") -> None:
         """Take what the stream says about messages into what is known of their aggregates."""
         rows = []
         for arrivals in Arrivals.of_tables(parts, aggregate_of):
@@ -128,7 +128,7 @@ class BucketFold:
             rows.append(there.quality.row(arrivals.aggregate_id))
         self.tables[QUALITY] = table_of(rows, device_tables.TABLES[QUALITY])
 
-    def _take_changes(self, changes: "pa.Table") -> None:
+    def _add_changes(self, changes: "pa.Table") -> None:
         """Take changes into the history of their resources."""
         from pyarrow import compute
 
@@ -141,7 +141,7 @@ class BucketFold:
             self._opened[name].newest = newest
         self.tables |= {HISTORY: folded.history, LATE: folded.late, RESOURCES: folded.resources}
 
-    def _take_events(self, events: "pa.Table") -> None:
+    def _add_events(self, events: "pa.Table") -> None:
         """Take all other events into the states of their devices."""
         of_device: dict[str, list[DeviceEvent]] = {}
         columns = [values_of(events.column(name)) for name in EVENT_FIELDS]

@@ -78,7 +78,7 @@ class Quality(msgspec.Struct, array_like=True):
     last_stored_us: int = 0
     last_sequence: int = 0
 
-    def take(self, version: int, made_ns: int) -> None:
+    def add_message(self, version: int, made_ns: int) -> None:
         """Take the next message of the stream."""
         self.events += 1
         epoch = self._epoch_of(version, made_ns)

@@ -17,9 +17,9 @@ from jetlake.spark.pipelines.device_state import (
     OK_STATUSES,
     Command,
     DeviceEvent,
+    DeviceSession,
     DeviceState,
     Link,
-    Session,
     Touched,
     apply,
     trim,
@@ -59,7 +59,7 @@ def fold(state: DeviceState, device_id: str, events: list[DeviceEvent]) -> list[
 def rows_of_sessions(state: DeviceState, device_id: str) -> list[Row]:
     """Return the rows of all connections that are remembered, and of their twins."""
     found = []
-    following: list[Session | None] = [*state.sessions[1:], None]
+    following: list[DeviceSession | None] = [*state.sessions[1:], None]
     for session, following_session in zip(state.sessions, following, strict=False):
         ended_ns, ended_by = end_of(session, following_session)
         found.append(Row("sessions", session_row(device_id, session, ended_ns, ended_by)))
@@ -68,7 +68,7 @@ def rows_of_sessions(state: DeviceState, device_id: str) -> list[Row]:
     return found
 
 
-def end_of(session: Session, following: Session | None) -> tuple[int, str]:
+def end_of(session: DeviceSession, following: DeviceSession | None) -> tuple[int, str]:
     """Return when and by whom a session was ended; 0 if it goes on."""
     if following is not None and (not session.ended_ns or following.started_ns < session.ended_ns):
         return following.started_ns, "takeover"
@@ -77,7 +77,7 @@ def end_of(session: Session, following: Session | None) -> tuple[int, str]:
     return 0, ""
 
 
-def session_row(device_id: str, session: Session, ended_ns: int, ended_by: str) -> dict[str, Any]:
+def session_row(device_id: str, session: DeviceSession, ended_ns: int, ended_by: str) -> dict[str, Any]:
     return {
         "device_id": device_id,
         "connection_id": session.connection_id,
@@ -93,7 +93,7 @@ def session_row(device_id: str, session: Session, ended_ns: int, ended_by: str) 
     }
 
 
-def twin_row(device_id: str, session: Session, ended_ns: int) -> dict[str, Any]:
+def twin_row(device_id: str, session: DeviceSession, ended_ns: int) -> dict[str, Any]:
     last = session.transitions[-1]
     spent = dict(session.spent_ns)
     for index, each in enumerate(session.transitions):

@@ -99,7 +99,7 @@ class Transition(msgspec.Struct, frozen=True, order=True, array_like=True):
     is_enabled: bool = True
 
 
-class Session(msgspec.Struct, array_like=True):
+class DeviceSession(msgspec.Struct, array_like=True):
     """One connection of the device."""
 
     connection_id: str
@@ -150,7 +150,7 @@ class DeviceState(msgspec.Struct, array_like=True):
 
     # Grows with each batch that changes a row: of two rows with one key the newer one has the higher revision.
     revision: int = 0
-    sessions: list[Session] = []
+    sessions: list[DeviceSession] = []
     commands: dict[str, Command] = {}
     # Ends of metadata updates whose request was not seen: their events say nothing about what they end.
     metadata_ends: dict[str, tuple[int, str]] = {}
@@ -210,7 +210,7 @@ def apply_metadata(state: DeviceState, event: DeviceEvent, touched: Touched) -> 
         add_transition(session, event)
 
 
-def find_session(state: DeviceState, event: DeviceEvent) -> Session | None:
+def find_session(state: DeviceState, event: DeviceEvent) -> DeviceSession | None:
     """Return the session an event belongs to, a new one if there is none; None if it is about no connection."""
     started_ns = event.connected_at_ns
     if started_ns:
@@ -232,13 +232,13 @@ def find_session(state: DeviceState, event: DeviceEvent) -> Session | None:
         if not event.is_online:
             return None
         started_ns = event.event_ns
-    session = Session(event.connection_id, started_ns)
+    session = DeviceSession(event.connection_id, started_ns)
     state.sessions.append(session)
     state.sessions.sort(key=lambda each: (each.started_ns, each.connection_id))
     return session
 
 
-def add_transition(session: Session, event: DeviceEvent) -> None:
+def add_transition(session: DeviceSession, event: DeviceEvent) -> None:
     """Keep a state of the twin in the order of time."""
     made = Transition(
         *event.order,

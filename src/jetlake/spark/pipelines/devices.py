@@ -90,7 +90,7 @@ def build(name: str, parameters: Parameters) -> Pipeline:
                 f"{prefix}_changes",
                 device_targets.HISTORY,
                 device_tables.CHANGES,
-                ordered=Ordered(device_history.CHANGE_KEY, late.take, device_history.reconciled),
+                ordered=Ordered(device_history.CHANGE_KEY, late.rows_of, device_history.reconciled),
             ),
             output(
                 f"{prefix}_resources",
@@ -135,7 +135,7 @@ def output(
         ordered=ordered,
         partition_by=("day",) if "day" in columns else (),
         pick=rows.pick,
-        take=rows.take,
+        rows_of=rows.rows_of,
     )
 
 

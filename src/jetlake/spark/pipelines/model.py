@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jetlake.errors import ConfigurationError
+from jetlake.shared.durations import UNITS_NS, DurationUnits
 from jetlake.spark.lake.folder import check_name
 from jetlake.spark.options import parse
 
@@ -23,8 +24,19 @@ Transform = Callable[[Frames], Frames]
 """From the inputs, by name, to the outputs and whatever is on the way, by name."""
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-DURATION = re.compile(r"(\d+(?:\.\d+)?) *(ms|milliseconds?|s|seconds?|m|min|minutes?|h|hours?|d|days?)")
-UNITS_S = {"ms": 0.001, "mi": 60.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION_UNITS = DurationUnits(
+    {
+        word: UNITS_NS[unit]
+        for unit, words in {
+            "ms": ("ms", "millisecond", "milliseconds"),
+            "s": ("s", "second", "seconds"),
+            "m": ("m", "min", "minute", "minutes"),
+            "h": ("h", "hour", "hours"),
+            "d": ("d", "day", "days"),
+        }.items()
+        for word in words
+    }
+)
 
 DEFAULT_TRIGGER = "5 seconds"
 """Often enough to watch, seldom enough that tables do not fill with tiny files."""
@@ -139,7 +151,7 @@ class TableOutput:
 
     ordered: Ordered | None = None
     """Rows are added where they are newer than what is known, and upserted by its key where they are late. Needs
-    `take`."""
+    `rows_of`."""
 
     sums: tuple[str, ...] = ()
     """Columns that are added to what the table has for the key; `pick` then gives every key of a batch once."""
@@ -147,7 +159,7 @@ class TableOutput:
     pick: "Callable[[DataFrame], DataFrame] | None" = None
     """From the rows of the frame to those of this table, batch by batch; it may do whatever a batch can."""
 
-    take: "Callable[[pyarrow.Table], pyarrow.Table] | None" = None
+    rows_of: "Callable[[pyarrow.Table], pyarrow.Table] | None" = None
     """The same with Arrow. Where all outputs of a frame that keeps state have it, the rows of a batch come to this
     process once, instead of a job of Spark per table: right for rows that are few beside the events they come from."""
 
@@ -329,13 +341,7 @@ def trigger_s(trigger: str, where: str = "trigger") -> float | None:
 
 def duration_s(text: str, where: str) -> float:
     """Return a duration such as `5 seconds`, `1 minute` or `500ms` in seconds."""
-    found = DURATION.fullmatch(text.strip().lower())
-    if found is None or float(found[1]) <= 0:
+    found_ns = DURATION_UNITS.single_ns(text.strip().lower())
+    if not found_ns:
         raise ConfigurationError(f"{where}: {text!r} is not a duration; write it like 5 seconds, 1 minute or 500ms")
-    return float(found[1]) * UNITS_S[found[2] if found[2] in UNITS_S else _unit(found[2])]
-
-
-def _unit(word: str) -> str:
-    if word.startswith("milli"):
-        return "ms"
-    return "mi" if word.startswith("mi") else word[0]
+    return float(found_ns / UNITS_NS["s"])

@@ -3,7 +3,7 @@
 A state that gives rows of ten tables would need a job of Spark for each. Packed they leave it together and are taken
 apart where tables are written.
 
-Invariant: `Target.pick` and `Target.take` give the same rows; Spark runs the first, and the second needs no job of
+Invariant: `Target.pick` and `Target.rows_of` give the same rows; Spark runs the first, and the second needs no job of
 Spark.
 """
 
@@ -46,7 +46,7 @@ class Target:
         mine = rows.where(functions.col("target") == self.name).select("pack")
         return mine.mapInArrow(unpack, spelled)
 
-    def take(self, rows: "pa.Table") -> "pa.Table":
+    def rows_of(self, rows: "pa.Table") -> "pa.Table":
         """Return the same of rows that are in this process."""
         from pyarrow import compute
 

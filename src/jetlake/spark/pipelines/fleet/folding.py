@@ -46,7 +46,7 @@ class Event(NamedTuple):
     payload: bytes | None
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """One row that changed."""
 
     kind: int
@@ -90,9 +90,9 @@ class Fold:
         self._machines: dict[tuple[str, str], None] = {}
         self._lifecycles: dict[str, None] = {}
         self._leases: dict[tuple[str, str, int], None] = {}
-        self._changes: list[Change] = []
+        self._changes: list[RowChange] = []
 
-    def take(self, events: Iterable[Event]) -> None:
+    def add_events(self, events: Iterable[Event]) -> None:
         """Take the events of the batch, best in the order of their time."""
         nodes, touched, checks = self.nodes, self._touched, self._checks
         for event in events:
@@ -115,7 +115,7 @@ class Fold:
                 if recent and at_s > recent[-1][0]:
                     recent.append((at_s, sequence, digest, value))
                     checks[identity, name] = None
-                elif check.take(at_s, sequence, digest, value):
+                elif check.add_result(at_s, sequence, digest, value):
                     checks[identity, name] = None
             else:
                 self._take_other(node, event)
@@ -133,11 +133,11 @@ class Fold:
                 self._register(node, event)
             case 2:  # STARTED
                 self._note_version(node, event)
-                if node.lifecycle.take(event.at_s, event.sequence, event.event, STARTUP + event.value):
+                if node.lifecycle.add_change(event.at_s, event.sequence, event.event, STARTUP + event.value):
                     self._lifecycles[event.identity] = None
                     self._abandon(node, event)
             case 3:  # STOPPED
-                if node.lifecycle.take(event.at_s, event.sequence, event.event, SHUTDOWN):
+                if node.lifecycle.add_change(event.at_s, event.sequence, event.event, SHUTDOWN):
                     self._lifecycles[event.identity] = None
             case 4:  # HEARD
                 self._note_version(node, event)
@@ -159,7 +159,7 @@ class Fold:
             return
         self._machines[event.identity, event.name] = None
         self._changes.append(
-            Change(
+            RowChange(
                 STEP,
                 event.identity,
                 event.name,
@@ -220,7 +220,7 @@ class Fold:
         if at_s >= node.inventory_s:
             node.inventory, node.inventory_s = digest, at_s
         self._changes.append(
-            Change(
+            RowChange(
                 INVENTORY,
                 identity,
                 body.file,
@@ -234,7 +234,7 @@ class Fold:
 
     def _set_aside(self, event: Event, reason: str) -> None:
         self._changes.append(
-            Change(
+            RowChange(
                 BAD_ROW,
                 event.identity or "",
                 event.name or "",
@@ -246,7 +246,7 @@ class Fold:
             )
         )
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[RowChange]:
         """Return the rows that changed, and let go of what need not be remembered."""
         rows = self._changes
         for identity, name in self._checks:
@@ -254,9 +254,9 @@ class Fold:
         for identity, name in self._machines:
             machine = self.nodes[identity].machines[name]
             state, since_s, transitions, runs, failed, outcome = machine.view()
-            machine.settle(self._lateness_s)
+            machine.apply_ripe(self._lateness_s)
             rows.append(
-                Change(
+                RowChange(
                     MACHINE,
                     identity,
                     name,
@@ -271,7 +271,7 @@ class Fold:
         for identity, governor, sequence in self._leases:
             lease = self.nodes[identity].lease(governor, sequence)
             rows.append(
-                Change(
+                RowChange(
                     LEASE,
                     identity,
                     governor,
@@ -285,16 +285,16 @@ class Fold:
             rows += self._node_rows(identity)
         return rows
 
-    def _check_rows(self, identity: str, name: str) -> list[Change]:
+    def _check_rows(self, identity: str, name: str) -> list[RowChange]:
         check = self.nodes[identity].checks[name]
         view, news = check.tell(self._lateness_s)
         last_s = check.told_s
         rows = [
-            Change(CHECK_CHANGE, identity, name, status, before, time_1=at_s, flag=changed)
+            RowChange(CHECK_CHANGE, identity, name, status, before, time_1=at_s, flag=changed)
             for at_s, before, status, changed in news
         ]
         rows.append(
-            Change(
+            RowChange(
                 CHECK_STATE,
                 identity,
                 name,
@@ -309,18 +309,18 @@ class Fold:
         )
         return rows
 
-    def _node_rows(self, identity: str) -> list[Change]:
+    def _node_rows(self, identity: str) -> list[RowChange]:
         node = self.nodes[identity]
         lifecycle = node.lifecycle
         sessions, starts, lost, down = lifecycle.view()
-        lifecycle.settle(self._lateness_s)
+        lifecycle.apply_ripe(self._lateness_s)
         node.registered.ripe(self._lateness_s)
         node.refused.ripe(self._lateness_s)
         rows = []
         open_session = next((session for session in sessions if not session.end), None)
         if identity in self._lifecycles:
             rows = [
-                Change(
+                RowChange(
                     SESSION,
                     identity,
                     session.version,
@@ -332,7 +332,7 @@ class Fold:
             ]
         state = "up" if open_session is not None else "down" if down or starts else "unknown"
         rows.append(
-            Change(
+            RowChange(
                 NODE,
                 identity,
                 node.version,

@@ -33,7 +33,7 @@ class CheckView(msgspec.Struct):
     changes: int = 0
     changed_bits: int = 0
 
-    def take(self, entry: Entry) -> bool:
+    def advance(self, entry: Entry) -> bool:
         """Go on by one result; True when the status changed."""
         changed = bool(self.status) and entry[3] != self.status
         if entry[3] != self.status:
@@ -64,7 +64,7 @@ class Check(msgspec.Struct):
     highest_s: int = -1
     """Up to here something was told, right or not."""
 
-    def take(self, at_s: int, sequence: int, event: int, status: str) -> bool:
+    def add_result(self, at_s: int, sequence: int, event: int, status: str) -> bool:
         """Take one result; False when it was there or comes too late."""
         recent = self.timeline.recent
         in_order = not recent or at_s > recent[-1][0]
@@ -89,7 +89,7 @@ class Check(msgspec.Struct):
             if number == ripe:
                 view = msgspec.structs.replace(view)
             before = view.status
-            if view.take(entry):
+            if view.advance(entry):
                 if entry[0] > self.told_s:
                     news.append((entry[0], before, entry[3], True))
             elif before and self.told_s < entry[0] <= self.highest_s:
@@ -112,7 +112,7 @@ class Machine(msgspec.Struct):
     failed_runs: int = 0
     outcome: str = ""
 
-    def settle(self, lateness_s: int) -> None:
+    def apply_ripe(self, lateness_s: int) -> None:
         for entry in self.timeline.ripe(lateness_s):
             self.transitions += 1
             self.state, self.since_s = entry[3], entry[0]
@@ -136,7 +136,7 @@ class Machine(msgspec.Struct):
         )
 
 
-class Session(msgspec.Struct):
+class NodeSession(msgspec.Struct):
     """One time that a node was up; `end` is shutdown, lost (it started again without one) or empty."""
 
     started_s: int
@@ -149,7 +149,7 @@ class Lifecycle(msgspec.Struct):
     """When a node was up."""
 
     timeline: Timeline
-    open: Session | None = None
+    open: NodeSession | None = None
     """The session that had begun when the oldest event of the timeline happened."""
 
     starts: int = 0
@@ -168,7 +168,7 @@ class Lifecycle(msgspec.Struct):
         self.seen[started_s] = at_s
         return True
 
-    def take(self, at_s: int, sequence: int, event: int, value: str) -> bool:
+    def add_change(self, at_s: int, sequence: int, event: int, value: str) -> bool:
         """Take a startup or a shutdown; False when it was there or comes too late."""
         if not self.timeline.add(at_s, sequence, event, value):
             return False
@@ -182,7 +182,7 @@ class Lifecycle(msgspec.Struct):
         starts = (entry[0] for entry in self.timeline.recent if entry[3].startswith(STARTUP) and entry[0] > at_s)
         return min(starts, default=0)
 
-    def settle(self, lateness_s: int) -> None:
+    def apply_ripe(self, lateness_s: int) -> None:
         for entry in self.timeline.ripe(lateness_s):
             ended, self.open = follow(self.open, entry, self.seen)
             self.starts += entry[3].startswith(STARTUP)
@@ -191,9 +191,9 @@ class Lifecycle(msgspec.Struct):
                 self.seen.pop(ended.started_s, None)
                 self.newest_s = max(self.seen, default=NEVER_S)
 
-    def view(self) -> tuple[list[Session], int, int, bool]:
+    def view(self) -> tuple[list[NodeSession], int, int, bool]:
         """Return the sessions that may still change, starts, those lost, and whether the last word was a shutdown."""
-        sessions: list[Session] = []
+        sessions: list[NodeSession] = []
         now = self.open
         starts, lost, down = self.starts, self.lost, False
         for entry in self.timeline.recent:
@@ -208,7 +208,9 @@ class Lifecycle(msgspec.Struct):
         return sessions, starts, lost, down
 
 
-def follow(now: Session | None, entry: Entry, seen: dict[int, int]) -> tuple[Session | None, Session | None]:
+def follow(
+    now: NodeSession | None, entry: Entry, seen: dict[int, int]
+) -> tuple[NodeSession | None, NodeSession | None]:
     """Return the session that an event ends, if one, and the one that is open after it."""
     at_s, value = entry[0], entry[3]
     ended = None
@@ -218,7 +220,7 @@ def follow(now: Session | None, entry: Entry, seen: dict[int, int]) -> tuple[Ses
         else:
             heard_s = min(seen.get(now.started_s, now.started_s), at_s)
             ended = msgspec.structs.replace(now, ended_s=heard_s, end="lost")
-    return ended, Session(at_s, value[1:]) if value.startswith(STARTUP) else None
+    return ended, NodeSession(at_s, value[1:]) if value.startswith(STARTUP) else None
 
 
 class Lease(msgspec.Struct):

@@ -62,7 +62,7 @@ class FleetProcessor(StatefulProcessor):
         there = self._state.get()
         with no_collection():
             fold = Fold({} if there is None else _decode(bytes(there[0])), self._lateness_s)
-            fold.take(events_of([packed for frame in rows for packed in frame["pack"]]))
+            fold.add_events(events_of([packed for frame in rows for packed in frame["pack"]]))
             found = fold.changes()
         self._state.update((_encode(fold.nodes),))
         yield packs_of(tables_of(found))

@@ -203,7 +203,7 @@ def outputs(name: str, prefix: str) -> tuple[TableOutput, ...]:
             key=key,
             order_by=order_by,
             pick=target_of(kind).pick,
-            take=target_of(kind).take,
+            rows_of=target_of(kind).rows_of,
             reduced=not order_by,
         )
 
@@ -219,14 +219,14 @@ def outputs(name: str, prefix: str) -> tuple[TableOutput, ...]:
             f"{prefix}_transitions",
             of=CHANGES,
             pick=target_of(folding.STEP).pick,
-            take=target_of(folding.STEP).take,
+            rows_of=target_of(folding.STEP).rows_of,
         ),
         keyed("leases", folding.LEASE, "governor", "lease"),
         TableOutput(
             f"{name}_bad",
             of=CHANGES,
             pick=target_of(folding.BAD_ROW).pick,
-            take=target_of(folding.BAD_ROW).take,
+            rows_of=target_of(folding.BAD_ROW).rows_of,
             partition_by=("day",),
         ),
     )
@@ -238,16 +238,16 @@ def target_of(kind: int) -> Target:
     return Target(NAMES[kind], columns)
 
 
-def tables_of(changes: list[folding.Change]) -> "dict[str, pyarrow.Table]":
+def tables_of(changes: list[folding.RowChange]) -> "dict[str, pyarrow.Table]":
     """Return rows that changed as tables by target."""
     import pyarrow
 
-    of_kind: dict[int, list[folding.Change]] = {}
+    of_kind: dict[int, list[folding.RowChange]] = {}
     for change in changes:
         of_kind.setdefault(change.kind, []).append(change)
     tables = {}
     for kind, rows in of_kind.items():
-        slots = dict(zip(folding.Change._fields, zip(*rows, strict=True), strict=True))
+        slots = dict(zip(folding.RowChange._fields, zip(*rows, strict=True), strict=True))
         arrays = [
             array_of(slots, slot, field.type)
             for slot, field in zip(COLUMNS[kind].values(), arrow_schema(target_of(kind).columns), strict=True)

@@ -1,0 +1,156 @@
+"""Restore, from the bytes of the request to the configuration of the stream that is to be made.
+
+What is asked for is decided twice: when the restore begins, so that nobody sends an archive in vain, and when it is
+complete, because other streams may have come meanwhile.
+
+Invariant: `begin` and `check` return or raise `RequestError`, whatever the bytes.
+"""
+
+from typing import Any
+
+import msgspec
+
+from jetlake.management.streams.config import STREAM_CONFIG, StreamConfig
+from jetlake.management.streams.context import StreamContext
+from jetlake.management.streams.requests import check_limits, check_replicas, check_written
+from jetlake.management.streams.required_level import with_required_level
+from jetlake.management.streams.sources import check_filters
+from jetlake.management.streams.subjects import check_others
+from jetlake.management.streams.validation import validated
+from jetlake.management.wire import json_syntax
+from jetlake.management.wire.error_codes import ErrorCode, RequestError
+from jetlake.management.wire.json_dialect import read_request
+from jetlake.management.wire.json_types import Field, Integer, ListOf, NotPlainError, Place, Record, Time
+from jetlake.management.wire.times import Timestamp
+
+_INT = Integer("int", -(2**63), 2**63 - 1)
+_UINT64 = Integer("uint64", 0, 2**64 - 1)
+
+
+class LostData(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream had lost when its snapshot was made."""
+
+    msgs: tuple[int, ...] | None = None
+    bytes: int = 0
+
+
+class RestoredState(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a stream when its snapshot was made. The archive says it once more, and that counts."""
+
+    messages: int = 0
+    bytes: int = 0
+    first_seq: int = 0
+    first_ts: Timestamp | None = None
+    last_seq: int = 0
+    last_ts: Timestamp | None = None
+    num_subjects: int = 0
+    subjects: dict[str, int] | None = None
+    num_deleted: int = 0
+    deleted: tuple[int, ...] | None = None
+    lost: LostData | None = None
+    consumer_count: int = 0
+
+
+class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be restored; a configuration without a name gets that of the subject."""
+
+    config: StreamConfig = STREAM_CONFIG.make()
+    state: RestoredState = RestoredState()
+
+
+class _Counts:
+    """Numbers by texts; None is a map that was never given."""
+
+    name = "map[string]uint64"
+    zero = None
+
+    def read(self, place: Place, current: dict[str, int] | None) -> dict[str, int] | None:
+        if place.kind == "null":
+            return None
+        if place.kind != "object":
+            raise place.mismatch(self.name)
+        counts = dict(current or {})
+        for key, start, end in json_syntax.members_at(place.source.data, place.start):
+            counts[key] = _UINT64.read(Place(place.source, start, end, (*place.path, key)), 0)
+        return counts
+
+    def from_plain(self, value: Any) -> dict[str, int]:
+        if type(value) is not dict:
+            raise NotPlainError
+        return {key: _UINT64.from_plain(count) for key, count in value.items()}
+
+    def write(self, value: dict[str, int]) -> Any:
+        return value
+
+
+_LOST = Record(
+    "server.LostStreamData",
+    LostData,
+    (Field("msgs", ListOf(_UINT64, "[]uint64")), Field("bytes", _UINT64)),
+    can_be_absent=True,
+)
+_STATE = Record(
+    "server.StreamState",
+    RestoredState,
+    (
+        Field("messages", _UINT64),
+        Field("bytes", _UINT64),
+        Field("first_seq", _UINT64),
+        Field("first_ts", Time()),
+        Field("last_seq", _UINT64),
+        Field("last_ts", Time()),
+        Field("num_subjects", _INT),
+        Field("subjects", _Counts()),
+        Field("num_deleted", _INT),
+        Field("deleted", ListOf(_UINT64, "[]uint64")),
+        Field("lost", _LOST),
+        Field("consumer_count", _INT),
+    ),
+    can_be_absent=False,
+)
+RESTORE_REQUEST = Record(
+    "server.JSApiStreamRestoreRequest",
+    RestoreRequest,
+    (Field("config", STREAM_CONFIG), Field("state", _STATE)),
+    can_be_absent=False,
+)
+"""How a request for a restore is read."""
+
+
+class RestoreDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request leads to. Archives that nats-server made before 2.15 do not say the sequences themselves."""
+
+    config: StreamConfig
+    first_sequence: int
+    last_sequence: int
+
+
+def begin(name: str, body: bytes, context: StreamContext, *, is_strict: bool = True) -> RestoreDecision:
+    """Decide a request to restore the stream that the API's subject names."""
+    wanted: RestoreRequest = read_request(RESTORE_REQUEST, body, is_strict=is_strict).value
+    config = wanted.config if wanted.config.name else msgspec.structs.replace(wanted.config, name=name)
+    if config.name != name:
+        raise RequestError(ErrorCode.STREAM_MISMATCH)
+    if {"/", "\\"} & set(name):
+        raise RequestError(ErrorCode.STREAM_NAME_CONTAINS_PATH_SEPARATORS)
+    config = validated(with_required_level(config), context)
+    check_limits(config, context)
+    if name in context.streams:
+        raise RequestError(ErrorCode.STREAM_NAME_EXIST_RESTORE_FAILED)
+    check_written(config)
+    return RestoreDecision(config=config, first_sequence=wanted.state.first_seq, last_sequence=wanted.state.last_seq)
+
+
+def check(config: StreamConfig, context: StreamContext) -> None:
+    """Raise `RequestError` unless a stream that was restored may be there now."""
+    if config.name in context.streams:
+        raise RequestError(ErrorCode.STREAM_NAME_EXIST_RESTORE_FAILED)
+    check_limits(config, context)
+    try:
+        check_replicas(config)
+        check_filters(config)
+        check_others(config, context.streams)
+    except RequestError as error:
+        # What only adding the stream finds out is told as a failure of the restore.
+        reason = f"error adding stream: {error.description} ({error.code.number})"
+        raise RequestError(ErrorCode.STREAM_RESTORE, err=reason) from error

@@ -1,0 +1,24 @@
+"""What a decision about a consumer needs to know of its surroundings: its stream, the other consumers, the limits."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from jetlake.management.consumers.stream_consumers import StreamConsumers
+from jetlake.management.streams.config import StreamConfig
+from jetlake.management.streams.context import AccountLimits, ServerLimits
+
+
+def _nobody_listens(_subject: str) -> bool:
+    return False
+
+
+class ConsumerContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The surroundings of one request. The consumers are those of the stream, as they are kept."""
+
+    stream: StreamConfig
+    consumers: StreamConsumers = msgspec.field(default_factory=StreamConsumers)
+    account: AccountLimits = AccountLimits()
+    server: ServerLimits = ServerLimits()
+    # Whether somebody listens to a subject.
+    has_interest: Callable[[str], bool] = _nobody_listens

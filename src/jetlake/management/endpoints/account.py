@@ -1,0 +1,104 @@
+"""`$JS.API.INFO`: what an account uses, what it may use, and how often it has asked.
+
+Invariant: a request is counted after its answer is made, so the numbers in an answer do not include it.
+"""
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from jetlake.management.catalog.streams import Catalog
+from jetlake.management.requests.calls import Call
+from jetlake.management.settings import ManagementSettings
+from jetlake.management.streams.context import AccountLimits
+from jetlake.management.wire.api_level import API_LEVEL
+from jetlake.management.wire.error_codes import RequestError
+
+
+class ApiFigures(msgspec.Struct):
+    """How many requests an account has made since the start, and how many were refused."""
+
+    total: int = 0
+    errors: int = 0
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the streams of an account hold, in bytes."""
+
+    memory: int = 0
+    storage: int = 0
+    messages: int = 0
+
+
+class AccountEndpoints:
+    """The endpoint, with what it works on, and the counting of requests."""
+
+    def __init__(self, catalog: Catalog, settings: Callable[[], ManagementSettings]) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._figures: dict[str, ApiFigures] = {}
+        # Requests that only read are answered beside others of their account.
+        self._counting = Lock()
+
+    def note(self, account: str, *, is_error: bool) -> None:
+        """Count a request that was answered."""
+        with self._counting:
+            figures = self._figures.setdefault(account, ApiFigures())
+            figures.total += 1
+            figures.errors += is_error
+
+    def figures(self, account: str) -> ApiFigures:
+        """Return how often an account has asked, of this server or of the engine, which tells of failures only."""
+        figures = self._figures.get(account, ApiFigures())
+        misses = self._catalog.misses(account)
+        return ApiFigures(total=figures.total + misses, errors=figures.errors + misses)
+
+    def usage(self, account: str) -> Usage:
+        """Return what the streams of an account hold, but those that go meanwhile. Asks the engine about each."""
+        held = {"memory": 0, "file": 0}
+        messages = 0
+        streams = self._catalog.streams_of(account)
+        for name in list(streams.names):
+            config = streams.get(name)
+            try:
+                state = self._catalog.state(account, name)
+            except RequestError:
+                continue
+            if config is not None:
+                held[config.storage] += state.bytes
+                messages += state.messages
+        return Usage(memory=held["memory"], storage=held["file"], messages=messages)
+
+    def info(self, call: Call) -> dict[str, Any]:
+        """Return all about the account. A body is not looked at."""
+        settings = self._settings()
+        streams = self._catalog.streams_of(call.account)
+        usage = self.usage(call.account)
+        answer: dict[str, Any] = {
+            "memory": usage.memory,
+            "storage": usage.storage,
+            "reserved_memory": streams.reserved_bytes("memory"),
+            "reserved_storage": streams.reserved_bytes("file"),
+            "streams": len(streams),
+            "consumers": sum(len(self._catalog.consumers.of(call.account, name)) for name in list(streams.names)),
+            "limits": _describe_limits(settings.accounts[call.account]),
+        }
+        if settings.domain:
+            answer["domain"] = settings.domain
+        figures = self.figures(call.account)
+        return {**answer, "api": {"level": API_LEVEL, "total": figures.total, "errors": figures.errors}}
+
+
+def _describe_limits(limits: AccountLimits) -> dict[str, Any]:
+    return {
+        "max_memory": limits.max_memory,
+        "max_storage": limits.max_storage,
+        "max_streams": limits.max_streams,
+        "max_consumers": limits.max_consumers,
+        "max_ack_pending": limits.max_ack_pending,
+        "memory_max_stream_bytes": limits.memory_max_stream_bytes,
+        "storage_max_stream_bytes": limits.storage_max_stream_bytes,
+        "max_bytes_required": limits.max_bytes_required,
+    }

@@ -1,0 +1,56 @@
+"""What a decision about a stream needs to know of its surroundings: the other streams, and the limits.
+
+Limits are in bytes unless they count something; -1 is no limit.
+"""
+
+import msgspec
+
+from jetlake.management.streams.account_streams import AccountStreams
+
+MINUTE_NS = 60_000_000_000
+DUPLICATE_WINDOW_DEFAULT_NS = 2 * MINUTE_NS
+"""Long enough for a publisher to notice a lost acknowledgement and to try again."""
+
+
+class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one account may use, as in its `jetstream` block."""
+
+    max_memory: int = -1
+    max_storage: int = -1
+    max_streams: int = -1
+    max_consumers: int = -1
+    max_ack_pending: int = -1
+    memory_max_stream_bytes: int = -1
+    storage_max_stream_bytes: int = -1
+    max_bytes_required: bool = False
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What all accounts may use together, and what their streams have reserved of it."""
+
+    max_memory: int = -1
+    max_storage: int = -1
+    reserved_memory: int = 0
+    reserved_storage: int = 0
+    # 0 = none, as below.
+    duplicate_window_max_ns: int = 0
+    # Of one consumer, and of one request for messages.
+    max_ack_pending: int = 0
+    max_request_batch: int = 0
+
+
+class ExistingConsumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer of the stream that is to be updated."""
+
+    name: str
+    inactive_threshold: int = 0
+    max_ack_pending: int = 0
+
+
+class StreamContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The surroundings of one request. The streams are those of the account, as they are kept."""
+
+    streams: AccountStreams = msgspec.field(default_factory=AccountStreams)
+    account: AccountLimits = AccountLimits()
+    server: ServerLimits = ServerLimits()
+    consumers: tuple[ExistingConsumer, ...] = ()

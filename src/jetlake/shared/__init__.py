@@ -1,0 +1,10 @@
+"""Leaf modules: what every part shares, and what knows none of the parts.
+
+- `credentials`     the JWT and the seed in a credentials file
+- `durations`       durations as texts, read in one place
+- `engine_reports`  what the engine reports about itself, as typed values
+- `go_text`         times, durations and quotes as Go writes them
+- `listener_urls`   host and port as one text, and the URLs of a listener
+- `subjects`        subjects with wildcards: what matches, what overlaps
+- `yaml_values`     a YAML text as plain values
+"""

@@ -1,0 +1,1 @@
+"""Tests of snapshot and restore."""

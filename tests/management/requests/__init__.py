@@ -1,0 +1,1 @@
+"""Tests of requests and the rights of their senders."""

@@ -1,0 +1,36 @@
+"""The two questions about subjects."""
+
+import pytest
+
+from jetlake.shared.subjects import is_literal
+from jetlake.shared.subjects import overlap as collide
+
+
+@pytest.mark.parametrize("subject", ["a", "a.b", "a*", ">a.b", "é"])
+def test_subjects_that_can_be_published_to(subject):
+    assert is_literal(subject)
+
+
+@pytest.mark.parametrize("subject", ["", "a..b", ".a", "a.", "a.*", ">", "a b", "a\n"])
+def test_subjects_that_cannot_be_published_to(subject):
+    assert not is_literal(subject)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("a.b", "a.b", True),
+        ("a.b", "a.c", False),
+        ("a.*", "a.c", True),
+        ("a.*", "*.c", True),
+        ("a.*", "a.b.c", False),
+        ("a.>", "a.b.c", True),
+        ("a.>", "a", False),
+        (">", "a.b", True),
+        ("a.b.>", "a.*", False),
+        ("*.b.>", "a.>", True),
+    ],
+)
+def test_wildcards_meet(first, second, expected):
+    assert collide(first, second) is expected
+    assert collide(second, first) is expected
