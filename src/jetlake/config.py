@@ -116,6 +116,16 @@ class EngineStreamImport(msgspec.Struct, frozen=True, kw_only=True, rename={"sou
     account: str
     source: str
     to: str
+    # Whoever traces a message hears what becomes of it in the account that imports.
+    allow_trace: bool = False
+
+
+class EngineLatency(msgspec.Struct, frozen=True, kw_only=True):
+    """Where latency events of a service go, and for how many of a hundred requests."""
+
+    subject: str
+    # 0 = only those whose tracing headers ask for it.
+    sampling_percent: int = 100
 
 
 class EngineServiceImport(msgspec.Struct, frozen=True, kw_only=True, rename={"source": "from"}):
@@ -124,10 +134,15 @@ class EngineServiceImport(msgspec.Struct, frozen=True, kw_only=True, rename={"so
     account: str
     source: str
     to: str
+    # The subject of the export that it is of.
+    export: str = ""
     # one, stream or chunked.
     responses: str
     response_timeout_ms: int
     share: bool = False
+    # Whoever traces a request hears what becomes of it in the account that exports.
+    allow_trace: bool = False
+    latency: EngineLatency | None = None
 
 
 class EngineImports(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compatibility.callout_site import start_callout, xkey  # noqa: F401
 from tests.compatibility.fixtures import (  # noqa: F401
     client,
     library_client,

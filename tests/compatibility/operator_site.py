@@ -76,11 +76,11 @@ class Site:
         self.server = start_server_process(self.kind, self.folder, self.flags, config)
         return self.server
 
-    def client(self, user: User) -> RawClient:
+    def client(self, user: User, **options: Any) -> RawClient:
         """Return a client that is in; it is closed with the site."""
         client = self.server.client()
         self._clients.append(client)
-        client.connect(**user.presented(client.info["nonce"]))
+        client.connect(**user.presented(client.info["nonce"]), **options)
         return client
 
     def close(self) -> None:

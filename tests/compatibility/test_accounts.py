@@ -142,3 +142,29 @@ def test_another_account_may_be_the_system_account(start_server) -> None:
     with server.client() as client:
         connect(client, "s")
         assert client.connected_info["acc_is_sys"] is True
+
+
+@pytest.mark.parametrize(("server_limit", "account_limit"), [(None, -1), (0, None), (-1, None)])
+def test_limit_of_subscriptions_below_one_is_none_for_a_server_and_minus_one_for_an_account(
+    start_server, server_limit: int | None, account_limit: int | None
+) -> None:
+    with start_server(config=limited(server_limit, account_limit)).client() as client:
+        client.connect(**{"user": "a", "pass": "a"})
+
+        client.send(b"SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n")
+
+        client.expect_pong()
+
+
+def test_account_without_any_subscription_has_no_clients(start_server) -> None:
+    with start_server(config=limited(None, 0)).client() as client:
+        client.send_connect(verbose=False, user="a", **{"pass": "a"})
+
+        client.expect_error_and_closed("maximum subscriptions exceeded")
+
+
+def limited(server_limit: int | None, account_limit: int | None) -> str:
+    """Return a configuration with limits of subscriptions, of the server and of an account."""
+    of_server = "" if server_limit is None else f"max_subscriptions: {server_limit}"
+    of_account = "" if account_limit is None else f"limits {{ max_subscriptions: {account_limit} }}"
+    return f"{of_server}\naccounts {{ A {{ users: [{{user: a, password: a}}]\n{of_account} }} }}"

@@ -278,6 +278,22 @@ def test_chunks_end_with_an_empty_one(server) -> None:
         b.expect_silence()
 
 
+@pytest.mark.parametrize("service", ["a.quote.x", "many"])
+def test_answer_may_be_answered(server, service: str) -> None:
+    with clients(server, "a", "b") as (a, b):
+        subscribe(a, "quote.* 1", "many 3", "back 2")
+        subscribe(b, "_INBOX.6 9")
+        b.send(f"PUB {service} _INBOX.6 2\r\nhi\r\n".encode())
+
+        a.send(b"PUB %s back 3\r\nyes\r\n" % receive(a).reply)
+        _, subject, sid, reply, _, payload = b.read_line().split()
+        assert (subject, sid, payload) == (b"_INBOX.6", b"9", b"yes")
+        assert reply.startswith(b"_R_.")
+        b.send(b"PUB %s 4\r\nmore\r\n" % reply)
+
+        a.expect(b"MSG back 2 4\r\nmore\r\n")
+
+
 def test_permissions_of_a_requester_are_about_the_subjects_here(server) -> None:
     with clients(server, "a", "narrow") as (a, narrow):
         subscribe(a, "quote.* 1")
@@ -399,6 +415,7 @@ def test_reload_adds_imports(start_server, reload) -> None:  # noqa: F811
         "imports: [{stream: {account: NOBODY, subject: x}}]",
         "imports: [{service: {account: A, subject: own.A}}]",
         "imports: [{service: {account: A, subject: q}}, {service: {account: A, subject: q}}]",
+        "imports: [{stream: {account: A, subject: orders.x}}, {stream: {account: A, subject: orders.x}, prefix: p}]",
     ],
 )
 def test_import_that_was_not_exported_to_this_account_stops_the_start(start_server, imports: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -246,3 +247,56 @@ def test_import_that_makes_no_sense_does_not_keep_others_from_working(site: Site
     listener.expect_pong()
 
     pair.wait_until(True, listener, publisher, TODAY)
+
+
+# Latency
+
+
+@pytest.mark.parametrize("sampling", [100, "headers"])
+def test_exporter_hears_how_long_requests_take(site: Site, sampling: int | str) -> None:
+    measured = {"name": "ask", "subject": "ask", "type": "service"}
+    exports = [{**measured, "service_latency": {"sampling": sampling, "results": "latency.ask"}}]
+    pair = Pair(site, exports)
+    pair.push_imports(service(pair.exporter, share=True))
+    responder, events = pair.publisher(), pair.publisher()
+    responder.send(b"SUB ask 1\r\n")
+    responder.expect_pong()
+    events.send(b"SUB latency.> 2\r\n")
+    events.expect_pong()
+    requester = site.client(make_user(pair.importer), headers=True)
+    requester.send(b"SUB _INBOX.1 1\r\n")
+    requester.expect_pong()
+
+    header = b"NATS/1.0\r\nX-B3-Sampled: 1\r\n\r\n"
+    requester.send(b"HPUB ask _INBOX.1 %d %d\r\n%s\r\n" % (len(header), len(header), header))
+    reply = responder.read_line().split()[3]
+    responder.send(b"PUB %s 2\r\nhi\r\n" % reply)
+
+    requester.expect(b"MSG _INBOX.1 1 2\r\nhi\r\n")
+    line, _, payload = events.read_line().partition(b"\r\n")
+    event = json.loads(payload)
+    assert line.startswith(b"MSG latency.ask 2 ")
+    assert event["status"] == 200
+    assert event["requestor"]["acc"] == pair.importer.public
+    assert event["requestor"]["user"].startswith("U")
+    assert event.get("header", {}) == ({"X-B3-Sampled": ["1"]} if sampling == "headers" else {})
+
+
+def test_service_with_many_answers_counts_although_it_cannot_be_measured(site: Site) -> None:
+    latency = {"sampling": 100, "results": "latency.ask"}
+    exports = [
+        {"name": "ask", "subject": "ask", "type": "service", "response_type": "Stream", "service_latency": latency}
+    ]
+    pair = Pair(site, exports)
+    pair.push_imports(service(pair.exporter))
+    responder = pair.publisher()
+    responder.send(b"SUB ask 1\r\nSUB latency.> 2\r\n")
+    responder.expect_pong()
+    requester = pair.listener("_INBOX.1")
+
+    requester.send(b"PUB ask _INBOX.1 0\r\n\r\n")
+    reply = responder.read_line().split()[3]
+    responder.send(b"PUB %s 1\r\n1\r\nPUB %s 1\r\n2\r\n" % (reply, reply))
+
+    requester.expect(b"MSG _INBOX.1 1 1\r\n1\r\nMSG _INBOX.1 1 1\r\n2\r\n")
+    responder.expect_pong()

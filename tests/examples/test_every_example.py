@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.conftest import REPOSITORY
 
 TEST_OF_EXAMPLE = {
+    "auth_callout.py": "tests/examples/test_auth_callout.py",
     "infrastructure": "tests/iac/test_example.py",
     "notebook.ipynb": "tests/examples/test_notebook.py",
     "pipelines/archive_orders.yaml": "tests/spark/pipelines/test_validation.py",

@@ -20,6 +20,7 @@ HEAVY = {
     "hashlib",
     "queue",
     "logging",
+    "nacl",
     "nats",
     "rich",
     "subprocess",

@@ -39,6 +39,11 @@ impl Engine {
     }
 
     #[getter]
+    fn server_seed(&self) -> Cow<'_, [u8]> {
+        self.inner.server_seed().into()
+    }
+
+    #[getter]
     fn server_id(&self) -> &str {
         self.inner.server_id()
     }

@@ -24,6 +24,7 @@ use crate::error::EngineError;
 use crate::events::{Event, Events, Level};
 use crate::identity::{self, KeyPrefix};
 use crate::routing::imports::token_map::TokenMap;
+use crate::routing::latency::Reporter;
 use crate::routing::mappings::Mappings;
 use crate::routing::subscription::Receiver;
 use crate::services::Services;
@@ -94,7 +95,7 @@ impl Engine {
         listeners.push(listener);
         let events = Arc::new(Events::default());
         events.set_levels(options.debug, options.trace);
-        let server_id = identity::public_key(KeyPrefix::Server)?;
+        let (server_seed, server_id) = identity::server_identity()?;
         let curve_key = identity::public_key(KeyPrefix::Curve)?;
         let clock = match options.manual_clock {
             true => Clock::by_hand(),
@@ -106,6 +107,7 @@ impl Engine {
             options,
             tls,
             websocket,
+            server_seed,
             server_id,
             clock,
             events,
@@ -146,6 +148,26 @@ impl Engine {
             })?;
             self.threads.lock().push(thread);
         }
+        self.report_latencies(&self.shared.options())
+    }
+
+    /// Starts the thread that publishes latency events, if these options are the first that ask for some.
+    fn report_latencies(&self, options: &Options) -> Result<(), EngineError> {
+        let mut services = options.imports.values().flat_map(|one| &one.services);
+        if !services.any(|service| service.latency.is_some()) || !self.shared.latencies.claim() {
+            return Ok(());
+        }
+        let reporter = Reporter::new(Arc::clone(&self.shared));
+        let run = move || {
+            reporter.run();
+            Ok(())
+        };
+        let thread = threads::spawn(&self.shared.events, "jetlake-latency", run);
+        let thread = thread.map_err(|cause| EngineError::System {
+            what: "latency thread",
+            cause,
+        })?;
+        self.threads.lock().push(thread);
         Ok(())
     }
 
@@ -195,6 +217,11 @@ impl Engine {
             .subscribe_with(account, subject, None, |service| {
                 Receiver::Sink(Api::new(streams, service))
             })
+    }
+
+    /// What the server signs requests to an authentication service with.
+    pub fn server_seed(&self) -> &[u8] {
+        &self.shared.server_seed().0
     }
 
     pub fn server_id(&self) -> &str {
@@ -249,12 +276,17 @@ impl Engine {
             let settings = WebSocketSettings::of(&options, address)?;
             self.shared.set_websocket(settings);
         }
+        self.report_latencies(&options)?;
         self.shared.set_tls(tls);
         self.shared.set_mappings(mappings);
         self.shared.set_imports(&old.imports, &options.imports)?;
         self.shared.events.set_levels(options.debug, options.trace);
+        let has_new_imports = old.imports != options.imports;
         self.shared.set_options(options, information);
         self.shared.send_to_all(|| Letter::OptionsChanged);
+        if let Some(streams) = self.streams.get().filter(|_| has_new_imports) {
+            streams.look_for_origins();
+        }
         let excess = self
             .shared
             .listed_count()
@@ -326,6 +358,7 @@ impl Engine {
             streams.say_goodbye();
         }
         self.shared.send_to_all(|| Letter::Shutdown);
+        self.shared.latencies.close();
         for thread in threads {
             // A worker that panicked has said so already.
             let _ = thread.join();

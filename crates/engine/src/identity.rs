@@ -1,5 +1,7 @@
 //! Names the engine makes up for itself: a server id that looks like every NATS server's, a curve key, nonces.
 
+use ring::signature::{Ed25519KeyPair, KeyPair};
+
 use crate::error::EngineError;
 
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -26,6 +28,22 @@ fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], EngineError> {
 /// A public key of 56 characters: prefix, 32 bytes, checksum.
 pub fn public_key(prefix: KeyPrefix) -> Result<String, EngineError> {
     Ok(encode_key(prefix, &random::<32>()?))
+}
+
+/// What a server signs with: 32 bytes, of which its id is the public half. It has no `Debug`: it may not end up in a log.
+#[derive(Clone)]
+pub struct ServerSeed(pub [u8; 32]);
+
+/// A new seed, and the id of the server that signs with it.
+pub fn server_identity() -> Result<(ServerSeed, String), EngineError> {
+    let seed = random::<32>()?;
+    let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("32 bytes are a seed");
+    let public = pair.public_key().as_ref().try_into();
+    let id = encode_key(
+        KeyPrefix::Server,
+        public.expect("a public key has 32 bytes"),
+    );
+    Ok((ServerSeed(seed), id))
 }
 
 /// A key as text.

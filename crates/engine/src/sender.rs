@@ -113,6 +113,7 @@ impl Sender {
             drops_for_slow: false,
             trace: None,
             now_ms: self.now_ms,
+            is_imported: false,
             receipts,
         };
         let (router, staging) = (&mut self.router, &mut self.staging);

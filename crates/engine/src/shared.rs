@@ -23,8 +23,10 @@ use crate::connection::websocket::Settings as WebSocketSettings;
 use crate::connection::{Connection, ConnectionType};
 use crate::error::EngineError;
 use crate::events::{Events, Level};
+use crate::identity::ServerSeed;
 use crate::routing::account::{Account, GLOBAL_ACCOUNT};
 use crate::routing::imports::{ImportOptions, ServiceImport, StreamImport};
+use crate::routing::latency::LatencyQueue;
 use crate::routing::mappings::Mappings;
 use crate::statistics::Totals;
 /// What all workers see.
@@ -40,6 +42,7 @@ pub struct Shared {
     /// The same for clients that speak WebSocket; none where they are not served.
     websocket: RwLock<Option<Arc<WebSocketSettings>>>,
     /// The same for ever, while the rest of INFO may change with a reload.
+    server_seed: ServerSeed,
     server_id: String,
     mailboxes: Vec<Mailbox>,
     accounts: RwLock<Vec<Arc<Account>>>,
@@ -51,6 +54,8 @@ pub struct Shared {
     next_connection_id: AtomicU64,
     next_event_sequence: AtomicU64,
     slots: Mutex<Slots>,
+    /// What is to be published about requests to services.
+    pub latencies: Arc<LatencyQueue>,
 }
 
 /// Dense numbers for connections, used again when one is gone.
@@ -66,6 +71,7 @@ pub struct Beginning {
     pub information: Information,
     pub tls: Option<Arc<TlsSettings>>,
     pub websocket: Option<Arc<WebSocketSettings>>,
+    pub server_seed: ServerSeed,
     pub server_id: String,
     pub clock: Clock,
     pub events: Arc<Events>,
@@ -80,6 +86,7 @@ impl Shared {
             options: RwLock::new(Arc::new(beginning.options)),
             tls: RwLock::new(beginning.tls),
             websocket: RwLock::new(beginning.websocket),
+            server_seed: beginning.server_seed,
             server_id: beginning.server_id,
             clock: beginning.clock,
             events: beginning.events,
@@ -94,6 +101,7 @@ impl Shared {
             next_connection_id: AtomicU64::new(1),
             next_event_sequence: AtomicU64::new(1),
             slots: Mutex::default(),
+            latencies: Arc::default(),
         }
     }
 
@@ -106,6 +114,10 @@ impl Shared {
     /// Puts other settings of WebSocket in force, for connections to come.
     pub fn set_websocket(&self, settings: Option<Arc<WebSocketSettings>>) {
         *self.websocket.write() = settings;
+    }
+
+    pub fn server_seed(&self) -> &ServerSeed {
+        &self.server_seed
     }
 
     pub fn server_id(&self) -> &str {
@@ -193,7 +205,9 @@ impl Shared {
             let services = wanted
                 .services
                 .iter()
-                .map(|import| ServiceImport::new(import, self.account(&import.account)))
+                .map(|import| {
+                    ServiceImport::new(import, self.account(&import.account), &self.latencies)
+                })
                 .collect::<Result<_, _>>()?;
             account.set_imports(streams, services);
         }

@@ -27,12 +27,17 @@ from jetlake.server.engine_errors import message_of
 from jetlake.server.options import ServerOptions
 
 if TYPE_CHECKING:
+    from jetlake.server.callout.callout import Callout, PendingLogin
     from jetlake.server.claims.operator_mode import OperatorMode
     from jetlake.server.claims.requests import ClaimsRequests
     from jetlake.server.claims.shown import ShownClaims
     from jetlake.server.jetstream import JetStream
     from jetlake.server.log import Log
     from jetlake.server.system.account import SystemAccount
+
+
+CALLOUT_THREADS_SLOW = 4
+"""Threads that check what services answer, if that may mean to fetch the claims of an account from elsewhere."""
 
 
 class AccessControl:
@@ -85,6 +90,8 @@ class AccessControl:
 
     def open(self) -> None:
         """Find the claims, before the first client. Raises `StartError`."""
+        for mistake in self._authenticator.mistakes():
+            self._log.error(mistake)
         if self.mode is not None:
             self.mode.open()
 
@@ -95,12 +102,31 @@ class AccessControl:
 
     def make_gate(self, engine: Engine, on_broken: Callable[[str], None]) -> Gate:
         """Return what answers clients that ask to come in."""
-        self._gate = Gate(engine, self._authenticator, on_broken)
+
+        def make_callout(gate: Gate) -> "Callout":
+            # Only servers whose clients are decided about by a service pay for loading what asks it.
+            from jetlake.server.callout import authorization_request, callout
+
+            return callout.Callout(
+                engine,
+                server=lambda: authorization_request.describe_server(self._given, engine.server_id),
+                timeout_s=lambda: self._given.limits.auth_timeout_ms / 1000,
+                conclude=gate.conclude,
+                on_refused=self._tell_refused,
+                log=self._log,
+                on_broken=on_broken,
+                thread_count=CALLOUT_THREADS_SLOW if self.mode is not None and self.mode.is_slow else 1,
+            )
+
+        self._gate = Gate(engine, self._authenticator, on_broken, make_callout)
         return self._gate
 
     def serve(self, engine: Engine, system: "SystemAccount", jetstream: "JetStream | None") -> None:
         """Tell these of every change from now on."""
         self._engine, self._system, self._jetstream = engine, system, jetstream
+        folder = None if self.mode is None else self.mode.folder
+        if self.mode is not None and folder is not None and folder.lookup is not None:
+            folder.lookup.connect(engine, self.mode.system_account)
         self._tell_engine()
         system.update()
 
@@ -160,6 +186,11 @@ class AccessControl:
         given = self._given
         self._authenticator = Authenticator(given.access, self._authenticator.passwords, given.websocket, self.mode)
         self._gate.replace_authenticator(self._authenticator)
+
+    def _tell_refused(self, pending: "PendingLogin", reason: str) -> None:
+        """Tell those who listen in the account of a service that a client was refused, and why."""
+        if self._system is not None:
+            self._system.tell_refused(pending, reason)
 
     def _running_engine(self) -> Engine:
         assert self._engine is not None, "nothing changes before the start"

@@ -1,6 +1,7 @@
 """The thread that hears the engine: log lines, clients that ask to come in, requests to the server, and the end.
 
-Requests to the API of streams go to JetStream, all others to the system account.
+Requests to the API of streams go to JetStream, answers of services that decide about clients to the gate, all others to
+the system account.
 
 The engine hands events over in batches and waits without the GIL. The thread lives from start to `Stopped`, the
 last event there is. Should this code itself break, that is a bug, and a server whose ear is gone must not go on as
@@ -94,7 +95,9 @@ class EventThread:
                     self._jetstream.note(event)
 
     def _receive(self, request: Request) -> None:
-        if self._jetstream is not None and self._jetstream.serves(request.service):
+        if self._gate.hears(request.service):
+            self._gate.hear(request.subject, request.payload)
+        elif self._jetstream is not None and self._jetstream.serves(request.service):
             self._jetstream.receive(request)
         else:
             self._desk.receive(request)

@@ -1,8 +1,8 @@
 """NKEYs: ed25519 keys as text, and the check of a signature.
 
 A public key as text is base32, without padding, of a prefix byte, the 32 bytes of the key and a checksum of two bytes;
-the prefix makes the first letter: U for users, A for accounts, O for operators, N for servers. A seed never leaves its
-owner.
+the prefix makes the first letter: U for users, A for accounts, O for operators, N for servers, X for curve keys, which
+encrypt and do not sign. A seed never leaves its owner.
 """
 
 import base64
@@ -11,6 +11,8 @@ import binascii
 USER_PREFIX = 20 << 3
 ACCOUNT_PREFIX = 0
 OPERATOR_PREFIX = 14 << 3
+SERVER_PREFIX = 13 << 3
+CURVE_PREFIX = 23 << 3
 PREFIXES = (USER_PREFIX, ACCOUNT_PREFIX, OPERATOR_PREFIX)
 """Of the keys that may sign claims."""
 
@@ -29,6 +31,21 @@ def is_public_account_key(text: str) -> bool:
 
 def is_public_operator_key(text: str) -> bool:
     return decode_public_key(text, OPERATOR_PREFIX) is not None
+
+
+def is_public_server_key(text: str) -> bool:
+    return decode_public_key(text, SERVER_PREFIX) is not None
+
+
+def is_public_curve_key(text: str) -> bool:
+    return decode_public_key(text, CURVE_PREFIX) is not None
+
+
+def encode_public_key(prefix: int, key: bytes) -> str:
+    """Return the text of a public key of 32 bytes."""
+    assert len(key) == KEY_BYTES, len(key)
+    body = bytes([prefix]) + key
+    return base64.b32encode(body + binascii.crc_hqx(body, 0).to_bytes(2, "little")).decode()
 
 
 def decode_public_key(text: str, prefix: int) -> bytes | None:

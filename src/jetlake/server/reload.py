@@ -84,6 +84,7 @@ FIXED: tuple[tuple[str, Get], ...] = (
     ("TrustedOperators", lambda options: options.access.trust.operators if options.access.trust else ()),
     ("TrustedKeys", lambda options: options.access.trust.keys if options.access.trust else ()),
     ("AccountResolver", lambda options: _resolver_of(options.access.trust)),
+    ("AuthCallout", lambda options: options.access.callout),
     ("TLSMap", lambda options: options.access.map_certificates),
     ("Websocket", lambda options: _Hidden(_fixed_part(options.websocket))),
     ("AllowNonTLS", lambda options: options.allow_plain),

@@ -46,12 +46,14 @@ KINDS = {
 BLOCKS = {
     "address": ("top level", "server"),
     "accounts": ("`accounts`, `authorization`", "who-may-log-in"),
+    "callout": ("`auth_callout` of `authorization`", "auth-callout"),
     "choria": ("`choria`", "choria"),
     "dashboard": ("`dashboard`", "dashboard"),
     "exports": ("`exports`, `imports` of an account", "who-may-log-in"),
     "jetstream": ("`jetstream`", "jetstream"),
     "leafnodes": ("`leafnodes`", "accepted-without-effect"),
     "mappings": ("`mappings`", "who-may-log-in"),
+    "latency": ("`latency` of an exported service", "who-may-log-in"),
     "message_trace": ("`msg_trace` of an account", "who-may-log-in"),
     "operators": ("top level, `resolver`", "operator-mode"),
     "permissions": ("`permissions`", "who-may-log-in"),
@@ -66,7 +68,6 @@ BLOCKS = {
 
 REFUSED = (
     ("top level", unsupported.TOP_LEVEL),
-    ("`authorization`", unsupported.AUTHORIZATION),
     ("`jetstream`", unsupported.JETSTREAM),
     ("`tls`", unsupported.TLS),
 )

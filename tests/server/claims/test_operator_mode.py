@@ -113,13 +113,15 @@ def test_why_somebody_is_refused_is_in_the_log_and_not_in_the_verdict(operator, 
     assert "account claims not found" in caplog.text
 
 
-def test_account_with_an_authorization_service_lets_in_only_that_service(operator):
+def test_service_of_an_account_decides_about_everybody_but_itself(operator):
     service = Key("user")
     account = operator.add_account(authorization={"auth_users": [service.public]})
     modes = Modes(operator.configuration())
 
-    assert modes.decide(make_user(account)) is None
-    assert modes.decide(User(service, user_claims(account, service))) is not None
+    delegation, own = modes.decide(make_user(account)), modes.decide(User(service, user_claims(account, service)))
+
+    assert (delegation.account, delegation.issuer) == (account.public, account.public)
+    assert own.permissions.publish.deny == ("$SYS.REQ.USER.AUTH",)
 
 
 def test_update_is_told_with_the_account(operator):

@@ -19,7 +19,7 @@ GETTERS = {
 
 def keys_asked_for() -> set[str]:
     keys = {*CLUSTER_KEYS, *WITHOUT_EFFECT}
-    for group in (unsupported.TOP_LEVEL, unsupported.AUTHORIZATION, unsupported.JETSTREAM):
+    for group in (unsupported.TOP_LEVEL, unsupported.JETSTREAM):
         keys |= set(group)
     keys |= set(unsupported.TLS)
     for path in SOURCES.glob("*.py"):

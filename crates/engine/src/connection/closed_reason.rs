@@ -15,6 +15,7 @@ pub enum ClosedReason {
     BadClientProtocolVersion,
     MaximumConnectionsExceeded,
     MaximumAccountConnectionsExceeded,
+    MaximumSubscriptionsExceeded,
     MaximumPayloadExceeded,
     MaximumControlLineExceeded,
     ServerShutdown,
@@ -42,6 +43,7 @@ impl ClosedReason {
             Self::BadClientProtocolVersion => "Bad Client Protocol Version",
             Self::MaximumConnectionsExceeded => "Maximum Connections Exceeded",
             Self::MaximumAccountConnectionsExceeded => "Maximum Account Connections Exceeded",
+            Self::MaximumSubscriptionsExceeded => "Maximum Subscriptions Exceeded",
             Self::MaximumPayloadExceeded => "Maximum Message Payload Exceeded",
             Self::MaximumControlLineExceeded => "Maximum Control Line Exceeded",
             Self::ServerShutdown => "Server Shutdown",
@@ -70,6 +72,7 @@ impl ClosedReason {
             | Self::SlowConsumerWriteDeadline
             | Self::MaximumConnectionsExceeded
             | Self::MaximumAccountConnectionsExceeded
+            | Self::MaximumSubscriptionsExceeded
             | Self::MaximumControlLineExceeded => 1008,
             Self::MaximumPayloadExceeded => 1009,
             Self::MessageHeaderViolation

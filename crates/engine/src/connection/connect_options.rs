@@ -65,9 +65,16 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The JSON object that authentication reads.
-    pub fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("strings always serialise")
+    /// The JSON object that authentication reads: with it, what else the client has said about itself.
+    pub fn to_json(&self, options: &ConnectOptions) -> Vec<u8> {
+        let introduction = Introduction {
+            credentials: self,
+            name: &options.name,
+            language: &options.language,
+            version: &options.version,
+            protocol: options.protocol,
+        };
+        serde_json::to_vec(&introduction).expect("strings and numbers always serialise")
     }
 
     /// Fills in what the client did not say itself.
@@ -97,6 +104,25 @@ impl Credentials {
         };
         format!(" - {kind} {}", subject::quoted(name.as_bytes()))
     }
+}
+
+/// Credentials with the rest of what a CONNECT says about a client.
+#[derive(Serialize)]
+struct Introduction<'a> {
+    #[serde(flatten)]
+    credentials: &'a Credentials,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(rename = "lang", skip_serializing_if = "str::is_empty")]
+    language: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    version: &'a str,
+    #[serde(skip_serializing_if = "is_zero")]
+    protocol: i64,
+}
+
+fn is_zero(value: &i64) -> bool {
+    *value == 0
 }
 
 /// What stands in a log for a credential.
@@ -357,7 +383,7 @@ mod tests {
         for json in [&b"{}"[..], b"null"] {
             let (second, credentials) = first.decode(json).unwrap();
             assert_eq!(second, first);
-            assert_eq!(credentials.to_json(), b"{}");
+            assert_eq!(credentials.to_json(&ConnectOptions::default()), b"{}");
         }
     }
 
@@ -367,7 +393,10 @@ mod tests {
 
         let (_, credentials) = ConnectOptions::default().decode(json).unwrap();
 
-        assert_eq!(credentials.to_json(), br#"{"user":"ada","pass":"s3cr3t"}"#);
+        assert_eq!(
+            credentials.to_json(&ConnectOptions::default()),
+            br#"{"user":"ada","pass":"s3cr3t"}"#
+        );
         assert_eq!(credentials.label(), r#" - User "ada""#);
     }
 

@@ -93,7 +93,24 @@ impl MessageTrace {
 
     /// The message went to a subscriber, or not.
     pub fn deliver(&self, receiver: &Connection, subscription: &Subscription, error: &'static str) {
-        self.add(Step::egress(receiver, subscription, error));
+        let account = receiver.identity.lock().account.clone();
+        // Named only if it is another one.
+        let account = if account == self.account.name {
+            String::new()
+        } else {
+            account
+        };
+        self.add(Step::egress(receiver, account, subscription, error));
+    }
+
+    /// The message goes to a service of another account.
+    pub fn import_service(&self, account: &str, from: &[u8], to: &[u8]) {
+        self.add(Step::service_import(account, from, to));
+    }
+
+    /// The message goes to a subscriber in another account, under this subject.
+    pub fn export_stream(&self, account: &str, subject: &[u8]) {
+        self.add(Step::stream_export(account, subject));
     }
 
     /// The account maps the message to another subject.
@@ -113,7 +130,7 @@ impl MessageTrace {
             && system_account != self.account.name
             && !system_account.is_empty();
         if leaves {
-            self.add(Step::service_import(system_account, subject));
+            self.add(Step::service_import(system_account, subject, subject));
         }
     }
 

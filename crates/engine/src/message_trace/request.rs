@@ -12,7 +12,7 @@ pub const ACCEPT_ENCODING: &str = "Accept-Encoding";
 const TRACE_PARENT: &[u8] = b"traceparent";
 
 /// Says that the message was traced, or must not be. No subject looks like this.
-const TRACE_DISABLED: &[u8] = b"trace disabled";
+pub const TRACE_DISABLED: &[u8] = b"trace disabled";
 
 /// All headers of a message that asks to be traced.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub fn read(block: &[u8]) -> Option<TraceRequest> {
 }
 
 /// Whether a trace context says that its message is sampled: the last bit of its flags.
-fn wants_samples(value: &[u8]) -> bool {
+pub fn wants_samples(value: &[u8]) -> bool {
     let parts: Vec<&[u8]> = value.split(|byte| *byte == b'-').collect();
     let [_, _, _, flags] = parts[..] else {
         return false;

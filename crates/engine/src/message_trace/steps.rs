@@ -35,6 +35,8 @@ pub enum Step {
         from: String,
         to: String,
     },
+    #[serde(rename = "se")]
+    StreamExport { ts: String, acc: String, to: String },
     #[serde(rename = "js")]
     JetStream {
         ts: String,
@@ -53,6 +55,8 @@ pub enum Step {
         cid: u64,
         #[serde(skip_serializing_if = "String::is_empty")]
         name: String,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        acc: String,
         sub: String,
         #[serde(skip_serializing_if = "String::is_empty")]
         queue: String,
@@ -81,11 +85,19 @@ impl Step {
         }
     }
 
-    pub fn service_import(account: &str, subject: &[u8]) -> Self {
+    pub fn service_import(account: &str, from: &[u8], to: &[u8]) -> Self {
         Self::ServiceImport {
             ts: now(),
             acc: account.to_owned(),
-            from: text(subject),
+            from: text(from),
+            to: text(to),
+        }
+    }
+
+    pub fn stream_export(account: &str, subject: &[u8]) -> Self {
+        Self::StreamExport {
+            ts: now(),
+            acc: account.to_owned(),
             to: text(subject),
         }
     }
@@ -100,12 +112,18 @@ impl Step {
         }
     }
 
-    pub fn egress(receiver: &Connection, subscription: &Subscription, error: &'static str) -> Self {
+    pub fn egress(
+        receiver: &Connection,
+        account: String,
+        subscription: &Subscription,
+        error: &'static str,
+    ) -> Self {
         Self::Egress {
             ts: now(),
             kind: CLIENT,
             cid: receiver.id,
             name: receiver.identity.lock().name.clone(),
+            acc: account,
             sub: text(&subscription.subject),
             queue: text(subscription.queue.as_deref().unwrap_or_default()),
             error,
@@ -114,9 +132,7 @@ impl Step {
 }
 
 pub fn now() -> String {
-    let mut text = Vec::new();
-    moment::write(&mut text, clock::system_ns());
-    String::from_utf8_lossy(&text).into_owned()
+    moment::text(clock::system_ns())
 }
 
 fn text(bytes: &[u8]) -> String {

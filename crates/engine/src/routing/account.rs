@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::RwLock;
 use serde::Serialize;
 
+use super::imports::service_import::IMPORTS_IN_A_ROW_MAX;
 use super::imports::{replies, Replies, ServiceImport, StreamImport};
 use super::mappings::{Mapped, Mappings};
 use super::sink::Watcher;
@@ -121,8 +122,44 @@ impl Account {
         }
     }
 
+    /// The account that a request goes to by imports of services, and its subject there; none if no import takes it.
+    pub fn request_destination(&self, subject: &[u8]) -> Option<(Arc<Self>, Vec<u8>)> {
+        let mut found: Option<(Arc<Self>, Vec<u8>)> = None;
+        for _ in 0..IMPORTS_IN_A_ROW_MAX {
+            let next = match &found {
+                None => self.next_destination(subject),
+                Some((account, subject)) => account.next_destination(subject),
+            };
+            match next {
+                Some(next) => found = Some(next),
+                None => return found,
+            }
+        }
+        None
+    }
+
+    fn next_destination(&self, subject: &[u8]) -> Option<(Arc<Self>, Vec<u8>)> {
+        self.imports.read().services.iter().find_map(|service| {
+            let Receiver::Import(import) = &service.receiver else {
+                return None;
+            };
+            let mut there = Vec::new();
+            let is_taken = import.map.forward(subject, &mut there);
+            is_taken.then(|| (Arc::clone(&import.exporter), there))
+        })
+    }
+
+    /// Whether what is published there is heard here under the same subject.
+    pub fn hears(&self, exporter: &Arc<Self>, subject: &[u8]) -> bool {
+        let imports = self.imports.read();
+        imports
+            .streams
+            .iter()
+            .any(|import| Arc::ptr_eq(import.exporter(), exporter) && import.keeps(subject))
+    }
+
     /// Takes answers to requests that other accounts send here.
-    fn await_replies(&self) {
+    pub(super) fn await_replies(&self) -> &Arc<Replies> {
         self.replies.get_or_init(|| {
             let replies = Arc::<Replies>::default();
             let pattern = replies.pattern();
@@ -132,7 +169,7 @@ impl Account {
             self.tree.write().insert(Arc::new(subscription));
             self.generation.fetch_add(1, Ordering::Release);
             replies
-        });
+        })
     }
 
     /// Where answers to imported requests are awaited; nowhere before the first import.
@@ -263,7 +300,11 @@ impl Account {
 
     /// The same with those who asked for the subject and may not see it, for a message that is traced.
     pub fn find_asking(&self, subject: &[u8]) -> Routes {
-        self.tree.read().find_asking(subject)
+        let mut routes = self.tree.read().find_asking(subject);
+        if subject.starts_with(replies::PREFIX) {
+            self.find_reply(&mut routes, subject);
+        }
+        routes
     }
 
     /// The same, and how many of the subject's tokens decide it.

@@ -1,61 +1,57 @@
 //! Messages that go on to another account: requests for imported services, and the answers to them.
 //!
-//! They are sent when the account they were published in is done with, by the same thread and with the same staging. Invariant: a message goes through at most
-//! `IMPORTS_IN_A_ROW_MAX` imports, so that imports in a circle end.
+//! They are sent when the account they were published in is done with, by the same thread and with the same staging. Invariant: a message goes through each export once, and
+//! through at most `IMPORTS_IN_A_ROW_MAX` imports, so that imports in a circle end.
 
-use std::sync::atomic::Ordering;
-use std::time::SystemTime;
+use std::sync::Arc;
 
-use serde::Serialize;
-
+use super::client_information::{self, ClientInformation};
 use super::imports::replies;
-use super::imports::service_import::{ServiceImport, IMPORTS_IN_A_ROW_MAX};
+use super::imports::service_import::{ExportIdentity, ServiceImport, IMPORTS_IN_A_ROW_MAX};
 use super::imports::PendingReply;
+use super::latency::{sampling, Begin, Measurement, Outcome};
 use super::mappings::Mapped;
 use super::router::{Publisher, Router};
 use super::subscription::{Receiver, Subscription};
+use crate::clock;
 use crate::connection::staging::Staging;
-use crate::statistics::unix_ns;
-use crate::stream::moment;
+use crate::message_trace::request::{TRACE_DESTINATION, TRACE_DISABLED};
+use crate::stream::stored_headers;
 use crate::wire::{header_lines, Publish};
 
 /// Acknowledgements are sent where a message says, in whatever account: these replies stay as they are.
 const ACKNOWLEDGEMENT: &[u8] = b"$JS.ACK.";
 
 /// The header that tells a service who asks.
-const REQUEST_INFORMATION: &str = "Nats-Request-Info";
+const REQUEST_INFORMATION: &[u8] = b"Nats-Request-Info";
 
-/// Who asks, as far as a service may know.
-#[derive(Serialize)]
-struct RequestInformation {
-    acc: String,
-    #[serde(skip_serializing_if = "is_zero")]
-    rtt: u64,
-    #[serde(flatten)]
-    shared: Option<Requester>,
+/// The exports that a message has come through.
+pub(super) struct Way<'a> {
+    last: &'a ExportIdentity,
+    before: Option<&'a Way<'a>>,
+    length: usize,
 }
 
-/// What is told where the import shares it.
-#[derive(Serialize)]
-struct Requester {
-    start: String,
-    host: String,
-    id: u64,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    user: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    lang: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    ver: String,
-    server: String,
-    kind: &'static str,
-    client_type: &'static str,
-}
+impl<'a> Way<'a> {
+    fn after(before: Option<&'a Way<'a>>, last: &'a ExportIdentity) -> Self {
+        let length = before.map_or(0, |before| before.length) + 1;
+        Self {
+            last,
+            before,
+            length,
+        }
+    }
 
-fn is_zero(value: &u64) -> bool {
-    *value == 0
+    fn has_passed(way: Option<&Way<'_>>, export: &ExportIdentity) -> bool {
+        let mut next = way;
+        while let Some(way) = next {
+            if way.last == export {
+                return true;
+            }
+            next = way.before;
+        }
+        false
+    }
 }
 
 impl Router {
@@ -66,16 +62,16 @@ impl Router {
         publish: &Publish<'_>,
         buffer: &[u8],
         staging: &mut Staging,
-        depth: usize,
+        way: Option<&Way<'_>>,
     ) -> u32 {
         let mut deliveries = 0;
         for subscription in staging.take_onward() {
-            if depth >= IMPORTS_IN_A_ROW_MAX {
+            if way.is_some_and(|way| way.length >= IMPORTS_IN_A_ROW_MAX) {
                 break;
             }
             deliveries += match &subscription.receiver {
                 Receiver::Import(import) => {
-                    self.send_request(import, publisher, publish, staging, depth)
+                    self.send_request(import, publisher, publish, staging, way)
                 }
                 Receiver::Reply(pending) => self.send_answer(
                     pending,
@@ -84,7 +80,7 @@ impl Router {
                     publish,
                     buffer,
                     staging,
-                    depth,
+                    way,
                 ),
                 _ => 0,
             };
@@ -99,8 +95,11 @@ impl Router {
         publisher: &Publisher<'_>,
         publish: &Publish<'_>,
         staging: &mut Staging,
-        depth: usize,
+        way: Option<&Way<'_>>,
     ) -> u32 {
+        if Way::has_passed(way, &import.terms.export) {
+            return 0;
+        }
         let exporter = &import.exporter;
         let mut subject = Vec::new();
         if !import.map.forward(publish.subject, &mut subject) {
@@ -112,56 +111,86 @@ impl Router {
             Mapped::Changed => subject = mapped,
             Mapped::Lost => return 0,
         }
+        let mut trace = publisher.trace;
+        if let Some(noted) = trace {
+            noted.import_service(&exporter.name, publish.subject, &subject);
+            if !import.allow_trace {
+                if noted.only {
+                    return 0;
+                }
+                trace = None;
+            }
+        }
+        let measurement = self.measure(import, publisher, publish);
         let reply = match publish.reply {
             Some(reply) if !reply.starts_with(ACKNOWLEDGEMENT) => {
                 let replies = exporter.replies();
+                let (account, now_ms) = (publisher.account, publisher.now_ms);
                 let expected = replies.and_then(|replies| {
-                    replies.expect(import, publisher.account, reply, publisher.now_ms)
+                    replies.expect(&import.terms, account, reply, now_ms, measurement.clone())
                 });
                 match expected {
                     Some(subject) => Some(subject),
                     None => return 0,
                 }
             }
-            other => other.map(<[u8]>::to_vec),
+            Some(acknowledgement) => Some(acknowledgement.to_vec()),
+            None => {
+                if let Some(measurement) = &measurement {
+                    measurement.end(Outcome::BadRequest);
+                }
+                None
+            }
         };
-        let information = self.request_information(import, publisher);
-        let mut body = Vec::new();
-        let header_len = header_lines::set(
-            publish.header(),
-            REQUEST_INFORMATION.as_bytes(),
-            &information,
-            &mut body,
-        );
-        body.extend_from_slice(publish.payload());
-        let total = body.len();
-        body.extend_from_slice(b"\r\n");
-        let mut digits = [itoa::Buffer::new(), itoa::Buffer::new()];
-        let [header_digits, total_digits] = &mut digits;
-        let request = Publish {
-            subject: &subject,
-            reply: reply.as_deref(),
-            header_size_text: header_digits.format(header_len).as_bytes(),
-            total_size_text: total_digits.format(total).as_bytes(),
-            header_len,
-            body: &body[..total],
-        };
+        let information = self.information_for(import, publisher, publish, way);
+        let mut request = Envelope::new(publish);
+        request.set(REQUEST_INFORMATION, &information);
+        if publisher.trace.is_some() {
+            request.set(TRACE_DESTINATION.as_bytes(), TRACE_DISABLED);
+        }
+        let body = request.into_body(publish.payload());
+        let mut digits = Digits::default();
+        let request = body.publish(&subject, reply.as_deref(), &mut digits);
         let publisher = Publisher {
             account: exporter,
             // What it may do in its own account says nothing about this one: that exports the service.
             permissions: None,
             no_responders: false,
-            trace: None,
+            trace,
+            is_imported: true,
             ..*publisher
         };
+        let way = Way::after(way, &import.terms.export);
         let deliveries = staging.copying(|staging| {
-            let direct = self.deliver_found(&publisher, &request, &body, staging);
-            direct + self.send_onward(&publisher, &request, &body, staging, depth + 1)
+            let direct = self.deliver_found(&publisher, &request, &body.bytes, staging);
+            direct + self.send_onward(&publisher, &request, &body.bytes, staging, Some(&way))
         });
-        if let (0, Some(reply), Some(replies)) = (deliveries, &reply, exporter.replies()) {
-            replies.forget(reply);
+        if deliveries == 0 {
+            if let (Some(reply), Some(replies)) = (&reply, exporter.replies()) {
+                replies.forget(reply);
+            }
+            if let Some(measurement) = &measurement {
+                measurement.end(Outcome::NoResponder);
+            }
         }
         deliveries
+    }
+
+    /// Begins to measure a request, if its service wants that and this one is part of the sample.
+    fn measure(
+        &mut self,
+        import: &ServiceImport,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+    ) -> Option<Arc<Measurement>> {
+        let latency = import.latency.as_ref()?;
+        let headers = sampling::sampled(latency.sampling_percent, publish.header(), self.random())?;
+        Some(Measurement::begin(Begin {
+            latency,
+            exporter: &import.exporter,
+            requester: self.information_of(publisher, import.share),
+            headers,
+        }))
     }
 
     /// Sends an answer to the account that asked.
@@ -177,31 +206,28 @@ impl Router {
         publish: &Publish<'_>,
         buffer: &[u8],
         staging: &mut Staging,
-        depth: usize,
+        way: Option<&Way<'_>>,
     ) -> u32 {
         if !pending.admit(publish.body.is_empty(), publisher.now_ms) {
             return 0;
         }
-        // What a consumer sends has the subject it was stored under, wherever it goes.
-        let is_plain = publish.subject.starts_with(replies::PREFIX);
-        let answer = Publish {
-            subject: if is_plain {
-                &pending.reply
-            } else {
-                publish.subject
-            },
-            ..*publish
+        // Answers of the server itself are not measured, as on nats-server.
+        if let (Some(measurement), 1..) = (&pending.measurement, publisher.connection_id) {
+            let arrived_ns = clock::system_ns();
+            measurement.answer(self.information_of(publisher, true), arrived_ns);
+        }
+        let deliveries = match publisher.trace {
+            None => self.send_back(pending, publisher, publish, buffer, staging, way),
+            Some(trace) => {
+                let account = &pending.account.name;
+                trace.import_service(account, publish.subject, &pending.reply);
+                match trace.only {
+                    true => 0,
+                    // What happens in the account of the requester is not told to the service.
+                    false => self.send_back_untraced(pending, publisher, publish, staging, way),
+                }
+            }
         };
-        let (routes, _) = pending.account.find(&pending.reply);
-        let answering = Publisher {
-            account: &pending.account,
-            permissions: None,
-            no_responders: false,
-            trace: None,
-            ..*publisher
-        };
-        let direct = self.deliver_to(&routes, &answering, &answer, buffer, staging);
-        let deliveries = direct + self.send_onward(&answering, &answer, buffer, staging, depth + 1);
         if pending.is_over() {
             if let Some(replies) = publisher.account.replies() {
                 replies.forget(&subscription.subject);
@@ -210,38 +236,161 @@ impl Router {
         deliveries
     }
 
-    fn request_information(&self, import: &ServiceImport, publisher: &Publisher<'_>) -> Vec<u8> {
+    #[cold]
+    fn send_back_untraced(
+        &mut self,
+        pending: &PendingReply,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        staging: &mut Staging,
+        way: Option<&Way<'_>>,
+    ) -> u32 {
+        let mut answer = Envelope::new(publish);
+        answer.set(TRACE_DESTINATION.as_bytes(), TRACE_DISABLED);
+        let body = answer.into_body(publish.payload());
+        let mut digits = Digits::default();
+        let answer = body.publish(publish.subject, publish.reply, &mut digits);
+        staging.copying(|staging| {
+            self.send_back(pending, publisher, &answer, &body.bytes, staging, way)
+        })
+    }
+
+    fn send_back(
+        &mut self,
+        pending: &PendingReply,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        buffer: &[u8],
+        staging: &mut Staging,
+        way: Option<&Way<'_>>,
+    ) -> u32 {
+        // Mappings of the account that asked hold for answers, too.
+        let mut mapped = Vec::new();
+        let reply: &[u8] = match pending
+            .account
+            .map(&pending.reply, self.random(), &mut mapped)
+        {
+            Mapped::Unchanged => &pending.reply,
+            Mapped::Changed => &mapped,
+            Mapped::Lost => return 0,
+        };
+        // What a consumer sends has the subject it was stored under, wherever it goes.
+        let is_plain = publish.subject.starts_with(replies::PREFIX);
+        // Who asked may answer the answer, by the same terms.
+        let back = match publish.reply {
+            Some(back) if !back.starts_with(ACKNOWLEDGEMENT) => {
+                let (replies, now_ms) = (pending.account.await_replies(), publisher.now_ms);
+                let expected =
+                    replies.expect(&pending.terms, publisher.account, back, now_ms, None);
+                match expected {
+                    Some(subject) => Some(subject),
+                    None => return 0,
+                }
+            }
+            other => other.map(<[u8]>::to_vec),
+        };
+        let answer = Publish {
+            subject: if is_plain { reply } else { publish.subject },
+            reply: back.as_deref(),
+            ..*publish
+        };
+        let (routes, _) = pending.account.find(reply);
+        let answering = Publisher {
+            account: &pending.account,
+            permissions: None,
+            no_responders: false,
+            trace: None,
+            is_imported: true,
+            ..*publisher
+        };
+        let way = Way::after(way, &pending.terms.export);
+        let direct = self.deliver_to(&routes, &answering, &answer, buffer, staging);
+        direct + self.send_onward(&answering, &answer, buffer, staging, Some(&way))
+    }
+
+    /// What a service is told about who asks. In a chain of imports it is what the first service is told.
+    fn information_for(
+        &self,
+        import: &ServiceImport,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        way: Option<&Way<'_>>,
+    ) -> Vec<u8> {
+        if way.is_some() {
+            let before = stored_headers::value(publish.header(), REQUEST_INFORMATION);
+            let server = self.shared().server_information().server_name;
+            let server = import.share.then_some(server.as_str());
+            let service = &publisher.account.name;
+            let information =
+                before.and_then(|before| client_information::passed_on(before, service, server));
+            if let Some(information) = information {
+                return information;
+            }
+        }
+        self.information_of(publisher, import.share).to_json()
+    }
+
+    fn information_of(&self, publisher: &Publisher<'_>, with_details: bool) -> ClientInformation {
         let shared = self.shared();
         let connection = shared.connection(publisher.connection_id);
-        let rtt = connection.as_ref().map_or(0, |connection| {
-            connection.round_trip_micros.load(Ordering::Relaxed) * 1_000
-        });
-        let requester = connection.filter(|_| import.share).map(|connection| {
-            let identity = connection.identity.lock().clone();
-            Requester {
-                start: moment_text(connection.started),
-                host: connection.remote_address.ip().to_string(),
-                id: connection.id,
-                user: identity.user,
-                name: identity.name,
-                lang: identity.language,
-                ver: identity.version,
-                server: shared.server_information().server_name,
-                kind: "Client",
-                client_type: connection.connection_type.client_type(),
-            }
-        });
-        let information = RequestInformation {
-            acc: publisher.account.name.clone(),
-            rtt,
-            shared: requester,
-        };
-        serde_json::to_vec(&information).expect("strings and numbers always serialise")
+        let account = &publisher.account.name;
+        ClientInformation::new(shared, account, connection.as_deref(), with_details)
     }
 }
 
-fn moment_text(time: SystemTime) -> String {
-    let mut text = Vec::new();
-    moment::write(&mut text, unix_ns(time) as i64);
-    String::from_utf8_lossy(&text).into_owned()
+/// The headers of a message that goes on with others.
+struct Envelope {
+    header: Vec<u8>,
+}
+
+impl Envelope {
+    fn new(publish: &Publish<'_>) -> Self {
+        Self {
+            header: publish.header().to_vec(),
+        }
+    }
+
+    /// Sets a header, in the place of all of its name.
+    fn set(&mut self, name: &[u8], value: &[u8]) {
+        let mut header = Vec::with_capacity(self.header.len() + value.len() + 64);
+        header_lines::set(&self.header, name, value, &mut header);
+        self.header = header;
+    }
+
+    fn into_body(self, payload: &[u8]) -> Body {
+        let header_len = self.header.len();
+        let mut bytes = self.header;
+        bytes.extend_from_slice(payload);
+        bytes.extend_from_slice(b"\r\n");
+        Body { bytes, header_len }
+    }
+}
+
+/// Headers and payload as if they had been read from a socket.
+struct Body {
+    bytes: Vec<u8>,
+    header_len: usize,
+}
+
+/// The sizes of a message as texts.
+type Digits = [itoa::Buffer; 2];
+
+impl Body {
+    fn publish<'a>(
+        &'a self,
+        subject: &'a [u8],
+        reply: Option<&'a [u8]>,
+        digits: &'a mut Digits,
+    ) -> Publish<'a> {
+        let total = self.bytes.len() - 2;
+        let [header_digits, total_digits] = digits;
+        Publish {
+            subject,
+            reply,
+            header_size_text: header_digits.format(self.header_len).as_bytes(),
+            total_size_text: total_digits.format(total).as_bytes(),
+            header_len: self.header_len,
+            body: &self.bytes[..total],
+        }
+    }
 }

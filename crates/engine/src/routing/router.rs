@@ -49,6 +49,8 @@ pub struct Publisher<'a> {
     pub drops_for_slow: bool,
     /// What happens to the message is noted there.
     pub trace: Option<&'a MessageTrace>,
+    /// The message has come from another account by an import. It does not go on to a third one by an import of a stream.
+    pub is_imported: bool,
     pub now_ms: u64,
     /// Whoever stores the message completes a receipt of these.
     pub receipts: Option<&'a dyn IssueReceipt>,
@@ -79,7 +81,10 @@ impl Router {
         buffer: &[u8],
         staging: &mut Staging,
     ) -> u32 {
-        let (routes, _) = publisher.account.find(publish.subject);
+        let routes = match publisher.trace {
+            None => publisher.account.find(publish.subject).0,
+            Some(_) => publisher.account.find_asking(publish.subject),
+        };
         self.deliver_to(&routes, publisher, publish, buffer, staging)
     }
 
@@ -142,7 +147,7 @@ impl Router {
         };
         let mut deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
         if staging.has_onward() {
-            deliveries += self.send_onward(publisher, publish, buffer, staging, 0);
+            deliveries += self.send_onward(publisher, publish, buffer, staging, None);
         }
         if deliveries == 0 {
             Self::answer_nobody(publisher, publish, staging);
@@ -176,7 +181,7 @@ impl Router {
         let routes = found.routes(&self.caches[publisher.account.index]);
         let deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
         if staging.has_onward() {
-            return deliveries + self.send_onward(publisher, publish, buffer, staging, 0);
+            return deliveries + self.send_onward(publisher, publish, buffer, staging, None);
         }
         deliveries
     }
@@ -192,7 +197,7 @@ impl Router {
     ) -> u32 {
         let deliveries = self.deliver_to(routes, publisher, publish, buffer, staging);
         if staging.has_onward() {
-            return deliveries + self.send_onward(publisher, publish, buffer, staging, 0);
+            return deliveries + self.send_onward(publisher, publish, buffer, staging, None);
         }
         deliveries
     }
@@ -267,9 +272,12 @@ impl Passage<'_> {
         let subject = self.publish.subject;
         let receiver = match &subscription.receiver {
             Receiver::Connection(receiver) => receiver,
-            // What happens in another account is not told here.
-            Receiver::Shadow(_) | Receiver::Import(_) | Receiver::Replies | Receiver::Reply(_) => {
-                return !trace.only && self.deliver_untraced(subscription, staging);
+            Receiver::Shadow(shadow) => {
+                return self.deliver_exported(trace, subscription, shadow, staging)
+            }
+            // What becomes of it is noted when it is sent on.
+            Receiver::Import(_) | Receiver::Replies | Receiver::Reply(_) => {
+                return self.deliver_untraced(subscription, staging);
             }
             Receiver::Sink(sink) if sink.stores() => {
                 return self.deliver_untraced(subscription, staging);
@@ -295,6 +303,46 @@ impl Passage<'_> {
         };
         trace.deliver(receiver, subscription, error);
         error.is_empty()
+    }
+
+    /// Notes that the message goes to another account, and what becomes of it there if that account allows it.
+    fn deliver_exported(
+        &self,
+        trace: &MessageTrace,
+        subscription: &Arc<Subscription>,
+        shadow: &Shadow,
+        staging: &mut Staging,
+    ) -> bool {
+        if self.publisher.is_imported {
+            return false;
+        }
+        let Some(account) = shadow.account.upgrade() else {
+            return false;
+        };
+        let mut subject = Vec::new();
+        if !shadow.map.forward(self.publish.subject, &mut subject) {
+            subject.extend_from_slice(self.publish.subject);
+        }
+        trace.export_stream(&account.name, &subject);
+        if !shadow.allow_trace {
+            return trace.only || self.deliver_untraced(subscription, staging);
+        }
+        let publisher = Publisher {
+            account: &account,
+            permissions: None,
+            ..*self.publisher
+        };
+        let publish = Publish {
+            subject: &subject,
+            ..*self.publish
+        };
+        let passage = Passage {
+            shared: self.shared,
+            publisher: &publisher,
+            publish: &publish,
+            buffer: self.buffer,
+        };
+        passage.deliver_traced(trace, &shadow.original, staging)
     }
 }
 
@@ -363,6 +411,7 @@ fn deliver_elsewhere(
         return false;
     }
     match &subscription.receiver {
+        Receiver::Shadow(_) if publisher.is_imported => false,
         Receiver::Shadow(shadow) => {
             deliver_to_original(shared, publisher, shadow, publish, buffer, staging)
         }

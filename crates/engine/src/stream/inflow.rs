@@ -132,6 +132,15 @@ impl Inflow {
         self.job().ask();
     }
 
+    /// The same where origins outside of the account may be somewhere else now.
+    pub fn look_again(&self, settings: &Settings) {
+        let mut origins = settings.origins.iter();
+        let is_outside = origins.any(|origin| origin.external.is_some());
+        if is_outside && !self.is_stopped.load(Ordering::Acquire) {
+            self.follow(settings);
+        }
+    }
+
     /// Follows these no more.
     fn leave(&self, left: Vec<Followed>) {
         for each in left {

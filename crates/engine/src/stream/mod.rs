@@ -13,7 +13,7 @@
 //! - `untaken` holds messages that no stream takes, until Python has made one of a template.
 //! - `counter` adds up; `schedule`, with `schedule_cron` and `schedule_checks`, says when a message is due.
 //! - `origin` is where a mirror or a stream with sources gets its messages; `inflow` brings them, `inflow_work` in runs, `inflow_batch` a few at a time, `inflow_remote`
-//!   what comes from another server; `neighbours` says where an origin is;
+//!   what comes from another server; `neighbours` says where an origin is, with `imported_origins`;
 //!   `arrivals` takes them in; `origin_positions` remembers how far it is, and `followers` who is to hear of something new.
 //! - `consuming` is what it does for its consumers, `removing` takes many messages out at once, `consumer_registry` how Python's decisions reach them; `dead_letters` are what they give up; `receipts` tell who inside the server hears that a message is stored.
 //! - `snapshot` sends a stream as an `archive` in `s2_frames`, `restore` takes one back through `archive_import`; `archives` keeps those under way;
@@ -53,6 +53,7 @@ pub mod folders;
 pub mod followers;
 pub mod get_request;
 pub mod held_messages;
+pub mod imported_origins;
 pub mod inflow;
 pub mod inflow_batch;
 pub mod inflow_remote;

@@ -31,6 +31,13 @@ pub fn write(out: &mut Vec<u8>, time_ns: i64) {
     out.push(b'Z');
 }
 
+/// A moment as a text of its own.
+pub fn text(time_ns: i64) -> String {
+    let mut out = Vec::new();
+    write(&mut out, time_ns);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 fn digits(out: &mut Vec<u8>, value: i64, count: usize) {
     let start = out.len();
     out.resize(start + count, b'0');

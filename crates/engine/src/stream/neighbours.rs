@@ -1,6 +1,6 @@
 //! Where a stream finds its origins: among the other streams of its account, in another account, or on another server.
 //!
-//! Accounts do not see each other, so an origin outside of the stream's own account is found only where the configuration names it as a remote.
+//! Accounts do not see each other, so an origin outside of the stream's own account is found only if the configuration names it as a remote, or imports lead there.
 
 use std::sync::Arc;
 
@@ -16,12 +16,15 @@ pub type FindStream = dyn Fn(&str, &str) -> Option<Arc<Stream>> + Send + Sync;
 /// Those who follow the streams of an account.
 pub type FindFollowers = dyn Fn(&str) -> Arc<FollowersByName> + Send + Sync;
 
+/// The account that imports of another account lead to.
+pub type FindImported = dyn Fn(&str, &Origin) -> Option<String> + Send + Sync;
+
 /// Where an origin is.
 pub enum Whereabouts {
     /// On this server, in this account.
     Account(String),
     Server(Arc<Remote>),
-    /// Its API is not that of any remote.
+    /// Its API is not that of any remote, and no import leads there.
     Nowhere,
 }
 
@@ -32,6 +35,7 @@ pub struct Neighbours {
     pub account: String,
     pub find_stream: Arc<FindStream>,
     pub find_followers: Arc<FindFollowers>,
+    pub find_imported: Arc<FindImported>,
     pub remotes: Arc<Remotes>,
     /// Where to write down how far the sources are; nowhere for a stream in memory.
     pub place: Option<Place>,
@@ -57,7 +61,10 @@ impl Neighbours {
             return Whereabouts::Account(self.account.clone());
         };
         match self.remotes.find(&self.account, &external.api) {
-            None => Whereabouts::Nowhere,
+            None => match (self.find_imported)(&self.account, origin) {
+                Some(account) => Whereabouts::Account(account),
+                None => Whereabouts::Nowhere,
+            },
             Some(remote) => match &remote.options.account {
                 Some(account) => Whereabouts::Account(account.clone()),
                 None => Whereabouts::Server(Arc::clone(remote)),

@@ -19,6 +19,7 @@ use super::definition::{self, ServerFacts};
 use super::fast_batches::FastBatches;
 use super::folders::Folders;
 use super::followers::FollowersByName;
+use super::imported_origins;
 use super::ingest::Incomplete;
 use super::neighbours::Neighbours;
 use super::refusals::{disk_error, store_error};
@@ -414,6 +415,13 @@ impl Streams {
             .collect()
     }
 
+    /// Imports have changed, which may lead to other origins.
+    pub fn look_for_origins(&self) {
+        for stream in self.all() {
+            stream.look_for_origins();
+        }
+    }
+
     /// The clock was set forward.
     pub fn look_at_clock(&self) {
         let now_ns = self.shared.clock.wall_ns();
@@ -475,6 +483,7 @@ impl Streams {
     fn neighbours(&self, account: &str, settings: &Settings) -> Neighbours {
         let streams = Arc::downgrade(&self.streams);
         let followers = Arc::clone(&self.followers);
+        let shared = Arc::downgrade(&self.shared);
         let place = (settings.storage == Storage::File).then(|| Place {
             file_system: Arc::clone(&self.folders.file_system),
             folder: self.folders.of_stream(account, &settings.name),
@@ -489,6 +498,9 @@ impl Streams {
             find_followers: Arc::new(move |account| {
                 let mut followers = followers.lock();
                 Arc::clone(followers.entry(account.to_owned()).or_default())
+            }),
+            find_imported: Arc::new(move |account, origin| {
+                imported_origins::account_of(&*shared.upgrade()?, account, origin)
             }),
             remotes: Arc::clone(&self.remotes),
             place,

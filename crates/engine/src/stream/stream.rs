@@ -295,6 +295,11 @@ impl Stream {
         self.followers.ask();
     }
 
+    /// Imports have changed, which may lead to other origins.
+    pub fn look_for_origins(&self) {
+        self.inflow.look_again(&self.settings());
+    }
+
     /// Is not in the registry any more.
     pub fn end(&self) {
         self.followers.ask();

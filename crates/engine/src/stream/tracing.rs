@@ -8,11 +8,9 @@ use super::ingest::Ingest;
 use super::publish_checks::{self, Outcome, Publication};
 use super::publish_headers::PublishHeaders;
 use super::stored_headers;
+use crate::message_trace::request::{TRACE_DESTINATION, TRACE_DISABLED};
 use crate::message_trace::MessageTrace;
 use crate::storage::store::Store;
-
-const TRACE_DESTINATION: &[u8] = b"Nats-Trace-Dest";
-const TRACE_DISABLED: &[u8] = b"trace disabled";
 
 const DUPLICATE: &str = "msgid is duplicate";
 
@@ -102,11 +100,12 @@ impl Ingest {
 
 /// The headers of a message that is traced because of its trace context: stored, it says that it was.
 pub(super) fn marked_headers(trace: Option<&MessageTrace>, headers: &[u8]) -> Option<Vec<u8>> {
-    if trace?.only || stored_headers::value(headers, TRACE_DESTINATION).is_some() {
+    let destination = TRACE_DESTINATION.as_bytes();
+    if trace?.only || stored_headers::value(headers, destination).is_some() {
         return None;
     }
     let mut block = Vec::with_capacity(headers.len() + 64);
-    stored_headers::put_with(headers, TRACE_DESTINATION, TRACE_DISABLED, &mut block);
+    stored_headers::put_with(headers, destination, TRACE_DISABLED, &mut block);
     Some(block)
 }
 

@@ -4,15 +4,20 @@ There is one way through: whatever the client said first, and whether it is aske
 decides.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jetlake.server.authentication.passwords import Comparison, HashNeededError, Passwords, is_bcrypt
-from jetlake.server.authentication.presented import Login
+from jetlake.server.authentication.presented import Login, read_presented
 from jetlake.server.authentication.rules import Rules
 from jetlake.server.authentication.verdict import Refusal, Verdict
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.options.users import STANDARD, WEBSOCKET
 from jetlake.server.options.websocket import WebSocketOptions
+
+if TYPE_CHECKING:
+    from jetlake.server.callout.authorization_answer import AuthorizationAnswer
+    from jetlake.server.callout.configured import ConfiguredCallout
+    from jetlake.server.callout.delegation import Delegation
 
 
 class ClaimsDecision(Protocol):
@@ -20,8 +25,9 @@ class ClaimsDecision(Protocol):
 
     @property
     def is_slow(self) -> bool: ...
-    def decide(self, login: Login) -> Verdict | Refusal | None: ...
-    def decide_quickly(self, login: Login) -> Verdict | None: ...
+    def decide(self, login: Login) -> "Verdict | Delegation | Refusal | None": ...
+    def decide_quickly(self, login: Login) -> "Verdict | Delegation | None": ...
+    def conclude(self, login: Login, delegation: "Delegation", answer: "AuthorizationAnswer") -> Verdict: ...
 
 
 class Authenticator:
@@ -49,6 +55,12 @@ class Authenticator:
         stored = [secret for rules in self._rules.values() for secret in rules.stored_secrets()]
         # What is compared when nothing else is, so that every refusal takes as long as that of a known user.
         self._decoy = next((secret for secret in stored if is_bcrypt(secret)), "")
+        self._callout: ConfiguredCallout | None = None
+        if access.callout is not None:
+            # Only servers whose clients are decided about by a service pay for loading what asks it.
+            from jetlake.server.callout import configured
+
+            self._callout = configured.ConfiguredCallout(access, access.callout)
 
     @property
     def slow(self) -> bool:
@@ -74,8 +86,17 @@ class Authenticator:
         stored += [password for password in shared if password]
         return any(not is_bcrypt(password) for password in stored)
 
-    def decide(self, login: Login) -> Verdict | Refusal | None:
-        """Return the verdict over a client; None = refused, like one with a cause.
+    @property
+    def reviews_admitted(self) -> bool:
+        """Tell whether clients that are in are asked about again by what they were admitted with."""
+        return self._claims is not None
+
+    def mistakes(self) -> list[str]:
+        """Return what of the configuration leads nowhere: a line each."""
+        return [] if self._callout is None else self._callout.mistakes()
+
+    def decide(self, login: Login) -> "Verdict | Delegation | Refusal | None":
+        """Return the verdict over a client, or that a service decides; None = refused, like one with a cause.
 
         If any password is a hash, every refusal takes as long as computing one: who is refused does not learn whether
         there is such a user, or what kind of password it has.
@@ -88,8 +109,8 @@ class Authenticator:
             comparison.match(self._decoy, "")
         return verdict
 
-    def decide_quickly(self, login: Login) -> Verdict | None:
-        """Return the verdict over a client that can be let in without computing a hash; None = it is for `decide`."""
+    def decide_quickly(self, login: Login) -> "Verdict | Delegation | None":
+        """Return the verdict over a client that needs no hash to be computed; None = it is for `decide`."""
         if self._claims is not None:
             return self._claims.decide_quickly(login)
         try:
@@ -97,5 +118,12 @@ class Authenticator:
         except HashNeededError:
             return None
 
-    def _decide(self, login: Login, comparison: Comparison) -> Verdict | None:
-        return self._rules[login.connection_type].decide(login, comparison, self._certificate_users)
+    def conclude(self, login: Login, delegation: "Delegation", answer: "AuthorizationAnswer") -> Verdict:
+        """Return as whom a client is let in that a service has admitted. Raises `RefusedAnswerError`."""
+        decides = self._claims or self._callout
+        assert decides is not None, "only these delegate"
+        return decides.conclude(login, delegation, answer)
+
+    def _decide(self, login: Login, comparison: Comparison) -> "Verdict | Delegation | None":
+        verdict = self._rules[login.connection_type].decide(login, comparison, self._certificate_users)
+        return verdict if self._callout is None else self._callout.review(read_presented(login.connect), verdict)

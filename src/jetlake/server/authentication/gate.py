@@ -6,6 +6,8 @@ them is refused: a client library tries again, and would not be heard before its
 and are only asked about again are never refused for that. Who can be let in without computing a hash does not wait
 behind those who guess, and nothing is computed for clients that have gone.
 
+A client that a service decides about waits for `callout`, which hands its verdict back here.
+
 Invariant: what an `Authenticator` decided reaches the engine only while it is still the one in force. So whoever
 changes it, and then has the engine ask about every client again, has missed nobody.
 """
@@ -14,15 +16,18 @@ from collections.abc import Callable
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.presented import Login
-from jetlake.server.authentication.verdict import Verdict
+from jetlake.server.authentication.verdict import Refusal, Verdict
 
 if TYPE_CHECKING:
     from jetlake.server.authentication.login_queue import LoginQueue
-    from jetlake.server.authentication.verdict import Refusal
+    from jetlake.server.callout.callout import Callout, PendingLogin
+    from jetlake.server.callout.delegation import Delegation
 
-    Decide = Callable[[Authenticator, Login], Verdict | Refusal | None]
+    Decide = Callable[[Authenticator, Login], Verdict | Delegation | Refusal | None]
 
 SLOW_LOGIN_THREADS = 4
 """bcrypt leaves the GIL alone, so this is how many cores logins may take from the traffic."""
@@ -51,17 +56,33 @@ class Request(Protocol):
 
 
 class Answers(Protocol):
-    """What of the engine is needed. The first two return False when the client has gone, the last returns None."""
+    """What of the engine is needed. The first two return False when the client has gone, the others None."""
 
     def admit(self, connection_id: int, verdict: bytes) -> bool: ...
     def refuse(self, connection_id: int, cause: str = "") -> bool: ...
     def address_of(self, connection_id: int) -> str | None: ...
+    def connection(self, connection_id: int) -> bytes | None: ...
+
+
+class KeptDetails(msgspec.Struct, frozen=True):
+    """What the engine has kept of a client that is in."""
+
+    details: str = ""
 
 
 class Gate:
-    """Decides over clients with one `Authenticator` at a time. `on_broken` hears of a bug of ours in a thread."""
+    """Decides over clients with one `Authenticator` at a time. `on_broken` hears of a bug of ours in a thread.
 
-    def __init__(self, engine: Answers, authenticator: Authenticator, on_broken: Callable[[str], None]) -> None:
+    `make_callout` returns what asks services; it is called once, when the first client is to be asked about.
+    """
+
+    def __init__(
+        self,
+        engine: Answers,
+        authenticator: Authenticator,
+        on_broken: Callable[[str], None],
+        make_callout: "Callable[[Gate], Callout] | None" = None,
+    ) -> None:
         self._engine = engine
         self._authenticator = authenticator
         self._on_broken = on_broken
@@ -69,6 +90,8 @@ class Gate:
         self._lock = Lock()
         self._threads: list[Thread] = []
         self._closed = False
+        self._make_callout = make_callout
+        self._callout: Callout | None = None
         # Made with the threads: most servers need neither.
         self._waiting: LoginQueue[Request] | None = None
 
@@ -91,20 +114,43 @@ class Gate:
         address = self._engine.address_of(request.connection_id)
         if address is None:
             return
-        waiting = self._waiting or self._start_threads()
+        with self._lock:
+            waiting = self._waiting or self._start_threads()
         if not waiting.put(address, request, is_urgent=request.again):
             self._engine.refuse(request.connection_id)
+
+    def hears(self, service: int) -> bool:
+        """Tell whether a message to the server is the answer of a service that decides about clients."""
+        return self._callout is not None and self._callout.hears(service)
+
+    def hear(self, subject: str, payload: bytes) -> None:
+        """Note an answer."""
+        assert self._callout is not None, "the caller has asked"
+        self._callout.hear(subject, payload)
+
+    def conclude(self, pending: "PendingLogin", verdict: Verdict | Refusal | None) -> None:
+        """Answer a client that a service was asked about; one whose rules have changed meanwhile is decided anew."""
+        with self._lock:
+            is_in_force = pending.authenticator is self._authenticator
+            if is_in_force:
+                self._tell(pending.request, verdict)
+        if not is_in_force:
+            self.receive(pending.request)
 
     def close(self) -> None:
         """End the threads after what they are at; nobody waits for what they were about to say."""
         self._closed = True
         if self._waiting is not None:
             self._waiting.close()
+        if self._callout is not None:
+            self._callout.close()
 
     def join(self) -> None:
         """Wait until the threads have ended: a process must not end while one of them is in native code."""
         for thread in self._threads:
             thread.join(CLOSE_S_MAX)
+        if self._callout is not None:
+            self._callout.join()
 
     def _start_threads(self) -> "LoginQueue[Request]":
         # Only servers with hashes pay for this import.
@@ -132,24 +178,47 @@ class Gate:
                 return
 
     def _answer(self, request: Request, decide: "Decide", *, must_admit: bool = False) -> bool:
-        """Decide about a client, and return whether it was let in. With `must_admit` nobody is refused here."""
-        login = Login(
+        """Decide about a client, and return whether it is not refused. With `must_admit` nobody is refused here."""
+        while True:
+            authenticator = self._authenticator
+            login = self._login(request, authenticator)
+            verdict = decide(authenticator, login)
+            with self._lock:
+                if authenticator is not self._authenticator:
+                    continue
+                if verdict is None or isinstance(verdict, (Verdict, Refusal)):
+                    is_admitted = isinstance(verdict, Verdict)
+                    if is_admitted or not must_admit:
+                        self._tell(request, verdict)
+                    return is_admitted
+                callout = self._callout or self._open_callout()
+            # Without the lock: a service that cannot be asked is a refusal.
+            callout.ask(request, login, verdict, authenticator)
+            return True
+
+    def _tell(self, request: Request, verdict: Verdict | Refusal | None) -> None:
+        if isinstance(verdict, Verdict):
+            self._engine.admit(request.connection_id, verdict.to_json())
+        else:
+            # One who is not in yet learns nothing from a refusal.
+            cause = verdict.cause if verdict is not None and request.again else ""
+            self._engine.refuse(request.connection_id, cause)
+
+    def _open_callout(self) -> "Callout":
+        assert self._make_callout is not None, "only what can ask a service delegates to one"
+        self._callout = self._make_callout(self)
+        return self._callout
+
+    def _login(self, request: Request, authenticator: Authenticator) -> Login:
+        kept = None
+        if request.again and authenticator.reviews_admitted:
+            kept = self._engine.connection(request.connection_id)
+        return Login(
             connect=request.connect,
             nonce=request.nonce,
             tls=request.tls,
             connection_type=request.connection_type,
             remote_address=request.remote_address,
+            connection_id=request.connection_id,
+            admitted="" if kept is None else msgspec.json.decode(kept, type=KeptDetails).details,
         )
-        while True:
-            authenticator = self._authenticator
-            verdict = decide(authenticator, login)
-            with self._lock:
-                if authenticator is not self._authenticator:
-                    continue
-                if isinstance(verdict, Verdict):
-                    self._engine.admit(request.connection_id, verdict.to_json())
-                elif not must_admit:
-                    # One who is not in yet learns nothing from a refusal.
-                    cause = verdict.cause if verdict is not None and request.again else ""
-                    self._engine.refuse(request.connection_id, cause)
-                return isinstance(verdict, Verdict)

@@ -2,10 +2,14 @@
 
 import msgspec
 
+from jetlake.server.authentication.verdict import REDACTED
 from jetlake.server.options.users import STANDARD
 
+OTHER_NAMES = {"password": "pass", "signature": "sig", "language": "lang"}
+"""What CONNECT calls fields that have another name here."""
 
-class Presented(msgspec.Struct, frozen=True, kw_only=True, rename={"password": "pass", "signature": "sig"}):
+
+class Presented(msgspec.Struct, frozen=True, kw_only=True, rename=OTHER_NAMES):
     """The part of a CONNECT that says who the client is."""
 
     user: str = ""
@@ -14,6 +18,16 @@ class Presented(msgspec.Struct, frozen=True, kw_only=True, rename={"password": "
     nkey: str = ""
     signature: str = ""
     jwt: str = ""
+    # What the client calls itself, its library and the protocol it speaks.
+    name: str = ""
+    language: str = ""
+    version: str = ""
+    protocol: int = 0
+
+    @property
+    def claimed_user(self) -> str:
+        """The user that the client says it is, as it may be shown; empty = it does not say, or shows claims."""
+        return self.nkey or self.user or (REDACTED if self.auth_token and not self.jwt else "")
 
     @property
     def anonymous(self) -> bool:
@@ -36,6 +50,14 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     connection_type: str = STANDARD
     # With its port.
     remote_address: str = ""
+    connection_id: int = 0
+    # In operator mode, of a client that is in and is asked about again: what it was admitted with.
+    admitted: str = ""
+
+    @property
+    def host(self) -> str:
+        """The address without its port."""
+        return self.remote_address.rpartition(":")[0].strip("[]")
 
     def __repr__(self) -> str:
         return "Login(…)"

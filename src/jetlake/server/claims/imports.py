@@ -18,7 +18,7 @@ from jetlake.server.claims.model import read_activation
 from jetlake.server.claims.sharing import import_issues
 from jetlake.server.claims.token import InvalidTokenError
 from jetlake.server.claims.validation import blocks
-from jetlake.server.configuration.exports import leads_back, may_import
+from jetlake.server.configuration.exports import find_duplicate, leads_back, may_import
 from jetlake.server.options.accounts import Account
 from jetlake.server.options.imports import Import, find_export
 
@@ -78,10 +78,7 @@ def _refusal(
         return f"account {each.account} does not export it to this one"
     if leads_back(account.claims.sub, wanted, dict(options), frozenset()):
         return "it would lead back to this account"
-    if wanted.is_service and any(
-        other.is_service and (other.account, other.local_subject) == (wanted.account, wanted.local_subject)
-        for other in options[account.claims.sub].imports
-    ):
+    if find_duplicate(wanted, options[account.claims.sub].imports) is not None:
         return "it is imported twice"
     return why_refused(Account(name="", imports=(wanted,)))
 
@@ -114,5 +111,10 @@ def _import_of(each: model.Import) -> Import:
     elif not local_subject:
         local_subject = f"{each.to.removesuffix('.')}.{each.subject}" if each.to else each.subject
     return Import(
-        account=each.account, subject=subject, local_subject=local_subject, is_service=is_service, share=each.share
+        account=each.account,
+        subject=subject,
+        local_subject=local_subject,
+        is_service=is_service,
+        share=each.share,
+        allow_trace=each.allow_trace,
     )

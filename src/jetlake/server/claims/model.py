@@ -234,6 +234,20 @@ class ActivationClaims(Claims, frozen=True, kw_only=True):
     nats: Activation = Activation()
 
 
+class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a service has decided about a client: the claims of a user, or why there are none."""
+
+    jwt: str = ""
+    error: str = ""
+    issuer_account: str = ""
+
+
+class AuthorizationResponseClaims(Claims, frozen=True, kw_only=True):
+    """The answer of a service, about the user `sub` and for the server `aud`."""
+
+    nats: AuthorizationResponse = AuthorizationResponse()
+
+
 Claimed = TypeVar("Claimed", bound=Claims)
 
 
@@ -254,16 +268,24 @@ def read_account(text: str) -> AccountClaims:
     return msgspec.structs.replace(claims, nats=msgspec.structs.replace(claims.nats, limits=limits))
 
 
-@lru_cache(maxsize=USERS_REMEMBERED)
-def read_user(text: str) -> UserClaims:
-    """Return the claims of a user. Raises `InvalidTokenError`."""
+def read_one_user(text: str) -> UserClaims:
+    """Return the claims of a user that is not expected again. Raises `InvalidTokenError`."""
     return _read(open_token(text), tokens.USER, UserClaims)
+
+
+read_user = lru_cache(maxsize=USERS_REMEMBERED)(read_one_user)
+"""Return the claims of a user. Raises `InvalidTokenError`."""
 
 
 @lru_cache(maxsize=ACTIVATIONS_REMEMBERED)
 def read_activation(text: str) -> ActivationClaims:
     """Return the claims of an activation. Raises `InvalidTokenError`."""
     return _read(open_token(text), tokens.ACTIVATION, ActivationClaims)
+
+
+def read_authorization_response(text: str) -> AuthorizationResponseClaims:
+    """Return the answer of a service. Raises `InvalidTokenError`."""
+    return _read(open_token(text), tokens.AUTHORIZATION_RESPONSE, AuthorizationResponseClaims)
 
 
 def _read(token: OpenedToken, kind: str, type_: type[Claimed]) -> Claimed:

@@ -26,10 +26,20 @@ import msgspec
 from jetlake.errors import StartError
 from jetlake.server.authentication.presented import Login, Presented, read_presented
 from jetlake.server.authentication.verdict import Refusal, Verdict
-from jetlake.server.claims import users
+from jetlake.server.callout.admitted import Admitted, read_admitted
+from jetlake.server.callout.authorization_answer import AuthorizationAnswer, RefusedAnswerError
+from jetlake.server.callout.delegation import Delegation
+from jetlake.server.claims import delegated, users
 from jetlake.server.claims.accounts import ClaimedAccount, ClaimedAccounts, UnknownAccountError, unusable_mappings
 from jetlake.server.claims.imports import SharedAccounts, share
-from jetlake.server.claims.model import OperatorClaims, UserClaims, read_account, read_operator, read_user
+from jetlake.server.claims.model import (
+    OperatorClaims,
+    UserClaims,
+    read_account,
+    read_one_user,
+    read_operator,
+    read_user,
+)
 from jetlake.server.claims.resolvers import FolderResolver, MemoryResolver, make_resolver
 from jetlake.server.claims.store import StoreFullError
 from jetlake.server.claims.token import InvalidTokenError
@@ -165,7 +175,7 @@ class OperatorMode:
 
     # Clients
 
-    def decide(self, login: Login) -> Verdict | Refusal | None:
+    def decide(self, login: Login) -> Verdict | Delegation | Refusal | None:
         """Return the verdict over a client; None = refused, like one with a cause. The log says why."""
         try:
             return self._decide(login, may_wait=True)
@@ -173,12 +183,29 @@ class OperatorMode:
             self._log.write("debug", f"{login.remote_address} - {error}")
             return Refusal(error.cause) if error.cause else None
 
-    def decide_quickly(self, login: Login) -> Verdict | None:
+    def decide_quickly(self, login: Login) -> Verdict | Delegation | None:
         """Return the verdict over a client that can be let in without looking up its account; None = for `decide`."""
         try:
             return self._decide(login, may_wait=False)
         except (RefusedUserError, LookupNeededError):
             return None
+
+    def conclude(self, login: Login, delegation: Delegation, answer: AuthorizationAnswer) -> Verdict:
+        """Return as whom a client is let in that a service has admitted. Raises `RefusedAnswerError`."""
+        service = self._accounts.find(delegation.account)
+        if service is None:
+            raise RefusedAnswerError(f'No valid account "{delegation.account}" for auth callout')
+        delegated.check_signer(service, answer)
+        delegated.check_target(service, answer.user)
+        admitted = Admitted(
+            account=delegation.account, user_jwt=answer.user_jwt, name=delegation.name, tags=delegation.tags
+        )
+        shown_user = msgspec.structs.replace(delegation.presented, jwt="").claimed_user
+        try:
+            target = self._account_of(answer.user, may_wait=True)
+            return delegated.admit_delegated(login, answer.user, target, admitted, shown_user, self._clock())
+        except RefusedUserError as error:
+            raise RefusedAnswerError(f"Error validating user JWT: {error}") from error
 
     # Accounts that change
 
@@ -261,7 +288,9 @@ class OperatorMode:
             return [f'Reloaded: deleting account [{"bad claims" if token else "removed"}]: "{key}"']
         return []
 
-    def _decide(self, login: Login, *, may_wait: bool) -> Verdict:
+    def _decide(self, login: Login, *, may_wait: bool) -> Verdict | Delegation:
+        if admitted := read_admitted(login.admitted):
+            return self._review(login, admitted, may_wait=may_wait)
         presented = read_presented(login.connect)
         if presented is None:
             raise RefusedUserError("what the client presents cannot be read")
@@ -275,13 +304,39 @@ class OperatorMode:
             with self._counting:
                 self.pinned_failures += 1
             raise RefusedUserError(f"Account {user.account} not listed as operator pinned account")
+        account = self._account_of(user, may_wait=may_wait)
+        # Who came in before the account had a service stays in by its own claims.
+        if delegated.is_delegated(user, account) and not login.admitted:
+            allowed = users.check_login(login, presented, user, account, now)
+            users.check_circumstances(login, allowed, now)
+            return delegated.delegation_of(presented, token, user, account)
+        verdict = users.decide(login, presented, user, account, now)
+        permissions = delegated.permissions_within(account, verdict.permissions)
+        return msgspec.structs.replace(verdict, permissions=permissions, details=token)
+
+    def _review(self, login: Login, admitted: Admitted, *, may_wait: bool) -> Verdict:
+        """Return the verdict over a client that a service has admitted before, by the claims of now.
+
+        The service is not asked again: whoever pushes claims would have it asked about all clients of the account.
+        """
+        user = read_one_user(admitted.user_jwt)
+        service = self._accounts.find(admitted.account)
+        if service is None:
+            raise RefusedUserError(f"Account {admitted.account}: it is not known any more")
+        try:
+            delegated.check_target(service, user)
+        except RefusedAnswerError as error:
+            raise RefusedUserError(str(error)) from error
+        target = self._account_of(user, may_wait=may_wait)
+        return delegated.admit_delegated(login, user, target, admitted, "", self._clock())
+
+    def _account_of(self, user: UserClaims, *, may_wait: bool) -> ClaimedAccount:
         account = self._accounts.find(user.account)
-        if account is None or account.is_expired(now):
+        if account is None or account.is_expired(self._clock()):
             if self.is_slow and not may_wait:
                 raise LookupNeededError
             account = self._look_up_of(user, account)
-        verdict = users.decide(login, presented, user, account, now)
-        return msgspec.structs.replace(verdict, details=token)
+        return account
 
     def _look_up_of(self, user: UserClaims, known: ClaimedAccount | None) -> ClaimedAccount:
         try:
@@ -335,10 +390,5 @@ class OperatorMode:
                     self._note(self._accounts.look_up(each.account))
                 except UnknownAccountError as error:
                     self._log.write("debug", f"Account {each.account}: {error}")
-        if account.claims.nats.authorization.auth_users:
-            self._log.warning(
-                f"Account {account.claims.sub} ({account.name}): authorization by a service is not supported yet; only "
-                "the users of that service may connect"
-            )
         for source in unusable_mappings(account.claims):
             self._log.warning(f'Account {account.claims.sub} ({account.name}): the mapping of "{source}" is not valid')

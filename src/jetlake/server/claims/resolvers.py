@@ -12,6 +12,7 @@ A resolver keeps texts; whether they are to be trusted is for `accounts`.
 from typing import TYPE_CHECKING, Protocol
 
 from jetlake.errors import StartError
+from jetlake.server.claims.lookups import ClaimsLookup
 from jetlake.server.claims.model import read_account
 from jetlake.server.claims.store import ClaimsStore, StoreFullError
 from jetlake.server.claims.token import InvalidTokenError
@@ -62,12 +63,12 @@ class MemoryResolver:
 class FolderResolver:
     """Claims in a folder, which others may add to, replace and delete."""
 
-    is_slow = False
-
     def __init__(self, options: ResolverOptions, preloaded: dict[str, str]) -> None:
         self.options = options
         self._preloaded = preloaded
         is_cache = options.kind == "cache"
+        # A cache has not all claims, and asks those who have.
+        self.lookup = ClaimsLookup(options.timeout_s) if is_cache else None
         default_max = CACHE_ACCOUNTS_MAX if is_cache else None
         self.store = ClaimsStore(
             options.directory,
@@ -92,9 +93,25 @@ class FolderResolver:
             if _is_newer(text, self.store.load(account)) and self.store.save(account, text)
         ]
 
+    @property
+    def is_slow(self) -> bool:
+        return self.lookup is not None
+
     def fetch(self, account: str) -> str:
-        """Return the claims of an account; empty = there are none."""
-        return self.store.load(account)
+        """Return the claims of an account; empty = there are none. Raises `FetchError`."""
+        found = self.store.load(account)
+        if found or self.lookup is None:
+            return found
+        found = self.lookup.ask(account)
+        if not found:
+            return ""
+        try:
+            if read_account(found).sub != account:
+                raise FetchError("the claims that were sent are those of another account")
+            self.store.save(account, found)
+        except (InvalidTokenError, OSError, StoreFullError) as error:
+            raise FetchError(f"the claims that were sent cannot be kept: {error}") from error
+        return found
 
 
 class UrlResolver:

@@ -8,8 +8,10 @@ import base64
 import msgspec
 
 from jetlake.monitoring.claims_facts import ShownAccount, ShownIssue, ShownOperators, ShownUser
+from jetlake.server.callout.admitted import read_admitted, read_admitted_user
 from jetlake.server.claims.accounts import ClaimedAccount
-from jetlake.server.claims.model import read_user
+from jetlake.server.claims.delegated import permissions_within
+from jetlake.server.claims.model import UserClaims, read_user
 from jetlake.server.claims.operator_mode import OperatorMode
 from jetlake.server.claims.users import RefusedUserError, allowed_to, permissions_of
 from jetlake.server.claims.validation import account_issues
@@ -45,24 +47,32 @@ class ShownClaims:
         """Return the user that a client logged in as, by what the engine keeps of it; None = it has no claims."""
         if not details:
             return None
+        if admitted := read_admitted(details):
+            issued = read_user(admitted.user_jwt)
+            return ShownUser(
+                name=admitted.name,
+                issuer_key=_issuer_of(issued),
+                tags=list(admitted.tags),
+                expires_unix_s=issued.exp,
+            )
         user = read_user(details)
         account = self._mode.find(user.account)
         return ShownUser(
             name=user.name,
             jwt="" if user.nats.bearer_token or _is_scoped_bearer(account, user.iss) else details,
-            issuer_key=user.iss if user.nats.issuer_account else user.account,
+            issuer_key=_issuer_of(user),
             tags=list(user.nats.tags),
             expires_unix_s=user.exp,
         )
 
     def permissions(self, details: str) -> Permissions | None:
         """Return the permissions of the user that a client logged in as; None = everything is allowed."""
-        user = read_user(details) if details else None
+        user = read_admitted_user(details) or (read_user(details) if details else None)
         account = None if user is None else self._mode.find(user.account)
         if user is None or account is None:
             return None
         try:
-            return permissions_of(allowed_to(user, account), account)
+            return permissions_within(account, permissions_of(allowed_to(user, account), account))
         except RefusedUserError:
             # The claims of the account have changed, and the client is about to be sent away.
             return None
@@ -83,6 +93,10 @@ class ShownClaims:
             ],
             revoked_users=account.claims.nats.revocations,
         )
+
+
+def _issuer_of(user: UserClaims) -> str:
+    return user.iss if user.nats.issuer_account else user.account
 
 
 def _is_scoped_bearer(account: ClaimedAccount | None, signer: str) -> bool:

@@ -28,12 +28,14 @@ OLD_ALGORITHM = "ed25519"
 ALGORITHMS = frozenset({OLD_ALGORITHM, "ed25519-nkey"})
 
 OPERATOR, ACCOUNT, USER, ACTIVATION = "operator", "account", "user", "activation"
+AUTHORIZATION_RESPONSE = "authorization_response"
 
 ISSUERS = {
     OPERATOR: (nkeys.OPERATOR_PREFIX,),
     ACCOUNT: (nkeys.ACCOUNT_PREFIX, nkeys.OPERATOR_PREFIX),
     USER: (nkeys.ACCOUNT_PREFIX,),
     ACTIVATION: (nkeys.ACCOUNT_PREFIX, nkeys.OPERATOR_PREFIX),
+    AUTHORIZATION_RESPONSE: (nkeys.ACCOUNT_PREFIX,),
 }
 """Keys of which kind may sign claims of each kind."""
 

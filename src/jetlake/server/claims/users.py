@@ -12,9 +12,10 @@ from jetlake.server.authentication.verdict import Verdict
 from jetlake.server.claims.accounts import ClaimedAccount
 from jetlake.server.claims.model import UserClaims
 from jetlake.server.claims.permissions import NO_PERMISSIONS, UserPermissions, limit_of, lower_limit
-from jetlake.server.claims.places_and_times import hours_of, may_come_from
+from jetlake.server.claims.places_and_times import Hours, hours_of, may_come_from
 from jetlake.server.claims.templates import TemplateError, TemplateValues, fill_in
 from jetlake.server.nkeys import verify
+from jetlake.server.options.accounts import Account
 from jetlake.server.options.users import CONNECTION_TYPES, Permissions
 
 MILLISECONDS_PER_SECOND = 1_000
@@ -33,38 +34,72 @@ class RefusedUserError(Exception):
 
 def decide(login: Login, presented: Presented, user: UserClaims, account: ClaimedAccount, now_unix_s: float) -> Verdict:
     """Return as whom a client is let in. Raises `RefusedUserError`."""
+    allowed = check_login(login, presented, user, account, now_unix_s)
+    return admit_user(login, user, allowed, account.options, default_permissions_of(account), now_unix_s)
+
+
+def check_login(
+    login: Login, presented: Presented, user: UserClaims, account: ClaimedAccount, now_unix_s: float
+) -> UserPermissions:
+    """Return what a user may do whose claims count and whose key the client holds. Raises `RefusedUserError`."""
     allowed = allowed_to(user, account)
-    if account.is_expired(now_unix_s):
-        raise RefusedUserError("the claims of the account have expired", "account expired")
-    if allowed.proxy_required:
-        raise RefusedUserError("the user must come through a proxy, and this server does not know any")
+    check_account(user, account, now_unix_s)
     if allowed.bearer_token and account.claims.nats.limits.disallow_bearer:
         raise RefusedUserError("the account does not allow bearer tokens")
-    _check_callout(user, account)
-    _check_connection_type(allowed, login.connection_type)
     if not allowed.bearer_token and not verify(user.sub, login.nonce, presented.signature):
         raise RefusedUserError("the signature of the nonce is missing or does not fit the key of the user")
+    return allowed
+
+
+def check_account(user: UserClaims, account: ClaimedAccount, now_unix_s: float) -> None:
+    """Refuse users of an account that has expired, and those it has revoked. Raises `RefusedUserError`."""
+    if account.is_expired(now_unix_s):
+        raise RefusedUserError("the claims of the account have expired", "account expired")
     if account.revokes(user.sub, user.iat):
         raise RefusedUserError("the claims of the user are revoked", "revoked")
-    if not may_come_from(allowed, host_of(login.remote_address)):
-        raise RefusedUserError(f"the user may not connect from {host_of(login.remote_address)}")
+
+
+def check_circumstances(login: Login, allowed: UserPermissions, now_unix_s: float) -> Hours:
+    """Return until when a client may stay, by the way, the place and the time it comes. Raises `RefusedUserError`."""
+    if allowed.proxy_required:
+        raise RefusedUserError("the user must come through a proxy, and this server does not know any")
+    _check_connection_type(allowed, login.connection_type)
+    if not may_come_from(allowed, login.host):
+        raise RefusedUserError(f"the user may not connect from {login.host}")
     hours = hours_of(allowed, now_unix_s)
     if not hours.allowed:
         raise RefusedUserError("the user may not connect at this time of day")
-    subscriptions_max = lower_limit(limit_of(allowed.subs), account.options.max_subscriptions)
-    if subscriptions_max == 0:
-        # Nothing could ever be delivered to it, replies included.
-        raise RefusedUserError("the user may not have any subscription: its limit, or that of its account, is 0")
+    return hours
+
+
+def admit_user(
+    login: Login,
+    user: UserClaims,
+    allowed: UserPermissions,
+    account: Account,
+    default_permissions: Permissions | None,
+    now_unix_s: float,
+    *,
+    zero_is_unlimited: bool = False,
+) -> Verdict:
+    """Return the verdict over a user whose claims count. Raises `RefusedUserError`.
+
+    With `zero_is_unlimited` a limit of 0 in the claims is none, as in those of services that leave limits out.
+    """
+    hours = check_circumstances(login, allowed, now_unix_s)
+    subscriptions, payload_bytes = (
+        None if zero_is_unlimited and limit == 0 else limit_of(limit) for limit in (allowed.subs, allowed.payload)
+    )
     # When its account expires, the client is asked about again.
     ends = [end for end in (user.exp, hours.until_unix_s) if end]
-    limits = account.options
     return Verdict(
-        account=account.claims.sub,
+        account=account.name,
         user=user.sub,
-        permissions=permissions_of(allowed, account),
-        max_payload_bytes=lower_limit(limit_of(allowed.payload), limits.max_payload_bytes),
-        max_subscriptions=subscriptions_max,
-        max_account_connections=limits.max_connections,
+        permissions=allowed.as_options() or default_permissions,
+        max_payload_bytes=lower_limit(payload_bytes, account.max_payload_bytes),
+        # With none at all it is sent away, as nothing could be delivered to it.
+        max_subscriptions=lower_limit(subscriptions, account.max_subscriptions),
+        max_account_connections=account.max_connections,
         expires_unix_ms=min(int(min(ends) * MILLISECONDS_PER_SECOND), EXPIRES_UNIX_MS_MAX) if ends else None,
     )
 
@@ -95,19 +130,12 @@ def allowed_to(user: UserClaims, account: ClaimedAccount) -> UserPermissions:
 
 def permissions_of(allowed: UserPermissions, account: ClaimedAccount) -> Permissions | None:
     """Return the permissions of a user; one that has none of its own has those of its account."""
-    return allowed.as_options() or account.claims.nats.default_permissions.as_options()
+    return allowed.as_options() or default_permissions_of(account)
 
 
-def host_of(address: str) -> str:
-    """Return an address without its port."""
-    return address.rpartition(":")[0].strip("[]")
-
-
-def _check_callout(user: UserClaims, account: ClaimedAccount) -> None:
-    """If a service decides about the users of an account, only those come in that the service itself runs as."""
-    decided_by = account.claims.nats.authorization.auth_users
-    if decided_by and user.sub not in decided_by:
-        raise RefusedUserError("the account has its users decided about by a service, which is not supported yet")
+def default_permissions_of(account: ClaimedAccount) -> Permissions | None:
+    """Return the permissions of users that have none of their own."""
+    return account.claims.nats.default_permissions.as_options()
 
 
 def _check_connection_type(allowed: UserPermissions, connection_type: str) -> None:

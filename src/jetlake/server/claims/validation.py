@@ -20,6 +20,7 @@ from jetlake.server.claims.model import (
     Account,
     AccountClaims,
     ActivationClaims,
+    AuthorizationResponseClaims,
     Claims,
     ExternalAuthorization,
     OperatorClaims,
@@ -111,6 +112,23 @@ def activation_issues(claims: ActivationClaims) -> list[Issue]:
     account = claims.nats.issuer_account
     if account and not nkeys.is_public_account_key(account):
         issues.append(Issue("account_id is not an account public key"))
+    return issues
+
+
+def authorization_response_issues(claims: AuthorizationResponseClaims, now_unix_s: float) -> list[Issue]:
+    """Return what is wrong with the answer of a service; each of these makes it worthless."""
+    answer = claims.nats
+    issues = _time_issues(claims, now_unix_s)
+    if not nkeys.is_public_user_key(claims.sub):
+        issues.append(Issue("Subject must be a user public key"))
+    if not nkeys.is_public_server_key(claims.aud):
+        issues.append(Issue("Audience must be a server public key"))
+    if not (answer.error or answer.jwt):
+        issues.append(Issue("Error or Jwt is required"))
+    if answer.error and answer.jwt:
+        issues.append(Issue("Only Error or Jwt can be set"))
+    if answer.issuer_account and not nkeys.is_public_account_key(answer.issuer_account):
+        issues.append(Issue("issuer_account is not an account public key"))
     return issues
 
 

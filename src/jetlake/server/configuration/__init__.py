@@ -10,9 +10,11 @@ From the characters to the options:
 - `address`      where clients connect; read by itself before the rest is loaded
 - `top_level`    the keys outside all blocks
 - `accounts`     the blocks `authorization` and `accounts`
+- `callout`      the service that decides about clients
 - `users`        lists of users
 - `operators`    operator mode: whom the server trusts, and where it finds claims
 - `exports`      what an account shows to others and sees of them
+- `latency`      where events about the duration of requests go, and for which of them
 - `mappings`     what becomes of subjects that clients publish to
 - `message_trace` where an account wants traces of messages
 - `permissions`  what a user may publish and subscribe to

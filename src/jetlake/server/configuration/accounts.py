@@ -3,7 +3,7 @@
 import msgspec
 
 from jetlake.server.authentication.passwords import HASH_ADVICE, is_usable
-from jetlake.server.configuration import unsupported
+from jetlake.server.configuration.callout import check_callout, read_callout
 from jetlake.server.configuration.document import Node, kind_of
 from jetlake.server.configuration.exports import check_imports, read_exports, read_imports
 from jetlake.server.configuration.jetstream import read_account_jetstream
@@ -32,18 +32,21 @@ TIMEOUT_S_HIGH = 60
 def read_access(section: Section, *, map_certificates: bool) -> tuple[AccessOptions, float | None]:
     """Return who may come in, and how many seconds a client has to say who it is (None = not given)."""
     authorization = section.section("authorization")
-    credentials, timeout_s, listed = Credentials(), None, None
+    credentials, timeout_s, listed, callout = Credentials(), None, None, None
     if authorization is not None:
+        callout = read_callout(authorization)
         credentials, timeout_s, listed = _read_authorization(authorization)
     accounts, users_of_accounts = _read_accounts(section)
-    check_imports(section, accounts)
     users = [*(listed or []), *users_of_accounts]
     refuse_duplicates(section.node("accounts") or section.node("authorization"), section, users)
     if credentials.required and (listed is not None or users):
         what = "token" if credentials.token else "single user/pass"
         section.error(section.node("authorization"), f"Can not have a {what} and a users array; list the user there")
     trust = _read_trust(section, has_accounts=bool(accounts), has_users=bool(users))
+    if authorization is not None and callout is not None:
+        check_callout(authorization, callout, accounts, has_trust=trust is not None)
     system_account = _read_system_account(section, accounts, trust)
+    check_imports(section, accounts, system_account)
     no_auth_user = _read_no_auth_user(section, users)
     # Whoever gives users to the system account alone wants to look into the server, not to close it.
     only_system_users = (
@@ -62,6 +65,7 @@ def read_access(section: Section, *, map_certificates: bool) -> tuple[AccessOpti
         map_certificates=map_certificates,
         only_system_users=only_system_users,
         trust=_with_system_account(trust, system_account),
+        callout=callout,
     )
     return access, timeout_s
 
@@ -130,7 +134,6 @@ def _read_authorization(section: Section) -> tuple[Credentials, float | None, li
     if listed is not None and listed.data == []:
         # nats-server would let everybody in, which is the last thing somebody means who wrote this.
         section.error(listed, '"users" is empty: remove it to let everybody in, or add a user')
-    section.refuse(unsupported.AUTHORIZATION)
     section.finish()
     return credentials, timeout_s, users
 

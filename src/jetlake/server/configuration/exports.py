@@ -10,6 +10,7 @@
 """
 
 from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.latency import check_latency, read_latency
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import Account
 from jetlake.server.options.imports import (
@@ -47,11 +48,8 @@ def _read_export(section: Section) -> Export | None:
         for name in ("response", "response_type", "threshold", "latency", "allow_trace"):
             if section.node(name) is not None:
                 section.error(section.node(name), f'"{name}" is for a service, and this exports a stream: remove it')
-    if is_service and section.node("latency") is not None:
-        node = section.node("latency")
-        assert node is not None
-        section.problems.warning(node.position, '"latency" has no effect yet: no latency events are sent')
-    section.switch("allow_trace")
+    latency = read_latency(section) if is_service else None
+    allow_trace = bool(section.switch("allow_trace"))
     accounts = section.texts("accounts")
     position = section.integer("account_token_position", lowest=0) or 0
     section.finish()
@@ -65,6 +63,8 @@ def _read_export(section: Section) -> Export | None:
         account_token_position=position,
         responses=responses,
         response_timeout_ms=RESPONSE_TIMEOUT_MS if timeout_s is None else max(1, int(timeout_s * 1000)),
+        latency=latency,
+        allow_trace=allow_trace,
     )
 
 
@@ -84,8 +84,7 @@ def _read_responses(section: Section) -> str:
 def _read_import(section: Section) -> Import | None:
     stream, service = section.node("stream"), section.node("service")
     prefix, local_subject = section.text("prefix"), section.text("to")
-    share = bool(section.switch("share"))
-    section.switch("allow_trace")
+    share, allow_trace = bool(section.switch("share")), bool(section.switch("allow_trace"))
     section.finish()
     if (stream is None) == (service is None):
         section.error(None, "an import needs a stream or a service, and not both")
@@ -105,6 +104,11 @@ def _read_import(section: Section) -> Import | None:
         section.error(
             section.node("to"), "Stream import can not have a 'prefix' and a 'to' property; remove one of them"
         )
+    if stream is None and section.node("allow_trace") is not None:
+        section.error(
+            section.node("allow_trace"),
+            "Detected allow_trace directive on a non-stream; set it on the export of the service",
+        )
     if stream is not None and prefix:
         local_subject = f"{prefix.removesuffix('.')}.{subject}"
     return Import(
@@ -113,14 +117,16 @@ def _read_import(section: Section) -> Import | None:
         local_subject=local_subject or subject,
         is_service=service is not None,
         share=share,
+        allow_trace=allow_trace,
     )
 
 
-def check_imports(section: Section, accounts: list[Account]) -> None:
-    """Report imports that their accounts may not have, and exports to accounts that are not there."""
+def check_imports(section: Section, accounts: list[Account], system_account: str) -> None:
+    """Report imports that accounts may not have, exports to accounts that are not there, or that cannot be measured."""
     node = section.node("accounts")
     by_name = {account.name: account for account in accounts}
     for account in accounts:
+        check_latency(section, node, account, system_account)
         for export in account.exports:
             for name in export.accounts or ():
                 if name not in by_name:
@@ -150,19 +156,29 @@ def _check_import(
 
 
 def _check_duplicate(section: Section, node: Node | None, wanted: Import, before: tuple[Import, ...]) -> None:
-    for other in before:
-        same = (other.is_service, other.account, other.local_subject) == (
-            wanted.is_service,
-            wanted.account,
-            wanted.local_subject,
+    other = find_duplicate(wanted, before)
+    if other is None:
+        return
+    if wanted.is_service:
+        section.error(
+            node,
+            f'Error adding service import "{wanted.subject}": duplicate service import subject '
+            f'"{wanted.local_subject}", previously used in import for account "{other.account}", subject '
+            f'"{other.subject}"',
         )
-        if wanted.is_service and same:
-            section.error(
-                node,
-                f'Error adding service import "{wanted.subject}": duplicate service import subject '
-                f'"{wanted.local_subject}", previously used in import for account "{other.account}", subject '
-                f'"{other.subject}"',
-            )
+    else:
+        section.error(
+            node, f'Error adding stream import "{wanted.subject}": stream import already exists; remove one of them'
+        )
+
+
+def find_duplicate(wanted: Import, others: tuple[Import, ...]) -> Import | None:
+    """Return the import that another one repeats: services by their subject here, streams by that over there."""
+
+    def key(one: Import) -> tuple[bool, str, str]:
+        return one.is_service, one.account, one.local_subject if one.is_service else one.subject
+
+    return next((other for other in others if key(other) == key(wanted)), None)
 
 
 def may_import(name: str, wanted: Import, exports: tuple[Export, ...]) -> bool:

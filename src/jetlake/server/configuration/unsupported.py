@@ -16,11 +16,6 @@ TOP_LEVEL = {
     "default_js_domain": "yet: it concerns leaf nodes only; remove it",
 }
 
-AUTHORIZATION = {
-    "auth_callout": "yet: list the users in the file instead",
-    "auth_hook": "yet: list the users in the file instead",
-}
-
 JETSTREAM = {
     "tpm": "yet: give the key by `key`, from a variable of the environment",
 }

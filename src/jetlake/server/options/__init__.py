@@ -7,6 +7,7 @@ Small frozen values, grouped as the parts of the server use them; nothing behind
 - `imports`     what accounts show to each other
 - `mappings`    what becomes of subjects that clients publish to
 - `users`       users and their permissions
+- `callout`     a service that decides about clients
 - `trust`       operator mode: whom the server trusts
 - `tls`         certificates
 - `websocket`   the listener for WebSocket clients

@@ -8,6 +8,7 @@ import msgspec
 
 from jetlake.config import EngineImports, EngineMapping, EngineMappingDestination
 from jetlake.errors import ConfigurationError
+from jetlake.server.options.callout import CalloutOptions
 from jetlake.server.options.imports import Export, Import, for_engine
 from jetlake.server.options.mappings import Mapping
 from jetlake.server.options.trust import TrustOptions
@@ -85,6 +86,8 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     only_system_users: bool = False
     # Operator mode: users and accounts come with claims; None = they are those above.
     trust: TrustOptions | None = None
+    # A service decides about clients; None = there is none. In operator mode claims say so.
+    callout: CalloutOptions | None = None
 
     def __post_init__(self) -> None:
         if self.no_auth_user and not any(user.name == self.no_auth_user for user in self.users):
@@ -98,7 +101,7 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def required(self) -> bool:
         """Tell whether a client must be asked about at all."""
-        return self.credentials.required or bool(self.users) or self.trust is not None
+        return self.credentials.required or bool(self.users) or self.trust is not None or self.callout is not None
 
     @property
     def admits_strangers(self) -> bool:

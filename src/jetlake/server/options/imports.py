@@ -5,13 +5,21 @@ A stream is what somebody publishes, for others to hear; a service is what someb
 
 import msgspec
 
-from jetlake.config import EngineImports, EngineServiceImport, EngineStreamImport
+from jetlake.config import EngineImports, EngineLatency, EngineServiceImport, EngineStreamImport
 
 RESPONSE_TIMEOUT_MS = 120_000
 """How long a service may take to answer, unless its export says otherwise: as on nats-server."""
 
 ONE, STREAM, CHUNKED = "one", "stream", "chunked"
 """How many answers a request to a service has; of those in chunks, an empty one is the last."""
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """Where events about the duration of requests go, and for how many of a hundred requests."""
+
+    subject: str
+    # 0 = only those whose tracing headers ask for it.
+    sampling_percent: int = 100
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +33,10 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     account_token_position: int = 0
     responses: str = ONE
     response_timeout_ms: int = RESPONSE_TIMEOUT_MS
+    # None = the duration of requests is not published.
+    latency: Latency | None = None
+    # Whoever traces a request hears what becomes of it in this account.
+    allow_trace: bool = False
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,13 +48,17 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     is_service: bool
     # A service hears who asks, and not only of which account it is.
     share: bool = False
+    # Whoever traces a message of a stream hears what becomes of it in this account.
+    allow_trace: bool = False
 
 
 def for_engine(imports: tuple[Import, ...], exports: dict[str, tuple[Export, ...]]) -> EngineImports:
     """Return the imports of one account; `exports` are those of all accounts, by name."""
     return EngineImports(
         streams=tuple(
-            EngineStreamImport(account=one.account, source=one.subject, to=one.local_subject)
+            EngineStreamImport(
+                account=one.account, source=one.subject, to=one.local_subject, allow_trace=one.allow_trace
+            )
             for one in imports
             if not one.is_service
         ),
@@ -56,9 +72,14 @@ def _service(wanted: Import, exports: tuple[Export, ...]) -> EngineServiceImport
         account=wanted.account,
         source=wanted.local_subject,
         to=wanted.subject,
+        export=export.subject if export else "",
         responses=export.responses if export else ONE,
         response_timeout_ms=export.response_timeout_ms if export else RESPONSE_TIMEOUT_MS,
         share=wanted.share,
+        allow_trace=export is not None and export.allow_trace,
+        latency=None
+        if export is None or export.latency is None
+        else EngineLatency(subject=export.latency.subject, sampling_percent=export.latency.sampling_percent),
     )
 
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from jetlake._engine import Engine
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.system.desk import Desk
-from jetlake.server.system.registration import Registration
+from jetlake.server.system.registration import ACCOUNT_REFUSALS, Registration
 
 if TYPE_CHECKING:
     from jetlake.monitoring.facts import ServerFacts
     from jetlake.monitoring.jsz import AccountUsage
+    from jetlake.server.callout.callout import PendingLogin
     from jetlake.server.claims.requests import ClaimsRequests
     from jetlake.server.system.handler import Handler
 
@@ -61,6 +62,11 @@ class SystemAccount:
         """Say `LAMEDUCK` or `SHUTDOWN` to those who listen, before this returns."""
         if self._name and self._engine.has_interest(self._name, f"$SYS.SERVER.{self._engine.server_id}.{event}"):
             self._get_handler().announce(event)
+
+    def tell_refused(self, pending: "PendingLogin", reason: str) -> None:
+        """Say in the account of a service that a client it was asked about was refused, to those who listen."""
+        if self._name and self._engine.has_interest(pending.delegation.account, ACCOUNT_REFUSALS):
+            self._get_handler().tell_refused(pending, reason)
 
     def _get_handler(self) -> "Handler":
         with self._handler_lock:

@@ -51,7 +51,7 @@ impl Session {
     pub(super) fn ask(&mut self, credentials: Credentials, again: bool, context: &Context<'_>) {
         let request = AuthenticationRequest {
             connection_id: self.connection.id,
-            connect: credentials.to_json(),
+            connect: credentials.to_json(&self.options),
             nonce: self.nonce.clone(),
             remote_address: self.connection.remote_address.to_string(),
             tls: self.tls.clone(),
@@ -95,6 +95,9 @@ impl Session {
         if !self.in_account {
             return Decision::Ended(self.refuse_account(context));
         }
+        if admission.max_subscriptions == Some(0) {
+            return Decision::Ended(self.refuse_subscriptions(context));
+        }
         self.access = Access::new(&admission);
         self.expires_unix_ms = admission.expires_unix_ms;
         let mut identity = self.connection.identity.lock();
@@ -116,6 +119,15 @@ impl Session {
         )
     }
 
+    /// It may not have any subscription: nothing could ever be delivered to it, replies included.
+    fn refuse_subscriptions(&self, context: &mut Context<'_>) -> Next {
+        self.close_with_error(
+            context,
+            "maximum subscriptions exceeded",
+            ClosedReason::MaximumSubscriptionsExceeded,
+        )
+    }
+
     /// The client stays who it is, but may be allowed other things than before.
     fn review(&mut self, admission: &Admission, context: &mut Context<'_>) -> Option<Next> {
         if admission.account != self.account.name {
@@ -128,6 +140,9 @@ impl Session {
         {
             self.in_account = false;
             return Some(self.refuse_account(context));
+        }
+        if admission.max_subscriptions == Some(0) {
+            return Some(self.refuse_subscriptions(context));
         }
         self.access = Access::new(admission);
         self.connection
@@ -203,7 +218,8 @@ impl Session {
     /// The handshake timer has come: a client that said nothing useful by now is sent away.
     pub fn handshake_due(&self, context: &mut Context<'_>) -> Option<ClosedReason> {
         let done = if context.shared.requires_login(&self.connection) {
-            self.phase == Phase::Open
+            // Python answers within limits of its own.
+            matches!(self.phase, Phase::Open | Phase::AwaitingVerdict)
         } else {
             self.spoke
         };

@@ -418,6 +418,7 @@ impl Session {
             drops_for_slow: self.drops_for_slow,
             trace,
             now_ms: context.now_ms,
+            is_imported: false,
             receipts: None,
         };
         if mapped == Mapped::Lost {

@@ -10,9 +10,10 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 
 use super::options::Responses;
-use super::service_import::ServiceImport;
+use super::service_import::AnswerTerms;
 use crate::identity;
 use crate::routing::account::Account;
+use crate::routing::latency::Measurement;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 
 pub const PREFIX: &[u8] = b"_R_.";
@@ -41,10 +42,11 @@ pub struct PendingReply {
     /// Who asked: the account, and where it wants its answer.
     pub account: Arc<Account>,
     pub reply: Box<[u8]>,
-    responses: Responses,
-    timeout_ms: u64,
+    pub terms: AnswerTerms,
     due_ms: AtomicU64,
     is_over: AtomicBool,
+    /// Tells how long the answer took, if somebody wants to know.
+    pub measurement: Option<Arc<Measurement>>,
 }
 
 impl PendingReply {
@@ -54,8 +56,8 @@ impl PendingReply {
             return false;
         }
         self.due_ms
-            .store(now_ms + self.timeout_ms, Ordering::Relaxed);
-        let is_last = match self.responses {
+            .store(now_ms + self.terms.timeout_ms, Ordering::Relaxed);
+        let is_last = match self.terms.responses {
             Responses::One => true,
             Responses::Stream => false,
             Responses::Chunked => is_empty,
@@ -91,13 +93,14 @@ impl Replies {
         [&self.prefix[..], b"*"].concat()
     }
 
-    /// Awaits the answer to a request, and says where; none when too many are awaited.
+    /// Awaits an answer for somebody in `account`, and says where; none when too many are awaited.
     pub fn expect(
         &self,
-        import: &ServiceImport,
+        terms: &AnswerTerms,
         account: &Arc<Account>,
         reply: &[u8],
         now_ms: u64,
+        measurement: Option<Arc<Measurement>>,
     ) -> Option<Vec<u8>> {
         let mut state = self.state.lock();
         if now_ms >= state.next_sweep_ms {
@@ -114,14 +117,18 @@ impl Replies {
         let token = getrandom::u64().ok()?;
         let mut subject = self.prefix.clone();
         subject.extend_from_slice(itoa::Buffer::new().format(token).as_bytes());
+        let due_ms = now_ms + terms.timeout_ms;
+        if let Some(measurement) = &measurement {
+            measurement.await_answer(account, reply, &subject, due_ms);
+        }
         let pending = PendingReply {
             token,
             account: Arc::clone(account),
             reply: reply.into(),
-            responses: import.responses,
-            timeout_ms: import.response_timeout_ms,
-            due_ms: AtomicU64::new(now_ms + import.response_timeout_ms),
+            terms: terms.clone(),
+            due_ms: AtomicU64::new(due_ms),
             is_over: AtomicBool::new(false),
+            measurement,
         };
         let subscription = Subscription::new(
             Receiver::Reply(Arc::new(pending)),

@@ -14,6 +14,7 @@ pub struct StreamImport {
     map: Arc<TokenMap>,
     /// The subjects as they are here.
     here: Vec<u8>,
+    allow_trace: bool,
 }
 
 /// What stands in the exporting account for a subscription of the importing one.
@@ -23,6 +24,8 @@ pub struct Shadow {
     /// The account of the original.
     pub account: Weak<Account>,
     pub map: Arc<TokenMap>,
+    /// Whoever traces a message hears what becomes of it in the importing account.
+    pub allow_trace: bool,
 }
 
 impl StreamImport {
@@ -36,12 +39,19 @@ impl StreamImport {
             exporter,
             importer: Arc::downgrade(importer),
             here: map.to_pattern(),
+            allow_trace: options.allow_trace,
             map,
         })
     }
 
     pub fn exporter(&self) -> &Arc<Account> {
         &self.exporter
+    }
+
+    /// Whether a subject has the same name here as there.
+    pub fn keeps(&self, subject: &[u8]) -> bool {
+        let mut here = Vec::new();
+        self.map.forward(subject, &mut here) && here == subject
     }
 
     /// What stands for this subscription in the exporting account; none if it could not get anything from there.
@@ -55,6 +65,7 @@ impl StreamImport {
             original: Arc::clone(original),
             account: Weak::clone(&self.importer),
             map: Arc::clone(&self.map),
+            allow_trace: self.allow_trace,
         };
         Some(Arc::new(Subscription::new(
             Receiver::Shadow(Box::new(shadow)),
