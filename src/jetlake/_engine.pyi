@@ -34,7 +34,7 @@ __version__: str
 build_profile: str
 
 class EngineError(Exception):
-    """The engine refused or failed. `args` is (kind, message); the kinds are listed in crates/engine/src/error.rs."""
+    """The engine refused or failed. `args` is (kind, message); the kinds are listed in crates/engine/src/common/error.rs."""
 
 @final
 class LogLine:
@@ -77,7 +77,7 @@ class ConnectionEvent:
 class ArchiveEvent:
     """A snapshot has ended (`snapshot_ended`), or a restore is complete (`restore_ready`) or over (`restore_failed`).
 
-    The details are a JSON object, listed in crates/engine/src/stream/restore.rs.
+    The details are a JSON object, listed in crates/engine/src/stream/archive/restore.rs.
     """
 
     @property
@@ -235,34 +235,34 @@ class Engine:
     def update_consumer(self, account: str, stream: str, definition: bytes) -> None: ...
     def delete_consumer(self, account: str, stream: str, name: str) -> None: ...
     def consumer_state(self, account: str, stream: str, name: str) -> bytes:
-        """Return how a consumer stands, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
+        """Return how a consumer stands, a JSON object, listed in crates/engine/src/stream/consumers/registry.rs."""
     def reset_consumer(self, account: str, stream: str, name: str, sequence: int) -> int:
         """Begin anew at a sequence, behind the acknowledged ones if that is 0, and return it."""
     def unpin_consumer(self, account: str, stream: str, name: str) -> None:
         """Let another client of a group be chosen."""
     def stream_figures(self) -> bytes:
-        """Return the figures of all streams and consumers, a JSON object, listed in crates/engine/src/stream/figures.rs."""
+        """Return the figures of all streams and consumers, a JSON object, listed in crates/engine/src/stream/usage/figures.rs."""
     def stream_hindrance(self, account: str, stream: str) -> str:
         """Return why nothing can be stored in a stream at the moment; empty if it can."""
     def consumer_hindrances(self, account: str, stream: str, name: str) -> bytes:
-        """Return what might keep messages from moving, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
+        """Return what might keep messages from moving, a JSON object, listed in crates/engine/src/stream/consumers/registry.rs."""
     def consumer_pending(self, account: str, stream: str, name: str) -> bytes:
-        """Return what waits for its acknowledgement, a JSON object, listed in crates/engine/src/stream/consumer_registry.rs."""
+        """Return what waits for its acknowledgement, a JSON object, listed in crates/engine/src/stream/consumers/registry.rs."""
     def first_sequence_at(self, account: str, stream: str, time_ns: int) -> int:
         """Return the first sequence of a stream that is not older than a moment."""
     def plan_scan(self, account: str, name: str, request: bytes) -> bytes:
-        """Return how a range of a stream can be divided among readers; both sides are JSON objects, listed in crates/engine/src/stream/scans.rs."""
+        """Return how a range of a stream can be divided among readers; both sides are JSON objects, listed in crates/engine/src/stream/read/scans.rs."""
     def scan_files(self, account: str, name: str, request: bytes) -> bytes:
         """Return where a range of a stream lies on disk; the answer is what `StoreReader` takes, listed in crates/engine/src/storage/store/pieces.rs."""
     def start_scan(self, account: str, name: str, request: bytes) -> None:
         """Send a range of a stream as Arrow; its reader hears how it ended.
 
-        The request is a JSON object, listed in crates/engine/src/stream/scan.rs.
+        The request is a JSON object, listed in crates/engine/src/stream/read/scan.rs.
         """
     def begin_snapshot(self, account: str, name: str, request: bytes) -> None:
         """Begin a snapshot of a stream, which is sent after `send_snapshot`.
 
-        The request is a JSON object, listed in crates/engine/src/stream/snapshot.rs.
+        The request is a JSON object, listed in crates/engine/src/stream/archive/snapshot.rs.
         """
     def add_to_snapshot(self, snapshot_id: str, consumers: bytes) -> None:
         """Note how some consumers stand, a JSON list of names and configurations. Nothing is left of the snapshot when this raises."""
@@ -271,7 +271,7 @@ class Engine:
     def start_restore(self, account: str, definition: bytes, request: bytes) -> None:
         """Take the chunks of an archive; what comes of it is told as an `ArchiveEvent`.
 
-        The request is a JSON object, listed in crates/engine/src/stream/restore.rs.
+        The request is a JSON object, listed in crates/engine/src/stream/archive/restore.rs.
         """
     def finish_restore(self, restore_id: str, definition: bytes) -> None:
         """Make a stream of what was restored, for its consumers to be created in. Nobody finds it before `serve_restored`.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from tests.docs.pages import REPOSITORY
-from tests.style.layers import PYTHON, PYTHON_LISTS, Layers, picture, python_edges
+from tests.style.layers import ENGINE, PYTHON, PYTHON_LISTS, Layers, picture, python_edges, rust_edges
 
 PAGE = REPOSITORY / "docs" / "internals" / "index.md"
 
@@ -20,9 +20,11 @@ END = "<!-- end of the layers -->"
 
 
 def drawn() -> str:
-    """Return what stands between the two marks: the lists, highest layer first, and the picture of the packages."""
-    lists = "\n\n".join(_list(layers) for layers in PYTHON_LISTS)
-    return f"{BEGIN}\n\n{lists}\n\n```mermaid\n{picture(PYTHON, python_edges(PYTHON.root))}\n```\n\n{END}"
+    """Return what stands between the two marks: the lists, highest layer first, and a picture of each half."""
+    lists = "\n\n".join(_list(layers) for layers in (ENGINE, *PYTHON_LISTS))
+    pictures = [picture(ENGINE, rust_edges(ENGINE.root)), picture(PYTHON, python_edges(PYTHON.root))]
+    drawings = "\n\n".join(f"```mermaid\n{each}\n```" for each in pictures)
+    return f"{BEGIN}\n\n{lists}\n\n{drawings}\n\n{END}"
 
 
 def page() -> str:

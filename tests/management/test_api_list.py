@@ -97,8 +97,8 @@ def test_parts_of_the_engine_that_take_messages_are_known():
     sinks = {name for name, text in engine_sources() if re.search(r"impl Sink for", text)}
 
     assert sinks == {
-        *("consumer/consumer.rs", "stream/api.rs", "stream/credits.rs", "stream/reads.rs", "stream/restore.rs"),
-        *("stream/stream.rs", "stream/untaken.rs", "stream/upload_requests.rs"),
+        *("consumer/consumer.rs", "stream/api.rs", "stream/read/credits.rs", "stream/read/reads.rs", "stream/archive/restore.rs"),
+        *("stream/stream.rs", "stream/publish/untaken.rs", "stream/staged_commit/requests.rs"),
     }
 
 

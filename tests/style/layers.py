@@ -207,3 +207,19 @@ MANAGEMENT = Layers(
 )
 
 PYTHON_LISTS = (PYTHON, MANAGEMENT)
+
+ENGINE = Layers(
+    "crates/engine/src",
+    (
+        Layer("what everybody uses", ("common",)),
+        Layer("options, and messages on disk", ("config", "storage")),
+        Layer("the protocol as bytes", ("wire",)),
+        Layer("sockets", ("transport",)),
+        Layer("who gets a message", ("routing",)),
+        Layer("readers, and tables", ("bulk", "consumer")),
+        Layer("streams", ("stream",)),
+        Layer("clients", ("connection", "load")),
+        Layer("the whole", ("engine",)),
+    ),
+)
+"""The Rust half: what happens once per message."""

@@ -1,20 +1,20 @@
 """The layers of the architecture: who may know whom. The lists are in `tests/style/layers.py`.
 
 Besides the layers: only `server`, `management` and `monitoring` import the whole engine; `client` and `spark` may take
-its bulk side, `cli` what looks at files. Rust: `wire` knows nothing of `connection`, `storage` nothing of `stream`.
+its bulk side, `cli` what looks at files.
 """
-
-import re
 
 import pytest
 
 from tests.style.layers import (
+    ENGINE,
     PYTHON_LISTS,
     Layer,
     Layers,
     picture,
     python_edges,
     python_imports,
+    rust_edges,
     rust_uses,
     violations,
 )
@@ -47,11 +47,6 @@ KNOWN_ONLY_TO = {
     "dashboard": {"cli", "demo"},
 }
 """Packages that only these may import, although more are above them. `cli` looks up error codes."""
-
-RUST_FORBIDDEN = {
-    "crates/engine/src/wire": {"connection"},
-    "crates/engine/src/storage": {"stream"},
-}
 
 
 @pytest.mark.parametrize("layers", PYTHON_LISTS, ids=lambda layers: layers.root)
@@ -89,18 +84,12 @@ def test_only_the_server_side_imports_the_engine(tree):
     assert not wrong, "go through jetlake.server or jetlake.client instead:\n" + "\n".join(wrong)
 
 
-def test_rust_modules_know_only_what_is_below_them(tree):
-    wrong = []
-    for folder, forbidden in RUST_FORBIDDEN.items():
-        for path in tree.under(folder, suffix=".rs"):
-            for number, line in enumerate(tree.read(path).splitlines(), 1):
-                code = line.partition("//")[0]
-                used = set(re.findall(r"\bcrate::(\w+)", code))
-                grouped = re.search(r"\buse crate::\{(.*)", code)
-                used |= set(re.findall(r"\b(\w+)\b", grouped.group(1))) if grouped else set()
-                wrong += [f"{path}:{number} uses crate::{name}" for name in sorted(used & forbidden)]
+def test_rust_modules_know_only_what_is_below_them():
+    wrong = violations(ENGINE, rust_edges(ENGINE.root))
 
-    assert not wrong, "pass the value in as an argument, or move it down:\n" + "\n".join(wrong)
+    assert not wrong, (
+        "move what is needed down to a layer both may know, or pass it in behind a trait:\n" + "\n".join(wrong)
+    )
 
 
 def test_a_use_that_goes_up_is_found():

@@ -10,7 +10,7 @@ ENGINE = Path(__file__).parents[2] / "crates" / "engine" / "src"
 STARTS = re.compile(r"\bthread::(spawn|scope|Builder)\b|\bBuilder::new\(\)\s*\.name\(")
 
 ALLOWED = {
-    "threads.rs": "the one place",
+    "common/threads.rs": "the one place",
     "load/workload.rs": "threads of a client, whose panics are told by `join`",
 }
 
@@ -37,11 +37,11 @@ def test_what_is_allowed_to_start_threads_does() -> None:
 STORE_COMMITS = re.compile(r"\bstore(?:\(\))?\s*\.commit\(\)")
 
 MAY_COMMIT_EVERYTHING = {
-    "storage/keeper.rs": "hears by `take_progress` what became of each message",
-    "stream/archive_import.rs": "is alone with its store",
-    "stream/consuming.rs": "looks at nothing but the store's status",
-    "stream/inflow_work.rs": "looks at the number of resets",
-    "stream/upload_requests.rs": "looks at the number of resets",
+    "storage/commit/scheduler.rs": "hears by `take_progress` what became of each message",
+    "stream/archive/import.rs": "is alone with its store",
+    "stream/consumers/consuming.rs": "looks at nothing but the store's status",
+    "stream/replication/work.rs": "looks at the number of resets",
+    "stream/staged_commit/requests.rs": "looks at the number of resets",
 }
 
 

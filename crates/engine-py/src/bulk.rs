@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use arrow_array::ffi::{from_ffi, to_ffi, FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, RecordBatch, StructArray};
 use jetlake_engine::bulk::{files, publishes, rows};
-use jetlake_engine::error::EngineError;
+use jetlake_engine::common::error::EngineError;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use jetlake_engine::storage::check::check;
-use jetlake_engine::storage::file_system::RealFileSystem;
+use jetlake_engine::storage::disk::file_system::RealFileSystem;
 use pyo3::prelude::*;
 
 /// Examines one store without changing it. What `progress` raises, or a signal, ends it.

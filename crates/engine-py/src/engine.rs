@@ -5,12 +5,12 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jetlake_engine::config::Options;
-use jetlake_engine::connection::mailbox::{Cause, Verdict};
-use jetlake_engine::error::EngineError;
-use jetlake_engine::services::Message;
+use jetlake_engine::common::error::EngineError;
+use jetlake_engine::config::options::Options;
+use jetlake_engine::routing::clients::mailbox::{RefusalCause, Verdict};
+use jetlake_engine::routing::monitoring::{reports, statistics};
+use jetlake_engine::routing::services::ServiceMessage;
 use jetlake_engine::storage::message::Purge;
-use jetlake_engine::{reports, statistics};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -86,7 +86,7 @@ impl Engine {
 
     #[pyo3(signature = (connection_id, cause = ""))]
     fn refuse(&self, connection_id: u64, cause: &str) -> PyResult<bool> {
-        let cause = Cause::read(cause).map_err(to_python)?;
+        let cause = RefusalCause::read(cause).map_err(to_python)?;
         Ok(self.inner.decide(connection_id, Verdict::Refuse(cause)))
     }
 
@@ -187,7 +187,7 @@ impl Engine {
         header: Option<&[u8]>,
         sender: Option<&Request>,
     ) -> PyResult<u32> {
-        let message = Message {
+        let message = ServiceMessage {
             account,
             subject: subject.as_bytes(),
             reply: reply.map(str::as_bytes),

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jetlake_engine::events::Event;
-use jetlake_engine::routing::permissions::Permissions;
+use jetlake_engine::common::events::Event;
+use jetlake_engine::common::permissions::Permissions;
 use jetlake_engine::routing::targets::{self, Target};
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
@@ -87,7 +87,7 @@ pub struct ConsumerEvent {
 
 #[pyclass(frozen, module = "jetlake._engine")]
 pub struct Request {
-    inner: jetlake_engine::events::Request,
+    inner: jetlake_engine::common::events::ServiceRequest,
 }
 
 #[pymethods]

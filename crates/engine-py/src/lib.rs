@@ -44,9 +44,11 @@ mod module {
     /// Refuses options that an engine could not start with; the second are those of the store, or empty.
     #[pyfunction]
     fn check_options(options: Vec<u8>, remotes: Vec<u8>) -> PyResult<()> {
-        jetlake_engine::config::Options::from_json(&options)
+        jetlake_engine::config::options::Options::from_json(&options)
             .and_then(|options| jetlake_engine::engine::Engine::check(&options))
-            .and_then(|()| jetlake_engine::remote::remotes::Remotes::check(&remotes))
+            .and_then(|()| {
+                jetlake_engine::stream::replication::remote::remotes::Remotes::check(&remotes)
+            })
             .map_err(error::to_python)
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jetlake_engine::storage::message::Message;
-use jetlake_engine::stream::registry::Stored;
+use jetlake_engine::stream::registry::RecoveredStream;
 
 pub type Json = Cow<'static, [u8]>;
 
@@ -13,7 +13,7 @@ pub type StoredStream = (String, String, Json);
 /// Subject, time and payload.
 pub type StoredMessage = (String, i64, Cow<'static, [u8]>);
 
-pub fn streams(stored: Vec<Stored>) -> Vec<StoredStream> {
+pub fn streams(stored: Vec<RecoveredStream>) -> Vec<StoredStream> {
     let streams = stored.into_iter();
     streams
         .map(|stream| (stream.account, stream.name, stream.definition.into()))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jetlake_engine::error::EngineError;
+use jetlake_engine::common::error::EngineError;
 use jetlake_engine::stream::registry::Streams;
 use pyo3::prelude::*;
 

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use jetlake_engine::storage::file_system::RealFileSystem;
-use jetlake_engine::storage::keeper::{Keeper, StorageThreads};
+use jetlake_engine::storage::commit::scheduler::{CommitScheduler, StorageThreads};
+use jetlake_engine::storage::disk::file_system::RealFileSystem;
+use jetlake_engine::storage::index::subjects::SubjectIndex;
 use jetlake_engine::storage::message::{NewMessage, StoreError};
 use jetlake_engine::storage::store::{Store, StoreOptions};
-use jetlake_engine::storage::subject_index::SubjectIndex;
 
 const SUBJECT: &[u8] = b"orders.new";
 
@@ -97,10 +97,10 @@ fn append(folder: &Path, load: &Load) -> f64 {
     let threads = StorageThreads::new(&Arc::default());
     let committed = Arc::new(AtomicU64::new(0));
     let syncs = Arc::new(AtomicU64::new(0));
-    let keeper = {
+    let scheduler = {
         let (committed, syncs) = (committed.clone(), syncs.clone());
         let publisher = std::thread::current();
-        Keeper::new(Arc::new(open(folder)), &threads, None, move |progress| {
+        CommitScheduler::new(Arc::new(open(folder)), &threads, None, move |progress| {
             assert!(progress.refused.is_empty(), "it commits");
             let last = progress.committed.last_sequence;
             if committed.swap(last, Ordering::AcqRel) != last {
@@ -123,15 +123,15 @@ fn append(folder: &Path, load: &Load) -> f64 {
             time_ns: appended as i64 * 1000,
             ..NewMessage::default()
         };
-        match keeper.store().append(&message) {
+        match scheduler.store().append(&message) {
             Ok(_) => appended += 1,
             Err(StoreError::Behind) => std::thread::yield_now(),
             Err(error) => panic!("{error}"),
         }
-        keeper.ask();
+        scheduler.schedule();
     }
     let seconds = start.elapsed().as_secs_f64();
-    while keeper.store().upkeep().expect("upkeep works") {}
+    while scheduler.store().maintain().expect("maintenance works") {}
     let rate = messages as f64 / seconds;
     figure(&format!("{name}_per_second"), rate);
     figure(

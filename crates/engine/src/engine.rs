@@ -10,31 +10,32 @@ use std::thread::JoinHandle;
 use mio::{Interest, Poll, Waker};
 use parking_lot::Mutex;
 
-use crate::clock::Clock;
-use crate::config::Options;
-use crate::connection::closed_reason::ClosedReason;
-use crate::connection::handshake::Information;
+use crate::common::clock::Clock;
+use crate::common::error::EngineError;
+use crate::common::events::{Event, Events, Level};
+use crate::common::identity;
+use crate::common::identity::KeyPrefix;
+use crate::common::threads;
+use crate::config::connection_type::ConnectionType;
+use crate::config::options::Options;
 use crate::connection::listener::{Listener, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN};
-use crate::connection::mailbox::{Letter, Mailbox, Verdict};
-use crate::connection::tls;
-use crate::connection::websocket::Settings as WebSocketSettings;
 use crate::connection::worker::{Worker, WAKER_TOKEN};
-use crate::connection::ConnectionType;
-use crate::error::EngineError;
-use crate::events::{Event, Events, Level};
-use crate::identity::{self, KeyPrefix};
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::routing::clients::mailbox::{Mailbox, Verdict, WorkerCommand};
 use crate::routing::imports::token_map::TokenMap;
 use crate::routing::latency::Reporter;
 use crate::routing::mappings::Mappings;
+use crate::routing::services::Services;
+use crate::routing::shared::SharedParts;
 use crate::routing::subscription::Receiver;
-use crate::services::Services;
-use crate::shared::Beginning;
-use crate::storage::file_system::{FileSystem, RealFileSystem};
+use crate::storage::disk::file_system::{FileSystem, RealFileSystem};
 use crate::stream::api::Api;
 use crate::stream::registry::Streams;
-use crate::threads;
+use crate::transport::tls;
+use crate::transport::websocket::WebSocketSettings;
+use crate::wire::information::Information;
 
-pub use crate::shared::Shared;
+pub use crate::routing::shared::Shared;
 
 pub struct Engine {
     shared: Arc<Shared>,
@@ -102,7 +103,7 @@ impl Engine {
             false => Clock::start(),
         };
         let mappings = mappings_of(&options)?;
-        let shared = Arc::new(Shared::new(Beginning {
+        let shared = Arc::new(Shared::new(SharedParts {
             information: Information::new(&options, address, &server_id, &curve_key)?,
             options,
             tls,
@@ -244,7 +245,7 @@ impl Engine {
         };
         self.shared.send(
             connection.worker,
-            Letter::Verdict {
+            WorkerCommand::Verdict {
                 slot: connection.slot,
                 connection_id,
                 verdict,
@@ -283,7 +284,7 @@ impl Engine {
         self.shared.events.set_levels(options.debug, options.trace);
         let has_new_imports = old.imports != options.imports;
         self.shared.set_options(options, information);
-        self.shared.send_to_all(|| Letter::OptionsChanged);
+        self.shared.send_to_all(|| WorkerCommand::OptionsChanged);
         if let Some(streams) = self.streams.get().filter(|_| has_new_imports) {
             streams.look_for_origins();
         }
@@ -302,16 +303,16 @@ impl Engine {
     pub fn reauthenticate(&self, account: Option<&str>) {
         let account = account.map(|name| self.shared.account(name).index);
         self.shared
-            .send_to_all(|| Letter::Reauthenticate { account });
+            .send_to_all(|| WorkerCommand::Reauthenticate { account });
     }
 
     pub fn stop_accepting(&self) {
-        self.shared.send(0, Letter::StopAccepting);
+        self.shared.send(0, WorkerCommand::StopAccepting);
     }
 
     /// Tells every client that takes it that this server will go, and says how many connections there are.
     pub fn announce_lame_duck(&self) -> usize {
-        self.shared.send_to_all(|| Letter::LameDuck);
+        self.shared.send_to_all(|| WorkerCommand::LameDuck);
         self.shared.listed_count()
     }
 
@@ -357,7 +358,7 @@ impl Engine {
         if let Some(streams) = self.streams.get() {
             streams.say_goodbye();
         }
-        self.shared.send_to_all(|| Letter::Shutdown);
+        self.shared.send_to_all(|| WorkerCommand::Shutdown);
         self.shared.latencies.close();
         for thread in threads {
             // A worker that panicked has said so already.

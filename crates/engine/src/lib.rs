@@ -1,55 +1,52 @@
 //! Jetlake's data plane: everything that happens once per message. No Python in here.
 //!
 //! # Layout
-//! - `engine` starts the workers, `shared` is what they share; `config` its options and limits; `error` everything it can refuse; `threads` starts every thread
-//!   there is.
-//! - `connection` is sockets and sessions: `listener` accepts, `worker` polls and reads, `session` converses, `staging` gathers the
-//!   deliveries of one read, `outbox` writes them, `tls` and `websocket` are between them and the socket where that is asked for.
-//! - `wire` is the protocol as bytes: `parser`, `operation`, `encoder`, and `reply` for the client's side.
-//! - `routing` finds receivers: `subject`, `tree`, `cache`, `router`; an `account` is one subject space, with `mappings`, and `imports` from others, to which `onward` sends.
-//! - `services` is the server itself as a subscriber and publisher, for Python; `events` is what Python hears; `load` is the
-//!   load generator behind `jetlake bench`.
-//! - `message_trace` tells a publisher that asks where its message goes.
-//! - Monitoring shows `statistics` in sums, `reports` one by one, and `closed`, the connections that ended last.
-//! - `storage` keeps messages on disk: `store` is the messages of one stream, and every call to a disk is behind `file_system`.
-//! - `stream` is what happens to a message between the router and the store; `sender` is how the server itself sends.
-//! - `consumer` is what reads a stream: who gets which message next, and what is acknowledged.
-//! - `remote` reads streams of other servers, for those that copy them.
-//! - `bulk` turns a stream's messages into Arrow and Arrow into messages, for whoever treats streams as tables.
-//! - `descriptors` divides the file descriptors of the process; `clock`, `random`, `identity`, `secret` are the small things the rest takes for granted.
+//! Each part uses only those above it (`tests/style/test_layers.py`):
+//! - `common`: subjects, timestamps, errors, threads, and what Python is told.
+//! - `config`: options as plain data.
+//! - `wire`: the protocol as bytes.
+//! - `storage`: messages on disk; `store` is the messages of one stream.
+//! - `transport`: sockets, TLS, WebSocket, and the outbox that writes.
+//! - `routing`: accounts, subscriptions, and the router that finds the receivers of a message.
+//! - `consumer`: who gets which message of a stream next, and what is acknowledged.
+//! - `bulk`: messages as Arrow, and Arrow as messages.
+//! - `stream`: what happens to a message between the router and the store.
+//! - `connection`: `listener` accepts, `worker` polls and reads, `session` converses with one client.
+//! - `load`: the load generator behind `jetlake bench`.
+//! - `engine`: starts all of it.
 //!
-//! # The path of one message
-//! 1. `connection::worker` reads up to 512 KB from a socket.
-//! 2. `wire::parser` finds one `PUB` in it and borrows its parts.
-//! 3. `connection::session` checks what this client may do.
-//! 4. `routing::router` looks the receivers up in the worker's `cache`, or in the account's `tree`.
-//! 5. `connection::staging` takes one `MSG` line per receiver, and a copy of the body or only its place in the read buffer.
-//! 6. After the whole read, `connection::outbox` writes each receiver's bytes with one system call.
+//! # One publish
+//! 1. `connection/worker/reading.rs` reads up to 512 KB from a socket.
+//! 2. `wire/parser.rs` finds one `PUB` in it and borrows its parts.
+//! 3. `connection/session/access.rs` checks what this client may do.
+//! 4. `routing/router.rs` finds the receivers in the worker's `routing/cache.rs`, or in the account's `routing/tree.rs`.
+//! 5. `routing/staging.rs` takes one line per receiver, and a copy of the body or only its position in the read buffer.
+//! 6. After the whole read, `transport/outbox.rs` writes each receiver's bytes with one system call.
+//! 7. If a stream is among the receivers, `stream/stream.rs` accepts the message, and `stream/publish/ingest.rs` checks it and stages it in
+//!    `storage/store/staging.rs`.
+//! 8. After the read, `storage/commit/scheduler.rs` is asked for a commit; one of its threads writes and syncs (`storage/store/writing.rs`).
+//! 9. `stream/publish/answers.rs` sends the acknowledgements of everything that is durable now, through `routing/sender.rs`.
+//!
+//! # One delivery
+//! 1. A pull request reaches `stream/api.rs`, which hands it to its `consumer/consumer.rs`.
+//! 2. `consumer/pull/request.rs` reads it, `consumer/pull/pulling.rs` admits it, and it waits in `consumer/pull/waiting.rs`.
+//! 3. A commit, a timer or a request starts a pass over `consumer/core.rs`: `consumer/delivery/choosing.rs` finds the next receiver,
+//! 4. `consumer/delivery/delivering.rs` the next message: one that comes again, from `consumer/acknowledgement/state.rs`, or a new one, from
+//!    `storage/store/walking.rs`.
+//! 5. `consumer/delivery/outbound.rs` sends it when the lock is released.
+//! 6. An acknowledgement is a publish to `$JS.ACK.…` (`wire/ack_subject.rs`): `consumer/acknowledgement/acking.rs` changes the state,
+//! 7. `consumer/journal/journal.rs` writes it to disk as a `consumer/journal/state_record.rs`, and confirms it.
+//! 8. `stream/consumers/consuming.rs` removes what nobody needs any more, many messages at once by `stream/consumers/removing.rs`.
 
 pub mod bulk;
-pub mod clock;
-pub mod closed;
+pub mod common;
 pub mod config;
 pub mod connection;
 pub mod consumer;
-pub mod descriptors;
 pub mod engine;
-pub mod error;
-pub mod events;
-pub mod identity;
 pub mod load;
-pub mod message_trace;
-pub mod random;
-pub mod remote;
-pub mod reports;
 pub mod routing;
-pub mod secret;
-pub mod sender;
-pub mod services;
-pub mod shared;
-pub mod statistics;
 pub mod storage;
 pub mod stream;
-pub mod system_events;
-pub mod threads;
+pub mod transport;
 pub mod wire;

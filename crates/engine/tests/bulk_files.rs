@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use jetlake_engine::bulk::files::StoreReader;
-use jetlake_engine::error::EngineError;
-use jetlake_engine::storage::encryption::MasterKey;
-use jetlake_engine::storage::file_system::RealFileSystem;
+use jetlake_engine::common::error::EngineError;
+use jetlake_engine::storage::disk::file_system::RealFileSystem;
+use jetlake_engine::storage::format::encryption::MasterKey;
 use jetlake_engine::storage::message::NewMessage;
-use jetlake_engine::storage::store::pieces::Piece;
+use jetlake_engine::storage::store::pieces::FilePiece;
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
 type Content = (i64, String, Vec<u8>);
@@ -79,7 +79,7 @@ fn stored(store: &Store, start: u64, end: u64) -> Vec<Content> {
     found
 }
 
-fn read(pieces: &[Piece]) -> Result<Vec<Content>, EngineError> {
+fn read(pieces: &[FilePiece]) -> Result<Vec<Content>, EngineError> {
     let options = serde_json::json!({
         "stream": "S", "pieces": pieces, "columns": ["sequence", "subject", "data"], "batch_rows": 50,
     });
@@ -126,7 +126,7 @@ fn rows_are_those_of_the_store_in_every_kind_of_segment() {
         }
         store.remove(900, true).unwrap();
         store.commit().unwrap();
-        while store.upkeep().unwrap() {}
+        while store.maintain().unwrap() {}
 
         for (start, end) in [(1, u64::MAX), (1, 2), (600, 1000), (701, 702), (1400, 1501)] {
             let pieces = store.pieces(start, end).unwrap();

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jetlake_engine::routing::subject;
-use jetlake_engine::storage::memory::MemoryFileSystem;
+use jetlake_engine::common::subject;
+use jetlake_engine::storage::disk::memory::MemoryFileSystem;
 use jetlake_engine::storage::message::NewMessage;
 use jetlake_engine::storage::store::planning::{Cell, Span};
 use jetlake_engine::storage::store::{Store, StoreOptions};

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use consumer_server::{Client, ConsumerServer, Delivery};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use serde_json::{json, Value};
 
@@ -30,7 +30,7 @@ const SUBJECT: &str = "s.a";
 const MESSAGES: u64 = 40;
 
 /// A pull that is not filled ends so soon.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A confirmation that has not come in this time does not come.
 const SILENCE: Duration = Duration::from_millis(400);
@@ -95,7 +95,7 @@ fn start(disk: &SimulatedDisk) -> (ConsumerServer, Client) {
 fn while_the_disk_is_full_messages_are_delivered_and_confirmations_wait() {
     let disk = SimulatedDisk::default();
     let (server, mut client) = start(&disk);
-    let first = client.pull("S", "C", 10, PATIENCE);
+    let first = client.pull("S", "C", 10, TIMEOUT);
     thread::sleep(WRITTEN);
 
     let used: usize = disk.files().iter().map(|(_, bytes)| bytes.len()).sum();
@@ -103,7 +103,7 @@ fn while_the_disk_is_full_messages_are_delivered_and_confirmations_wait() {
     fill(&mut client, &first[9]);
     let token = client.ask_confirmation(&first[0], ACK);
     let is_early = client.is_confirmed(token, SILENCE);
-    let second = client.pull("S", "C", 10, PATIENCE);
+    let second = client.pull("S", "C", 10, TIMEOUT);
     let other = client.ask_confirmation(&second[0], ACK);
     let is_other_early = client.is_confirmed(other, SILENCE);
 
@@ -171,7 +171,7 @@ fn the_journal_takes_no_more_room_the_longer_it_is_written() {
 fn a_state_that_was_refused_takes_nothing_of_others_away() {
     let disk = SimulatedDisk::default();
     let (server, mut client) = start(&disk);
-    let pulled = client.pull("S", "C", 10, PATIENCE);
+    let pulled = client.pull("S", "C", 10, TIMEOUT);
     for number in 0..5 {
         server.create("S", &format!("X{number}"), &explicit());
     }
@@ -180,7 +180,7 @@ fn a_state_that_was_refused_takes_nothing_of_others_away() {
     for (number, delivery) in pulled[..5].iter().enumerate() {
         // A state of C is refused …
         let at_call = disk.calls();
-        disk.plan(Some(Plan {
+        disk.plan(Some(FaultPlan {
             at_call,
             fault: Fault::NoSpace,
             lasting: false,
@@ -222,7 +222,7 @@ fn a_state_that_was_refused_takes_nothing_of_others_away() {
 fn consumers_that_come_and_go_on_a_disk_that_fills_up_are_as_was_said() {
     let disk = SimulatedDisk::default();
     let (server, mut client) = start(&disk);
-    let pulled = client.pull("S", "C", 10, PATIENCE);
+    let pulled = client.pull("S", "C", 10, TIMEOUT);
     let done = AtomicBool::new(false);
     let mut created = BTreeSet::new();
     let mut deleted = BTreeSet::new();
@@ -234,7 +234,7 @@ fn consumers_that_come_and_go_on_a_disk_that_fills_up_are_as_was_said() {
             let mut round = 0_u64;
             while !done.load(Ordering::Acquire) {
                 round += 1;
-                disk.plan(Some(Plan {
+                disk.plan(Some(FaultPlan {
                     at_call: disk.calls() + round % 11,
                     fault: Fault::NoSpace,
                     lasting: false,
@@ -297,31 +297,31 @@ fn meet(fault: Fault, offset: u64) -> Told {
     let disk = SimulatedDisk::default();
     let (server, mut client) = start(&disk);
     server.create("S", "D", &explicit());
-    let first = client.pull("S", "C", 10, PATIENCE);
+    let first = client.pull("S", "C", 10, TIMEOUT);
     thread::sleep(WRITTEN);
-    let patience = match fault {
+    let timeout = match fault {
         Fault::NoSpace => CONFIRMED_MAX,
         _ => SILENCE,
     };
 
     let before = disk.calls();
-    disk.plan(Some(Plan {
+    disk.plan(Some(FaultPlan {
         at_call: before + offset,
         fault,
         lasting: false,
     }));
     let mut told = Told::default();
     for delivery in &first[..2] {
-        if client.try_acknowledge(delivery, ACK, patience) {
+        if client.try_acknowledge(delivery, ACK, timeout) {
             told.confirmed.push(delivery.sequence);
         }
     }
     told.created = Some(server.try_create("S", "E", &explicit()));
     told.deleted = Some(server.try_delete("S", "D"));
-    if client.try_acknowledge(&first[2], ACK, patience) {
+    if client.try_acknowledge(&first[2], ACK, timeout) {
         told.confirmed.push(first[2].sequence);
     }
-    let second = client.pull("S", "C", 10, PATIENCE);
+    let second = client.pull("S", "C", 10, TIMEOUT);
     told.calls = disk.calls() - before;
 
     let label = format!("{fault:?} at call {offset}: {told:?}");
@@ -376,13 +376,13 @@ fn travelled() -> (SimulatedDisk, SimulatedDisk) {
     let mut config = explicit();
     config["ack_policy"] = json!("all");
     server.create("S", "A", &config);
-    let of_c = client.pull("S", "C", 30, PATIENCE);
+    let of_c = client.pull("S", "C", 30, TIMEOUT);
     thread::sleep(WRITTEN);
     for delivery in &of_c[..10] {
         client.acknowledge(delivery, ACK);
     }
     client.acknowledge(&of_c[11], ACK);
-    let of_a = client.pull("S", "A", 20, PATIENCE);
+    let of_a = client.pull("S", "A", 20, TIMEOUT);
     client.acknowledge(&of_a[4], ACK);
     client.acknowledge(&of_a[8], ACK);
     client.acknowledge(&of_c[13], ACK);

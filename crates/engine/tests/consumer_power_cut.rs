@@ -23,11 +23,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use consumer_clients::{
-    config_of, publish, wait_for_rounds, Known, Model, Policy, Shared, Worker, ACK, CONSUMERS, NAK,
-    PATIENCE_MAX, PULL_PATIENCE, STREAMS,
+    config_of, publish, wait_for_rounds, Known, Model, Policy, Shared, Worker, ACK, CONSUMERS,
+    GATHER_WAIT_MAX, NAK, PULL_PATIENCE, STREAMS,
 };
 use consumer_server::{Client, ConsumerServer, Delivery};
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
 use random::Random;
 use serde_json::json;
 
@@ -138,10 +138,10 @@ fn a_consumer_that_is_ahead_of_its_stream_misses_nothing_that_comes() {
     for _ in 0..20 {
         client.publish("A.a", "message");
     }
-    for delivery in client.pull("A", "one", 20, PATIENCE_MAX) {
+    for delivery in client.pull("A", "one", 20, GATHER_WAIT_MAX) {
         client.acknowledge(&delivery, ACK);
     }
-    assert_eq!(client.pull("A", "none", 20, PATIENCE_MAX).len(), 20);
+    assert_eq!(client.pull("A", "none", 20, GATHER_WAIT_MAX).len(), 20);
     thread::sleep(WRITTEN);
 
     // The messages are lost, and what the consumers have written is not.
@@ -185,12 +185,12 @@ fn what_was_given_up_is_not_delivered_again_and_not_lost() {
         client.publish("W.a", "message");
     }
     for _ in 0..2 {
-        let pulled = client.pull("W", "queue", 1, PATIENCE_MAX);
+        let pulled = client.pull("W", "queue", 1, GATHER_WAIT_MAX);
         client.acknowledge(&pulled[0], NAK);
     }
     // The first is given up when the next one is looked for.
     for sequence in [2, 3] {
-        let pulled = client.pull("W", "queue", 1, PATIENCE_MAX);
+        let pulled = client.pull("W", "queue", 1, GATHER_WAIT_MAX);
         assert_eq!(pulled[0].sequence, sequence);
         client.acknowledge(&pulled[0], ACK);
     }
@@ -200,7 +200,7 @@ fn what_was_given_up_is_not_delivered_again_and_not_lost() {
     let is_there = |sequence| after.streams.payload("W", sequence).is_some();
     // What is removed is gone with the next commit.
     let goes = |sequence| {
-        let deadline = Instant::now() + PATIENCE_MAX;
+        let deadline = Instant::now() + GATHER_WAIT_MAX;
         while is_there(sequence) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }
@@ -434,12 +434,12 @@ impl Cut {
     ) -> BTreeMap<u64, u64> {
         let mut client = server.connect();
         let mut drained = BTreeMap::new();
-        let deadline = Instant::now() + PATIENCE_MAX;
+        let deadline = Instant::now() + GATHER_WAIT_MAX;
         // Everything that waits for an acknowledgement comes first then, so that acknowledging all up to one leaves nothing out.
         thread::sleep(Duration::from_nanos(ACK_WAIT_NS * 3 / 2));
-        let mut patience = PULL_PATIENCE;
+        let mut timeout = PULL_PATIENCE;
         loop {
-            let pulled = client.pull(stream, name, 200, patience);
+            let pulled = client.pull(stream, name, 200, timeout);
             for delivery in &pulled {
                 drained.entry(delivery.sequence).or_insert(delivery.count);
             }
@@ -460,12 +460,12 @@ impl Cut {
                 .iter()
                 .filter(|sequence| !drained.contains_key(sequence));
             let first_missing = missing.next();
-            let was_patient = patience > PULL_PATIENCE;
+            let was_patient = timeout > PULL_PATIENCE;
             if pulled.is_empty() && first_missing.is_none() && was_patient {
                 return drained;
             }
             // Longer than a message waits for its acknowledgement, so that nothing that waits is left when nothing comes.
-            patience = match pulled.is_empty() {
+            timeout = match pulled.is_empty() {
                 true => Duration::from_nanos(2 * ACK_WAIT_NS),
                 false => PULL_PATIENCE,
             };

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::config::Options;
+use jetlake_engine::common::events::Event;
+use jetlake_engine::config::options::Options;
 use jetlake_engine::engine::Engine;
-use jetlake_engine::events::Event;
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 

@@ -8,11 +8,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use jetlake_engine::config::Options;
-use jetlake_engine::connection::mailbox::Verdict;
+use jetlake_engine::common::events::Event;
+use jetlake_engine::common::random::Random;
+use jetlake_engine::config::options::Options;
 use jetlake_engine::engine::Engine;
-use jetlake_engine::events::Event;
-use jetlake_engine::random::Random;
+use jetlake_engine::routing::clients::mailbox::Verdict;
 use jetlake_engine::wire::reply::{parse_reply, Reply};
 
 const TOKENS: [&str; 3] = ["a", "b", "c"];

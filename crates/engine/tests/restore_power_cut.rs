@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
-use jetlake_engine::stream::archive::{ArchiveWriter, NewEntry, STATE_NAME};
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::stream::archive::format::{ArchiveWriter, NewEntry, STATE_NAME};
 use stream_server::StreamServer;
 
 const ACCOUNT: &str = "$G";
@@ -20,7 +20,7 @@ const ID: &str = "restore";
 const CONSUMERS: usize = 60;
 const CONSUMERS_PER_COMMIT: usize = 20;
 const MESSAGES: u64 = 5;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 const STATE: &str = r#"{"delivered":{"consumer_seq":0,"stream_seq":0},"ack_floor":{"consumer_seq":0,"stream_seq":0}}"#;
 
@@ -62,7 +62,7 @@ fn take_in(server: &StreamServer, definition: &[u8]) {
     let mut wire = server.connect();
     wire.publish_bytes("chunks", &archive());
     wire.publish_bytes("chunks", b"");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while streams.finish_restore(ID, definition).is_err() {
         assert!(Instant::now() < deadline, "the archive is not taken in");
         thread::sleep(Duration::from_millis(1));

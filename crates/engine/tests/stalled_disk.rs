@@ -23,7 +23,7 @@ use jetlake_engine::storage::message::{NewMessage, Purge};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// More than one segment of them, so that what was stored first is not where new messages are written.
 const FILLERS: usize = 66;
@@ -71,7 +71,7 @@ fn explicit() -> serde_json::Value {
 fn expect_pongs(server: &ConsumerServer) {
     for _ in 0..8 {
         let mut socket = TcpStream::connect(server.streams.engine().address()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         socket
             .write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n")
             .unwrap();
@@ -100,11 +100,11 @@ fn an_acknowledgement_does_not_wait_for_a_message_that_is_read_for_its_consumer(
     server.create("JOBS", "worker", &explicit());
     let mut client = server.connect();
     fill(&mut client, 3);
-    let first = client.pull("JOBS", "worker", 1, PATIENCE).remove(0);
+    let first = client.pull("JOBS", "worker", 1, TIMEOUT).remove(0);
 
     disk.close(Call::Read, MESSAGES_OF_JOBS);
     let mut other = server.connect();
-    other.ask_for("JOBS", "worker", 1, PATIENCE);
+    other.ask_for("JOBS", "worker", 1, TIMEOUT);
     disk.wait_for_arrival();
 
     client.acknowledge(&first, "+ACK");
@@ -119,7 +119,7 @@ fn nobody_waits_while_the_ids_of_stored_messages_are_read() {
     let publish = b"HPUB jobs.a inbox 35 35\r\nNATS/1.0\r\nNats-Msg-Id: number-1\r\n\r\n\r\n";
     let connect = |server: &ConsumerServer| {
         let mut socket = TcpStream::connect(server.streams.engine().address()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         socket
             .write_all(b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB inbox 1\r\n")
             .unwrap();
@@ -150,7 +150,7 @@ fn nobody_waits_while_the_ids_of_stored_messages_are_read() {
     let text = line_where(&mut lines, |line| line.starts_with('{'));
     assert!(text.contains("\"duplicate\""), "{text}");
     let stream = server.streams.find("JOBS");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while stream.store().counts().last_sequence < 2 {
         assert!(Instant::now() < deadline, "what was held back is lost");
         std::thread::sleep(Duration::from_millis(1));
@@ -167,7 +167,7 @@ fn nobody_waits_for_the_totals_that_a_batch_counts_on_from() {
     };
     let connect = |server: &ConsumerServer| {
         let mut socket = TcpStream::connect(server.streams.engine().address()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         socket
             .write_all(b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB inbox 1\r\n")
             .unwrap();
@@ -216,7 +216,7 @@ fn nobody_waits_for_the_sync_of_a_dead_letter() {
     for number in 0..3 {
         client.publish("jobs.a", &number.to_string());
     }
-    let pulled = client.pull("JOBS", "worker", 3, PATIENCE);
+    let pulled = client.pull("JOBS", "worker", 3, TIMEOUT);
 
     disk.close(Call::Sync, MESSAGES_OF_DEAD);
     let terminated = client.ask_confirmation(&pulled[0], "+TERM");
@@ -228,8 +228,8 @@ fn nobody_waits_for_the_sync_of_a_dead_letter() {
     assert!(server.needs("JOBS", "worker", "jobs.a", 1));
 
     disk.open_gate();
-    assert!(client.is_confirmed(terminated, PATIENCE));
-    assert!(client.is_confirmed(other, PATIENCE));
+    assert!(client.is_confirmed(terminated, TIMEOUT));
+    assert!(client.is_confirmed(other, TIMEOUT));
 }
 
 #[test]

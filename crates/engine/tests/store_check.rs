@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use jetlake_engine::storage::check::{check, Severity};
-use jetlake_engine::storage::encryption::MasterKey;
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk, Survival};
+use jetlake_engine::storage::format::encryption::MasterKey;
 use jetlake_engine::storage::message::NewMessage;
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::StoreOptions;
 use small_store::{
     append, checked, open, open_with, options, small_store, small_store_with, FOLDER, SUBJECTS,
@@ -165,7 +165,7 @@ fn a_message_that_was_to_be_erased_and_is_not_is_named_until_the_store_is_opened
     store.remove(30, true).unwrap();
     // The removal is written and synced; the next write would be the erasure.
     let at_call = disk.calls() + 2;
-    disk.plan(Some(Plan {
+    disk.plan(Some(FaultPlan {
         at_call,
         fault: Fault::PowerCut,
         lasting: true,
@@ -188,7 +188,7 @@ fn what_an_interrupted_write_leaves_is_no_loss() {
     let store = open(&disk);
     append(&store, 35);
     let at_call = disk.calls() + 1;
-    disk.plan(Some(Plan {
+    disk.plan(Some(FaultPlan {
         at_call,
         fault: Fault::PowerCut,
         lasting: true,
@@ -241,7 +241,7 @@ fn compressed_store(key: Option<MasterKey>) -> SimulatedDisk {
         store.append(&message).unwrap();
     }
     store.commit().unwrap();
-    while store.upkeep().unwrap() {}
+    while store.maintain().unwrap() {}
     store.close().unwrap();
     disk
 }

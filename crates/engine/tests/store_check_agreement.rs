@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use jetlake_engine::random::Random;
-use jetlake_engine::storage::encryption::MasterKey;
+use jetlake_engine::common::random::Random;
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk, Survival};
+use jetlake_engine::storage::format::encryption::MasterKey;
 use jetlake_engine::storage::message::Purge;
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::StoreOptions;
 use small_store::{
     append, append_group, checked, messages, open, open_with, options, small_store, SUBJECTS,
@@ -164,7 +164,7 @@ fn whatever_a_store_goes_through_the_check_agrees_with_it() {
                     store.purge(&purge).unwrap();
                 }
                 8 => {
-                    store.upkeep().unwrap();
+                    store.maintain().unwrap();
                 }
                 9 => {
                     if random.below(4) == 0 {
@@ -195,7 +195,7 @@ fn a_power_cut_is_no_loss_and_opening_leaves_a_whole_store() {
         let mut random = Random::seeded(seed);
         let disk = SimulatedDisk::default();
         let store = open(&disk);
-        disk.plan(Some(Plan {
+        disk.plan(Some(FaultPlan {
             at_call: disk.calls() + random.below(400) as u64,
             fault: Fault::PowerCut,
             lasting: true,
@@ -209,7 +209,7 @@ fn a_power_cut_is_no_loss_and_opening_leaves_a_whole_store() {
             let erase = random.below(2) == 0;
             let failed = (random.below(4) == 0 && store.remove(removed, erase).is_err())
                 || (random.below(3) == 0 && store.commit().is_err())
-                || (random.below(8) == 0 && store.upkeep().is_err());
+                || (random.below(8) == 0 && store.maintain().is_err());
             if failed {
                 break;
             }

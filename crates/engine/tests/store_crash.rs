@@ -15,9 +15,11 @@ mod store_history;
 
 use std::collections::BTreeMap;
 
+use jetlake_engine::storage::disk::simulated::{
+    Fault, FaultPlan, SimulatedDisk, Survival, SECTOR_BYTES,
+};
 use jetlake_engine::storage::finding::Finding;
 use jetlake_engine::storage::message::{Limits, Purge};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival, SECTOR_BYTES};
 use jetlake_engine::storage::store::StoreOptions;
 use random::Random;
 use store_history::{contents, open, options, History, Promise, Step};
@@ -58,7 +60,7 @@ impl Script {
     /// The history up to a power cut at this call, or all of it.
     fn until(&self, at_call: Option<u64>) -> History {
         let disk = SimulatedDisk::default();
-        disk.plan(at_call.map(|at_call| Plan {
+        disk.plan(at_call.map(|at_call| FaultPlan {
             at_call,
             fault: Fault::PowerCut,
             lasting: true,
@@ -150,7 +152,7 @@ impl Script {
         drop(open(&whole, &self.options).map_err(|error| error.to_string())?);
         for at_call in 0..whole.calls() {
             let disk = found.copy();
-            disk.plan(Some(Plan {
+            disk.plan(Some(FaultPlan {
                 at_call,
                 fault: Fault::PowerCut,
                 lasting: true,
@@ -282,9 +284,19 @@ fn groups_are_whole_or_absent_after_a_power_cut_anywhere() {
     steps.extend([group(2, 300), Step::Commit, append(2, 50), group(6, 180)]);
     steps.extend([group(5, 150), append(1, 10), group(2, 600), Step::Commit]);
     steps.extend([group(7, 1_100), Step::Commit, remove(6, true), group(3, 90)]);
-    steps.extend([Step::Upkeep, group(4, 700), Step::Kill, group(2, 1_600)]);
+    steps.extend([
+        Step::Maintenance,
+        group(4, 700),
+        Step::Kill,
+        group(2, 1_600),
+    ]);
     steps.extend([Step::Close, group(9, 40), Step::Commit, group(3, 2_500)]);
-    steps.extend([Step::Upkeep, group(2, 10), remove(9, true), group(2, 10)]);
+    steps.extend([
+        Step::Maintenance,
+        group(2, 10),
+        remove(9, true),
+        group(2, 10),
+    ]);
     steps.extend([Step::Commit, append(1, 1)]);
     let script = script("groups", steps);
     let tally = script.cut_everywhere(states_min() / SCRIPTS);
@@ -297,15 +309,30 @@ fn roll_ups_and_advances_survive_a_power_cut_anywhere() {
     let advance = |by| Step::Advance { by };
     let mut steps = vec![append(7, 100), Step::Commit, roll_up(30), Step::Commit];
     steps.extend([append(4, 200), roll_up(90), append(3, 20), roll_up(10)]);
-    steps.extend([Step::Commit, expire(-5, true), append(2, 60), Step::Upkeep]);
+    steps.extend([
+        Step::Commit,
+        expire(-5, true),
+        append(2, 60),
+        Step::Maintenance,
+    ]);
     steps.extend([advance(10), Step::Commit, append(3, 80), Step::Commit]);
-    steps.extend([advance(500), append(4, 90), group(3, 300), Step::Upkeep]);
+    steps.extend([
+        advance(500),
+        append(4, 90),
+        group(3, 300),
+        Step::Maintenance,
+    ]);
     steps.extend([Step::RollUpAll { payload_bytes: 70 }, append(2, 150)]);
     steps.extend([Step::Commit, expire(-30, true), group(5, 220), roll_up(5)]);
-    steps.extend([Step::Upkeep, advance(1 << 33), append(1, 40), Step::Close]);
-    steps.extend([append(9, 200), Step::Upkeep, advance(7), Step::Kill]);
+    steps.extend([
+        Step::Maintenance,
+        advance(1 << 33),
+        append(1, 40),
+        Step::Close,
+    ]);
+    steps.extend([append(9, 200), Step::Maintenance, advance(7), Step::Kill]);
     steps.extend([append(3, 10), advance(3), append(2, 10), Step::Close]);
-    steps.extend([expire(-40, false), Step::Upkeep, append(1, 1)]);
+    steps.extend([expire(-40, false), Step::Maintenance, append(1, 1)]);
     cut(&script("roll-ups and advances", steps));
 }
 
@@ -316,12 +343,17 @@ fn removals_survive_a_power_cut_anywhere() {
         steps.extend([append(9, 120), remove(3, false), remove(5, true)]);
         steps.extend([append(2, 600), remove(round, true), Step::Commit]);
         steps.push(purge(Some("a.*"), None, 1));
-        steps.extend([append(1, 50), Step::Commit, remove(2, true), Step::Upkeep]);
+        steps.extend([
+            append(1, 50),
+            Step::Commit,
+            remove(2, true),
+            Step::Maintenance,
+        ]);
     }
-    steps.extend([purge(None, Some(20), 0), append(3, 100), Step::Upkeep]);
-    steps.extend([purge(None, None, 3), Step::Upkeep, append(5, 300)]);
-    steps.extend([purge(None, None, 0), append(2, 20), Step::Upkeep]);
-    steps.extend([purge(Some("c"), None, 0), Step::Upkeep, append(1, 1)]);
+    steps.extend([purge(None, Some(20), 0), append(3, 100), Step::Maintenance]);
+    steps.extend([purge(None, None, 3), Step::Maintenance, append(5, 300)]);
+    steps.extend([purge(None, None, 0), append(2, 20), Step::Maintenance]);
+    steps.extend([purge(Some("c"), None, 0), Step::Maintenance, append(1, 1)]);
     cut(&script("removals", steps));
 }
 
@@ -330,14 +362,19 @@ fn limits_survive_a_power_cut_anywhere() {
     let mut steps = vec![append(10, 100), Step::Commit];
     steps.push(Step::Limit(limit(None, Some(4))));
     for _ in 0..6 {
-        steps.extend([append(7, 150), Step::Commit, append(1, 400), Step::Upkeep]);
+        steps.extend([
+            append(7, 150),
+            Step::Commit,
+            append(1, 400),
+            Step::Maintenance,
+        ]);
     }
     steps.push(Step::Limit(limit(Some(9), Some(2))));
     for _ in 0..4 {
-        steps.extend([append(6, 220), Step::Upkeep, expire(5, false)]);
+        steps.extend([append(6, 220), Step::Maintenance, expire(5, false)]);
     }
-    steps.extend([Step::Close, append(12, 80), Step::Upkeep, Step::Kill]);
-    steps.extend([append(2, 80), Step::Upkeep, append(1, 1)]);
+    steps.extend([Step::Close, append(12, 80), Step::Maintenance, Step::Kill]);
+    steps.extend([append(2, 80), Step::Maintenance, append(1, 1)]);
     cut(&script("limits", steps));
 }
 
@@ -347,9 +384,19 @@ fn closing_and_opening_and_definitions_survive_a_power_cut_anywhere() {
     for round in 0..5 {
         steps.extend([append(3 + round, 250), Step::Define, Step::Close]);
         steps.extend([append(2, 90), Step::Kill, remove(round, round % 2 == 0)]);
-        steps.extend([Step::Upkeep, Step::Close, Step::Kill, Step::Upkeep]);
+        steps.extend([
+            Step::Maintenance,
+            Step::Close,
+            Step::Kill,
+            Step::Maintenance,
+        ]);
     }
-    steps.extend([purge(None, None, 0), Step::Close, Step::Upkeep, Step::Close]);
+    steps.extend([
+        purge(None, None, 0),
+        Step::Close,
+        Step::Maintenance,
+        Step::Close,
+    ]);
     steps.extend([append(1, 10), Step::Close, Step::Define, append(1, 1)]);
     cut(&script("lifecycle", steps));
 }
@@ -357,7 +404,7 @@ fn closing_and_opening_and_definitions_survive_a_power_cut_anywhere() {
 #[test]
 fn zeros_written_ahead_survive_a_power_cut_anywhere() {
     let mut steps = vec![append(3, 60), Step::Commit, append(30, 900), Step::Commit];
-    steps.extend([remove(4, true), append(5, 4_000), Step::Upkeep]);
+    steps.extend([remove(4, true), append(5, 4_000), Step::Maintenance]);
     steps.extend([append(1, 90_000), Step::Commit, append(2, 40), Step::Close]);
     steps.extend([append(40, 700), Step::Commit, append(1, 1)]);
     let options = StoreOptions {
@@ -400,7 +447,7 @@ fn steps_by_chance(seed: u64) -> Vec<Step> {
             }
             80..82 => purge(None, None, random.below(12) as u64),
             82..85 => expire(nth as i64, random.percent(50)),
-            85..94 => Step::Upkeep,
+            85..94 => Step::Maintenance,
             94..96 => Step::Define,
             96..98 => Step::Close,
             _ => Step::Kill,

@@ -16,8 +16,8 @@ mod store_history;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 use jetlake_engine::storage::finding::Finding;
-use jetlake_engine::storage::simulated::SimulatedDisk;
 use random::Random;
 use store_damage::{gone, is_segment, Fixture, Seen, BLOCK_BYTES, RECORDS_START};
 use store_history::Step;

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk, Survival};
 use jetlake_engine::storage::message::{NewMessage, Purge, StoreError};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use slow_disk::SlowDisk;
 use store_history::{contents, open, options, History, Step};
@@ -54,11 +54,11 @@ fn script() -> Vec<Step> {
     let mut steps = vec![append(3, 40), Step::Commit];
     for round in 0..3 {
         steps.extend([append(8, 200), remove(1, false), append(2, 900)]);
-        steps.extend([remove(round, true), Step::Upkeep, append(1, 6_000)]);
-        steps.extend([Step::Commit, append(4, 100), Step::Upkeep]);
+        steps.extend([remove(round, true), Step::Maintenance, append(1, 6_000)]);
+        steps.extend([Step::Commit, append(4, 100), Step::Maintenance]);
         steps.extend([group(3, 300), append(1, 20), Step::Commit]);
     }
-    steps.extend([purge(2), append(5, 300), Step::Upkeep, append(1, 10)]);
+    steps.extend([purge(2), append(5, 300), Step::Maintenance, append(1, 10)]);
     steps.extend([Step::Commit, append(2, 10), Step::Commit]);
     steps
 }
@@ -79,7 +79,7 @@ fn calls() -> std::ops::Range<u64> {
 }
 
 /// Runs the script until the planned fault strikes; `None` if a fault struck where it costs nothing.
-fn strike(plan: Plan) -> Option<(History, StoreError)> {
+fn strike(plan: FaultPlan) -> Option<(History, StoreError)> {
     let mut history = opened();
     history.disk.plan(Some(plan));
     let begun = Instant::now();
@@ -139,7 +139,7 @@ fn go_on(history: &mut History, name: &str) {
         Step::Commit,
         append(3, 500),
         Step::Commit,
-        Step::Upkeep,
+        Step::Maintenance,
         append(2, 50),
         Step::Commit,
     ];
@@ -153,7 +153,7 @@ fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
     for at_call in calls() {
         for lasting in [false, true] {
             let fault = Fault::NoSpace;
-            let plan = Plan {
+            let plan = FaultPlan {
                 at_call,
                 fault,
                 lasting,
@@ -182,7 +182,7 @@ fn a_broken_disk_at_any_call_leaves_a_store_that_can_only_be_read() {
     for at_call in calls() {
         for lasting in [false, true] {
             let fault = Fault::Broken;
-            let plan = Plan {
+            let plan = FaultPlan {
                 at_call,
                 fault,
                 lasting,
@@ -232,13 +232,13 @@ fn what_was_staged_when_the_disk_broke_is_never_acknowledged() {
         ..NewMessage::default()
     };
     store.append(&more).unwrap();
-    history.disk.plan(Some(Plan {
+    history.disk.plan(Some(FaultPlan {
         at_call: history.disk.calls(),
         fault: Fault::Broken,
         lasting: false,
     }));
 
-    store.upkeep().unwrap_err();
+    store.maintain().unwrap_err();
 
     assert!(matches!(store.commit(), Err(StoreError::ReadOnly(_))));
 }
@@ -279,7 +279,7 @@ fn a_disk_that_fills_up_takes_removals_and_goes_on_when_they_have_freed_it() {
             .run(&[remove, Step::Commit, purge(4), Step::Commit])
             .unwrap();
         history
-            .run(&[Step::Upkeep, append(3, 700), Step::Commit])
+            .run(&[Step::Maintenance, append(3, 700), Step::Commit])
             .unwrap();
         check_after_power_cuts(&history, "freed");
     }
@@ -316,7 +316,7 @@ fn a_read_that_fails_once_is_not_taken_for_damage() {
     let opening = history.disk.reads() - before;
     for read in 0..opening {
         let disk = history.disk.copy();
-        disk.plan_reads(Some(Plan {
+        disk.plan_reads(Some(FaultPlan {
             at_call: read,
             fault: Fault::Broken,
             lasting: false,
@@ -330,7 +330,7 @@ fn a_read_that_fails_once_is_not_taken_for_damage() {
         assert_eq!(store.take_findings(), vec![]);
     }
     for sequence in expected.keys() {
-        history.disk.plan_reads(Some(Plan {
+        history.disk.plan_reads(Some(FaultPlan {
             at_call: history.disk.reads(),
             fault: Fault::Broken,
             lasting: false,
@@ -427,7 +427,7 @@ fn a_store_that_was_retired_writes_nothing_any_more() {
         store.append(&message),
         Err(StoreError::ReadOnly(_))
     ));
-    assert!(store.upkeep().is_err());
+    assert!(store.maintain().is_err());
     assert_eq!(disk.calls(), calls);
     assert!(store.read(1).unwrap().is_some());
 }

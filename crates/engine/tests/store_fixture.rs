@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jetlake_engine::storage::check::check;
-use jetlake_engine::storage::file_system::RealFileSystem;
+use jetlake_engine::storage::disk::file_system::RealFileSystem;
 use jetlake_engine::storage::message::NewMessage;
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
@@ -90,7 +90,7 @@ fn write(folder: &Path) {
                 store.remove(gone, gone == 7).unwrap();
             }
             store.commit().unwrap();
-            store.upkeep().unwrap();
+            store.maintain().unwrap();
         }
         let group = GROUPS.iter().find(|(first, _)| *first == sequence);
         let last = group.map_or(sequence, |(_, last)| *last);

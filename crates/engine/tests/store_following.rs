@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jetlake_engine::storage::file_system::FileSystem;
+use jetlake_engine::storage::disk::file_system::FileSystem;
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk, Survival};
 use jetlake_engine::storage::finding::Finding;
 use jetlake_engine::storage::message::{NewMessage, StoreError};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
 /// Neighbours, short gaps, gaps that make the index list its sequences, and gaps that no segment spans.
@@ -81,7 +81,7 @@ fn write(store: &Store, from: u64) -> (u64, Result<(), StoreError>) {
             }
         }
         committed = store.commit()?.last_sequence;
-        while store.upkeep()? {}
+        while store.maintain()? {}
         Ok(())
     };
     let result = write();
@@ -145,7 +145,7 @@ fn a_power_cut_at_any_call_leaves_a_beginning_and_no_losses() {
     let mut states = 0;
     for at_call in 0..calls {
         let disk = SimulatedDisk::default();
-        disk.plan(Some(Plan {
+        disk.plan(Some(FaultPlan {
             at_call,
             fault: Fault::PowerCut,
             lasting: true,
@@ -185,7 +185,7 @@ fn nothing_follows_what_was_refused() {
     append(&store, 3, resets).unwrap();
     store.commit().unwrap();
     append(&store, 4, resets).unwrap();
-    disk.plan(Some(Plan {
+    disk.plan(Some(FaultPlan {
         at_call: disk.calls(),
         fault: Fault::NoSpace,
         lasting: false,

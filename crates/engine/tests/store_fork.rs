@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jetlake_engine::storage::check::check;
-use jetlake_engine::storage::encryption::MasterKey;
-use jetlake_engine::storage::file_system::{FileSystem, RealFileSystem};
+use jetlake_engine::storage::disk::file_system::{FileSystem, RealFileSystem};
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk, Survival};
 use jetlake_engine::storage::finding::Finding;
+use jetlake_engine::storage::format::encryption::MasterKey;
 use jetlake_engine::storage::message::{Counting, Limits, NewMessage, Purge, StoreError};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use random::Random;
 use store_history::{contents, open_in, options, History, Step, FOLDER};
@@ -70,14 +70,14 @@ fn grown(disk: SimulatedDisk, options: &StoreOptions) -> History {
     let steps = [
         append(12, 150),
         remove(3, true),
-        Step::Upkeep,
+        Step::Maintenance,
         append(9, 200),
         remove(1, false),
         purge("c", 1),
-        Step::Upkeep,
+        Step::Maintenance,
         append(14, 120),
         group(4, 90),
-        Step::Upkeep,
+        Step::Maintenance,
         remove(9, false),
         remove(12, true),
         append(7, 100),
@@ -143,7 +143,7 @@ fn a_fork_holds_what_the_store_held_up_to_any_message_and_goes_on_behind_it() {
             let given: Vec<u64> = given.map(|(sequence, _)| *sequence).collect();
             assert_eq!(given, [1, 2, 3].map(|one| last_sequence + one), "{name}");
             forked
-                .run(&[Step::Upkeep, Step::Close, Step::Kill])
+                .run(&[Step::Maintenance, Step::Close, Step::Kill])
                 .unwrap();
             assert_eq!(forked.store().take_findings(), [], "{name}");
             assert_eq!(contents(forked.store()), forked.promise.kept, "{name}");
@@ -195,7 +195,10 @@ fn sealed_segments_are_shared_and_nothing_else_is() {
         let other = forked.get(&Path::new(FORK).join(name));
         let links = history
             .disk
-            .open(path, jetlake_engine::storage::file_system::Access::Read)
+            .open(
+                path,
+                jetlake_engine::storage::disk::file_system::OpenMode::Read,
+            )
             .unwrap()
             .links()
             .unwrap();
@@ -215,19 +218,19 @@ fn rough() -> Vec<Step> {
     vec![
         remove(0, true),
         remove(4, true),
-        Step::Upkeep,
+        Step::Maintenance,
         remove(7, true),
         Step::Close,
         append(9, 130),
         remove(2, false),
-        Step::Upkeep,
+        Step::Maintenance,
         remove(5, true),
         Step::Kill,
         purge("a.*", 1),
-        Step::Upkeep,
+        Step::Maintenance,
         remove(1, true),
         append(3, 300),
-        Step::Upkeep,
+        Step::Maintenance,
         Step::Close,
     ]
 }
@@ -293,7 +296,7 @@ fn a_fork_of_a_fork_shares_with_both_and_disturbs_neither() {
     let mut history = grown(SimulatedDisk::default(), &options(SEGMENT_BYTES));
     let mut forked = fork(&history, 45);
     forked
-        .run(&[append(20, 100), remove(3, true), Step::Upkeep])
+        .run(&[append(20, 100), remove(3, true), Step::Maintenance])
         .unwrap();
     forked.run(&[Step::Commit]).unwrap();
     let store = forked.store();
@@ -337,7 +340,7 @@ fn a_disk_without_room_makes_no_fork_and_costs_the_store_nothing() {
     fork(&whole, 30);
     for at_call in first..whole.disk.calls() {
         let mut history = grown(SimulatedDisk::default(), &options(SEGMENT_BYTES));
-        history.disk.plan(Some(Plan {
+        history.disk.plan(Some(FaultPlan {
             at_call,
             fault: Fault::NoSpace,
             lasting: false,
@@ -352,7 +355,7 @@ fn a_disk_without_room_makes_no_fork_and_costs_the_store_nothing() {
         );
         assert_eq!(files(&history.disk, FORK).len(), 0, "{at_call}");
         history
-            .run(&[append(2, 10), remove(1, true), Step::Upkeep])
+            .run(&[append(2, 10), remove(1, true), Step::Maintenance])
             .unwrap();
         let forked = fork(&history, 30);
         for one in [&history, &forked] {
@@ -364,7 +367,7 @@ fn a_disk_without_room_makes_no_fork_and_costs_the_store_nothing() {
 
 #[test]
 fn a_store_in_memory_is_forked_too() {
-    let memory = jetlake_engine::storage::memory::MemoryFileSystem::default();
+    let memory = jetlake_engine::storage::disk::memory::MemoryFileSystem::default();
     let memory: Arc<dyn FileSystem> = Arc::new(memory);
     let options = StoreOptions {
         counting: Counting::File,
@@ -381,7 +384,7 @@ fn a_store_in_memory_is_forked_too() {
         store.append(&message).unwrap();
     }
     store.commit().unwrap();
-    store.upkeep().unwrap();
+    store.maintain().unwrap();
 
     store.fork(Path::new("/f"), 25).unwrap();
     store.remove(3, true).unwrap();

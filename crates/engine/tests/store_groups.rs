@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use jetlake_engine::storage::check::{check, Report, Severity};
-use jetlake_engine::storage::encryption::MasterKey;
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
 use jetlake_engine::storage::finding::Finding;
+use jetlake_engine::storage::format::encryption::MasterKey;
 use jetlake_engine::storage::message::{Limits, NewMessage, StoreError, Ticket};
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
 const FOLDER: &str = "/stream";
@@ -238,7 +238,7 @@ fn groups_pass_through_everything_a_store_does_to_messages() {
             store.remove(newest - 4, round % 2 == 0).unwrap();
             store.commit().unwrap();
             if round % 4 == 3 {
-                while store.upkeep().unwrap() {}
+                while store.maintain().unwrap() {}
                 assert_eq!(checked(&disk).findings, [], "kind {kind} round {round}");
             }
             if round % 7 == 6 {

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use jetlake_engine::random::Random;
-use jetlake_engine::storage::file_system::RealFileSystem;
-use jetlake_engine::storage::keeper::{Keeper, StorageThreads};
+use jetlake_engine::common::random::Random;
+use jetlake_engine::storage::commit::scheduler::{CommitScheduler, StorageThreads};
+use jetlake_engine::storage::disk::file_system::RealFileSystem;
 use jetlake_engine::storage::message::{NewMessage, StoreError};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
@@ -34,7 +34,7 @@ fn payload(sequence: u64) -> Vec<u8> {
 fn write_until_killed(folder: &Path) {
     let threads = StorageThreads::new(&Arc::default());
     let said = Mutex::new(0);
-    let keeper = Keeper::new(Arc::new(open(folder)), &threads, None, move |progress| {
+    let keeper = CommitScheduler::new(Arc::new(open(folder)), &threads, None, move |progress| {
         assert!(progress.refused.is_empty(), "it commits");
         let last = progress.committed.last_sequence;
         let mut said = said.lock().expect("nobody panicked");
@@ -63,7 +63,7 @@ fn write_until_killed(folder: &Path) {
             Err(StoreError::Behind) => std::thread::yield_now(),
             Err(error) => panic!("{error}"),
         }
-        keeper.ask();
+        keeper.schedule();
         if next % 512 == 0 {
             // So that batches are of many sizes.
             std::thread::sleep(Duration::from_micros(next % 700));

@@ -14,13 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jetlake_engine::storage::message::{NewMessage, Purge, StoreResult};
-use jetlake_engine::storage::segment_file::Buffers;
+use jetlake_engine::storage::segment::segment_file::Buffers;
 use jetlake_engine::storage::store::staged_work::Change;
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use watched_disk::WatchedDisk;
 
 /// What does not wait for the disk is done by then; ample, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Lets calls hang, and tells how many do.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Gate {
     fn wait_for_one(&self) {
         let begun = Instant::now();
         while self.waiting.load(Ordering::Acquire) == 0 {
-            assert!(begun.elapsed() < PATIENCE, "nothing waits for the disk");
+            assert!(begun.elapsed() < TIMEOUT, "nothing waits for the disk");
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -128,7 +128,7 @@ fn while_hanging(store: &Arc<Store>, gate: &Gate, call: impl FnOnce(&Store) + Se
         thread::spawn(move || done.send(work(&store)))
     };
 
-    let outcome = is_done.recv_timeout(PATIENCE);
+    let outcome = is_done.recv_timeout(TIMEOUT);
 
     let still_hangs = !hanging.is_finished();
     gate.is_shut.store(false, Ordering::Release);
@@ -154,9 +154,9 @@ fn no_worker_waits_while_segments_are_sealed_and_rewritten() {
     }
     store.commit().unwrap();
 
-    while_hanging(&store, &syncs, |store| drop(store.upkeep()));
+    while_hanging(&store, &syncs, |store| drop(store.maintain()));
     while_hanging(&store, &reads, |store| {
-        while store.upkeep().is_ok_and(|more| more) {}
+        while store.maintain().is_ok_and(|more| more) {}
         drop(store.read(60));
     });
 }
@@ -202,5 +202,7 @@ fn no_worker_waits_while_a_store_is_settled() {
     let store = Store::open(Arc::new(disk), Path::new("/s"), options).unwrap();
     assert!(store.is_unsettled());
 
-    while_hanging(&Arc::new(store), &syncs, |store| store.settle().unwrap());
+    while_hanging(&Arc::new(store), &syncs, |store| {
+        store.make_durable().unwrap()
+    });
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use jetlake_engine::routing::subject;
-use jetlake_engine::storage::encryption::MasterKey;
+use jetlake_engine::common::subject;
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::storage::format::encryption::MasterKey;
 use jetlake_engine::storage::message::{
     Counting, Counts, Expired, Limits, NewMessage, Purge, EXPIRES_NEVER_NS,
 };
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use proptest::prelude::*;
 
@@ -52,7 +52,7 @@ enum Step {
         spare_last: bool,
     },
     Commit,
-    Upkeep,
+    Maintenance,
     Close,
     Kill,
     PowerCut {
@@ -515,8 +515,8 @@ impl Run {
                 self.staged = self.committed.clone();
             }
             Step::Commit => self.commit(),
-            Step::Upkeep => {
-                self.store.upkeep().unwrap();
+            Step::Maintenance => {
+                self.store.maintain().unwrap();
                 self.commit();
             }
             Step::Close | Step::Kill | Step::PowerCut { .. } if in_memory => self.commit(),

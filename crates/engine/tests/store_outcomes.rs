@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk, Survival};
 use jetlake_engine::storage::message::{NewMessage, StoreError, StoreResult};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk, Survival};
 use jetlake_engine::storage::store::staged_work::{Change, StagedWork};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
@@ -51,7 +51,7 @@ fn stage_removal(store: &Store, sequence: u64, erase: bool) -> StoreResult<Stage
 }
 
 fn fail_next_call(disk: &SimulatedDisk, fault: Fault) {
-    disk.plan(Some(Plan {
+    disk.plan(Some(FaultPlan {
         at_call: disk.calls(),
         fault,
         lasting: false,
@@ -307,13 +307,13 @@ fn tells_the_truth_and_goes_on(fault: Fault) {
                 round += 1;
                 let room = (round % 3 != 0).then_some(used as u64 + 1_000 * (round % 50));
                 disk.set_capacity(room);
-                disk.plan(Some(Plan {
+                disk.plan(Some(FaultPlan {
                     at_call: disk.calls() + round % 7,
                     fault,
                     // Now and then undoing a batch meets it as well.
                     lasting: round % 11 == 0,
                 }));
-                let _ = store.upkeep();
+                let _ = store.maintain();
                 thread::sleep(std::time::Duration::from_millis(1));
             }
         });
@@ -328,7 +328,7 @@ fn tells_the_truth_and_goes_on(fault: Fault) {
     // There is room again: the store goes on, and what it refused meanwhile is gone.
     disk.plan(None);
     disk.set_capacity(None);
-    store.upkeep().unwrap();
+    store.maintain().unwrap();
     thread::sleep(std::time::Duration::from_millis(110));
     let staged = stage_message(&store, "afterwards").unwrap();
     store.commit_through(&staged).unwrap();
@@ -368,7 +368,7 @@ fn whatever_call_finds_no_room_or_no_descriptor_a_store_is_never_read_only() {
                 let disk = SimulatedDisk::default();
                 let store = open(&disk);
                 let begun = disk.calls();
-                disk.plan(Some(Plan {
+                disk.plan(Some(FaultPlan {
                     at_call: begun + at,
                     fault,
                     lasting,
@@ -394,14 +394,14 @@ fn whatever_call_finds_no_room_or_no_descriptor_a_store_is_never_read_only() {
                         Ok(_) | Err(StoreError::Full | StoreError::Temporary(_)) => {}
                         Err(error) => panic!("call {at}: {error}"),
                     }
-                    match store.upkeep() {
+                    match store.maintain() {
                         Ok(_) | Err(StoreError::Full | StoreError::Temporary(_)) => {}
                         Err(error) => panic!("call {at}: {error}"),
                     }
                     stored.retain(|payload| payloads(&store).contains(payload));
                 }
                 disk.plan(None);
-                store.upkeep().unwrap();
+                store.maintain().unwrap();
                 store.commit().unwrap();
                 let known = payloads(&store);
                 assert!(stored.is_subset(&known), "call {at}, {lasting}");

@@ -6,8 +6,8 @@ mod store_history;
 
 use std::collections::BTreeMap;
 
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk};
 use jetlake_engine::storage::message::{Committed, NewMessage, Purge, StoreError, Ticket};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use store_history::{open, options};
 
@@ -124,7 +124,7 @@ fn payload(number: u64) -> Vec<u8> {
     format!("message {number:06} {}", "x".repeat(60)).into_bytes()
 }
 
-/// Appends and commits of all kinds; `upkeep` commits what others have staged, to remember removals.
+/// Appends and commits of all kinds; `maintenance` commits what others have staged, to remember removals.
 fn run(publisher: &mut Publisher, name: &str) {
     for round in 0..12 {
         publisher.append(1 + round % 4);
@@ -139,7 +139,7 @@ fn run(publisher: &mut Publisher, name: &str) {
             let _ = publisher.store.purge(&keep);
         }
         publisher.append(2);
-        let _ = publisher.store.upkeep();
+        let _ = publisher.store.maintain();
         publisher.append(1);
         publisher.hear(name);
         publisher.check(name);
@@ -165,7 +165,7 @@ fn a_failed_commit_refuses_exactly_what_was_staged_behind_the_last_one() {
         ] {
             let name = format!("{fault:?} at {at_call}, lasting {lasting}");
             let mut publisher = Publisher::new();
-            publisher.disk.plan(Some(Plan {
+            publisher.disk.plan(Some(FaultPlan {
                 at_call,
                 fault,
                 lasting,
@@ -191,13 +191,13 @@ fn what_upkeep_could_not_commit_is_refused_to_those_who_staged_it() {
         publisher.hear("before");
         let committed = publisher.committed;
         publisher.append(2);
-        publisher.disk.plan(Some(Plan {
+        publisher.disk.plan(Some(FaultPlan {
             at_call: publisher.disk.calls(),
             fault,
             lasting: false,
         }));
 
-        let failed = publisher.store.upkeep().unwrap_err();
+        let failed = publisher.store.maintain().unwrap_err();
 
         let progress = publisher.store.take_progress();
         assert_eq!(progress.committed, committed);
@@ -239,7 +239,7 @@ fn the_segment_that_is_written_to_is_not_freed_while_it_is_empty() {
     };
     let store = open(&disk, &chained).unwrap();
 
-    assert!(store.upkeep().unwrap());
+    assert!(store.maintain().unwrap());
 
     assert_eq!(store.append(&message).unwrap().sequence, 6);
     store.commit().unwrap();

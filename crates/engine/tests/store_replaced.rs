@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-use jetlake_engine::storage::file_system::RealFileSystem;
+use jetlake_engine::storage::disk::file_system::RealFileSystem;
 use jetlake_engine::storage::message::NewMessage;
 use jetlake_engine::storage::store::{Store, StoreOptions};
 

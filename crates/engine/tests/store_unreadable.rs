@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk};
 use jetlake_engine::storage::finding::Finding;
 use jetlake_engine::storage::message::{NewMessage, StoreError};
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk};
-use jetlake_engine::storage::store::walking::{Step, Walk};
+use jetlake_engine::storage::store::walking::{Walk, WalkStep};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
 const MESSAGES: u64 = 50;
@@ -106,12 +106,12 @@ fn a_walk_passes_over_a_message_on_a_bad_sector_and_over_no_other() {
     loop {
         let step = store.step(&mut walk, &[], from, 100, |record| record.sequence);
         match step.unwrap() {
-            Step::Message(sequence) => {
+            WalkStep::Message(sequence) => {
                 seen.push(sequence);
                 from = sequence + 1;
             }
-            Step::Unread => store.load(&mut walk).unwrap(),
-            Step::End(_) => break,
+            WalkStep::Unread => store.load(&mut walk).unwrap(),
+            WalkStep::End(_) => break,
         }
     }
 
@@ -124,7 +124,7 @@ fn a_walk_passes_over_a_message_on_a_bad_sector_and_over_no_other() {
 fn a_read_that_fails_once_costs_nothing() {
     let (disk, store) = spoilt();
     for sequence in (1..=MESSAGES).filter(|one| *one != BAD) {
-        disk.plan_reads(Some(Plan {
+        disk.plan_reads(Some(FaultPlan {
             at_call: disk.reads(),
             fault: Fault::Broken,
             lasting: false,

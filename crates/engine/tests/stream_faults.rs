@@ -7,7 +7,7 @@ mod stream_server;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::storage::simulated::{Fault, Plan, SimulatedDisk};
+use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk};
 use stream_server::{StreamServer, Wire};
 
 /// How long a publisher may have to wait before it is told; ample, on a busy machine.
@@ -84,7 +84,7 @@ fn a_failed_write_is_told_and_only_that_stream_stops_taking_messages() {
         assert_eq!(wire.publish_one("t.a", "kept"), number);
     }
 
-    disk.plan(Some(Plan {
+    disk.plan(Some(FaultPlan {
         at_call: disk.calls() + 1,
         fault: Fault::Broken,
         lasting: false,
@@ -111,7 +111,7 @@ fn a_total_that_cannot_be_read_for_the_moment_is_not_taken_for_zero() {
     let mut wire = server.connect();
     let count = |wire: &mut Wire| wire.ask("c.a", "NATS/1.0\r\nNats-Incr: 5\r\n\r\n", "");
     assert_eq!(count(&mut wire)["val"], "5");
-    disk.plan_reads(Some(Plan {
+    disk.plan_reads(Some(FaultPlan {
         at_call: 0,
         fault: Fault::NoDescriptors,
         lasting: true,
@@ -135,7 +135,7 @@ fn a_schedule_whose_message_cannot_be_read_for_the_moment_stays_due() {
     let header = "NATS/1.0\r\nNats-Schedule: @every 1s\r\nNats-Schedule-Target: t.a\r\n\r\n";
     let planned = wire.ask("s.a", header, "tick");
     assert_eq!(planned["seq"], 1, "{planned}");
-    disk.plan_reads(Some(Plan {
+    disk.plan_reads(Some(FaultPlan {
         at_call: 0,
         fault: Fault::NoDescriptors,
         lasting: true,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
 use serde_json::json;
 use stream_server::{StreamServer, Wire};
 

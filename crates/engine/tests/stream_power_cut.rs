@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
 use stream_server::{StreamServer, Wire};
 
 const PUBLISHERS: usize = 2;

@@ -9,7 +9,7 @@ mod stream_server;
 use std::thread;
 use std::time::Duration;
 
-use jetlake_engine::storage::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 use stream_server::StreamServer;
 
 const PUBLISHERS: u64 = 4;

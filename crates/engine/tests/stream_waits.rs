@@ -10,17 +10,17 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::config::Options;
-use jetlake_engine::connection::mailbox::Verdict;
+use jetlake_engine::common::events::Event;
+use jetlake_engine::config::options::Options;
 use jetlake_engine::engine::Engine;
-use jetlake_engine::events::Event;
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::routing::clients::mailbox::Verdict;
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
 use watched_disk::WatchedDisk;
 
 const ACCOUNT: &str = "$G";
 
 /// What is to happen has this long; ample, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct Hang {
@@ -88,7 +88,7 @@ fn messages(engine: &Engine, name: &str) -> u64 {
 
 /// Waits for something, and lets in whoever asks meanwhile.
 fn wait_for(engine: &Engine, what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         for event in engine.shared().events.next(100, Duration::from_millis(5)) {

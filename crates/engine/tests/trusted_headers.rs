@@ -6,9 +6,9 @@
 #[allow(dead_code, reason = "each test uses its part of it")]
 mod stream_server;
 
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
-use jetlake_engine::stream::stored_headers;
-use jetlake_engine::stream::trusted_headers::{Treatment, TrustedHeader, TRUSTED};
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::wire::stored_headers;
+use jetlake_engine::wire::trusted_headers::{Treatment, TrustedHeader, TRUSTED};
 use serde_json::{json, Value};
 use stream_server::{StreamServer, Wire};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jetlake_engine::storage::simulated::{SimulatedDisk, Survival};
+use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
 use serde_json::{json, Value};
 use stream_server::{StreamServer, Wire};
 

@@ -186,5 +186,5 @@ def _is_unanswered_by_api(tokens: list[str]) -> bool:
 
 
 def _is_upload(tokens: list[str]) -> bool:
-    """Return whether this is about uploads of `stream/upload_requests.rs`."""
+    """Return whether this is about uploads of `stream/staged_commit/requests.rs`."""
     return tokens[:2] == ["STREAM", "UPLOAD"] and len(tokens) == 4

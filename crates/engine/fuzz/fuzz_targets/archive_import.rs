@@ -4,8 +4,8 @@
 
 use std::io::{Read, Write};
 
-use jetlake_engine::stream::archive::{ArchiveReader, MESSAGE_BYTES_MAX, SEQUENCE_MAX};
-use jetlake_engine::stream::s2_frames::{decompress, FrameReader, BLOCK_BYTES_MAX};
+use jetlake_engine::stream::archive::format::{ArchiveReader, MESSAGE_BYTES_MAX, SEQUENCE_MAX};
+use jetlake_engine::stream::archive::s2_frames::{decompress, S2FrameReader, BLOCK_BYTES_MAX};
 use libfuzzer_sys::fuzz_target;
 
 /// What an input may decompress to before it is not read any further: fuzzing is about lengths, not about patience.
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     // As an archive that was decompressed, …
     read_entries(input);
     // … as one that was not, …
-    let mut frames = FrameReader::new(input).take(PLAIN_BYTES_MAX);
+    let mut frames = S2FrameReader::new(input).take(PLAIN_BYTES_MAX);
     let _ = frames.read_exact(&mut [0; 8]);
     read_entries(frames);
     // … as a single block, …
@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     encoder.write_all(input).expect("memory takes everything");
     let compressed = encoder.into_inner().expect("memory takes everything");
     let mut plain = Vec::new();
-    FrameReader::new(&compressed[..])
+    S2FrameReader::new(&compressed[..])
         .read_to_end(&mut plain)
         .expect("what was compressed can be decompressed");
     assert_eq!(plain, input);

@@ -5,8 +5,8 @@
 use jetlake_engine::bulk::files::StoreReader;
 use jetlake_engine::bulk::publishes::PublishWriter;
 use jetlake_engine::bulk::rows::RowReader;
-use jetlake_engine::stream::scan::ScanRequest;
-use jetlake_engine::stream::scans::PlanRequest;
+use jetlake_engine::stream::read::scan::ScanRequest;
+use jetlake_engine::stream::read::scans::PlanRequest;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

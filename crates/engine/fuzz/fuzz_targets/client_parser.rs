@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use jetlake_engine::wire::{parse, Operation, ParserLimits, Refusal, Step};
+use jetlake_engine::wire::{parse, Operation, ParserLimits, ProtocolViolation, ParserStep};
 use libfuzzer_sys::fuzz_target;
 
 /// Lines from this length on may be refused sooner when they come in pieces: how much of a line has come is looked at after each read.
@@ -16,7 +16,7 @@ const LIMITS: ParserLimits = ParserLimits {
 struct Reading<'a> {
     consumed: usize,
     operations: Vec<Operation<'a>>,
-    refusal: Option<Refusal>,
+    refusal: Option<ProtocolViolation>,
 }
 
 fn read(bytes: &[u8]) -> Reading<'_> {
@@ -28,7 +28,7 @@ fn read(bytes: &[u8]) -> Reading<'_> {
     loop {
         let rest = &bytes[reading.consumed..];
         match parse(rest, &LIMITS) {
-            Step::Operation {
+            ParserStep::Operation {
                 operation,
                 consumed,
             } => {
@@ -37,11 +37,11 @@ fn read(bytes: &[u8]) -> Reading<'_> {
                 reading.consumed += consumed;
                 reading.operations.push(operation);
             }
-            Step::Incomplete { bytes_needed } => {
+            ParserStep::Incomplete { bytes_needed } => {
                 assert!(bytes_needed > rest.len(), "it would be asked again at once");
                 return reading;
             }
-            Step::Refused(refusal) => {
+            ParserStep::Refused(refusal) => {
                 reading.refusal = Some(refusal);
                 return reading;
             }
@@ -88,7 +88,7 @@ fuzz_target!(|input: (u16, &[u8])| {
 
     let common = front.operations.len();
     match front.refusal {
-        Some(Refusal::ControlLineTooLong) => {
+        Some(ProtocolViolation::ControlLineTooLong) => {
             assert_eq!(front.operations[..], whole.operations[..common]);
         }
         Some(refusal) => {

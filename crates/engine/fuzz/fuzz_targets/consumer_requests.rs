@@ -2,10 +2,13 @@
 
 #![no_main]
 
-use jetlake_engine::consumer::ack_subject::AckSubject;
+use jetlake_engine::wire::ack_subject::AckSubject;
 use jetlake_engine::consumer::settings::AckPolicy;
-use jetlake_engine::consumer::state_record::Replayed;
-use jetlake_engine::consumer::{ack_body, ack_subject, definition, pull_request};
+use jetlake_engine::consumer::journal::state_record::Replayed;
+use jetlake_engine::consumer::acknowledgement::body;
+use jetlake_engine::wire::ack_subject;
+use jetlake_engine::consumer::definition;
+use jetlake_engine::consumer::pull::request;
 use libfuzzer_sys::fuzz_target;
 
 /// The records of one state are told apart by their first byte: its length.

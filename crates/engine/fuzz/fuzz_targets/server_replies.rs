@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use jetlake_engine::remote::delivery;
+use jetlake_engine::stream::replication::remote::delivery;
 use jetlake_engine::wire::reply::{parse_reply, NotUnderstood, Reply};
 use libfuzzer_sys::fuzz_target;
 

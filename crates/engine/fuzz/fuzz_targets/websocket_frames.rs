@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use jetlake_engine::connection::websocket::frame_reader::End;
-use jetlake_engine::connection::websocket::FrameReader;
+use jetlake_engine::transport::websocket::frame_reader::WebSocketEnd;
+use jetlake_engine::transport::websocket::WebSocketFrameReader;
 use libfuzzer_sys::fuzz_target;
 
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -26,8 +26,8 @@ fn receive(
     piece_bytes: usize,
     unmasked: bool,
     inflates: bool,
-) -> (Vec<u8>, Vec<u8>, Option<End>) {
-    let mut frame_reader = FrameReader::new(unmasked, inflates);
+) -> (Vec<u8>, Vec<u8>, Option<WebSocketEnd>) {
+    let mut frame_reader = WebSocketFrameReader::new(unmasked, inflates);
     let (mut heard, mut answers) = (Vec::new(), Vec::new());
     for piece in bytes.chunks(piece_bytes) {
         let mut buffer = piece.to_vec();

@@ -2,14 +2,14 @@
 
 #![no_main]
 
-use jetlake_engine::config::WebSocketOptions;
-use jetlake_engine::connection::websocket::origins::Origins;
-use jetlake_engine::connection::websocket::upgrade::{read, Upgrade, REQUEST_BYTES_MAX};
-use jetlake_engine::connection::websocket::Settings;
+use jetlake_engine::config::options::WebSocketOptions;
+use jetlake_engine::transport::websocket::origins::Origins;
+use jetlake_engine::transport::websocket::upgrade::{read, Upgrade, REQUEST_BYTES_MAX};
+use jetlake_engine::transport::websocket::WebSocketSettings;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let settings = Settings {
+    let settings = WebSocketSettings {
         address: ([127, 0, 0, 1], 80).into(),
         tls: None,
         origins: Origins::new(true, &["https://example.com".to_owned()]).expect("it is one"),

@@ -13,8 +13,8 @@ use super::columns::{Columns, Row};
 use super::decompress::Compression;
 use super::options::{BadPayload, BatchShape};
 use super::schema::Column;
-use crate::error::EngineError;
-use crate::routing::subject;
+use crate::common::error::EngineError;
+use crate::common::subject;
 
 pub struct Batches {
     columns: Columns,
@@ -167,7 +167,7 @@ impl Batches {
     /// What was begun becomes a batch, if it has rows.
     pub fn end_batch(&mut self) -> Result<(), EngineError> {
         if self.columns.rows() > 0 {
-            let batch = self.columns.take();
+            let batch = self.columns.finish_batch();
             self.full
                 .push(batch.map_err(|error| EngineError::Data(error.to_string()))?);
         }

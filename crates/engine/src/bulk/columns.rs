@@ -12,8 +12,9 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::header_block::{lines, Line};
-use super::schema::{self, Column};
+use super::header_block::{lines, HeaderLine};
+use super::schema;
+use super::schema::Column;
 
 /// Counted for a row beyond its texts: sequence, times and offsets.
 const ROW_BYTES_BEYOND: usize = 48;
@@ -50,11 +51,11 @@ pub struct Columns {
     rows: usize,
     size_bytes: usize,
     has: Has,
-    subjects: Texts,
+    subjects: TextColumnBuilder,
     sequences: Vec<i64>,
     times_ns: Vec<i64>,
-    headers: Headers,
-    data: Texts,
+    headers: HeaderColumnBuilder,
+    data: TextColumnBuilder,
     /// Whether each row has data, as soon as one has none.
     data_present: Vec<bool>,
 }
@@ -85,11 +86,11 @@ impl Columns {
                 headers: has(Column::Headers),
                 data: has(Column::Data),
             },
-            subjects: Texts::default(),
+            subjects: TextColumnBuilder::default(),
             sequences: Vec::new(),
             times_ns: Vec::new(),
-            headers: Headers::default(),
-            data: Texts::default(),
+            headers: HeaderColumnBuilder::default(),
+            data: TextColumnBuilder::default(),
             data_present: Vec::new(),
         }
     }
@@ -143,12 +144,12 @@ impl Columns {
     }
 
     /// What was gathered as a batch; the columns are empty again.
-    pub fn take(&mut self) -> Result<RecordBatch, ArrowError> {
+    pub fn finish_batch(&mut self) -> Result<RecordBatch, ArrowError> {
         let rows = std::mem::take(&mut self.rows);
         self.size_bytes = 0;
-        let subjects = self.subjects.take(rows);
-        let data = self.data.take(rows);
-        let headers = self.headers.take(rows);
+        let subjects = self.subjects.finish_batch(rows);
+        let data = self.data.finish_batch(rows);
+        let headers = self.headers.finish_batch(rows);
         let sequences = renewed(&mut self.sequences);
         let times_ns = renewed(&mut self.times_ns);
         let data_present = std::mem::take(&mut self.data_present);
@@ -187,16 +188,16 @@ fn renewed(values: &mut Vec<i64>) -> ScalarBuffer<i64> {
 }
 
 fn repeated(text: &str, count: usize) -> Result<ArrayRef, ArrowError> {
-    let mut texts = Texts::default();
+    let mut texts = TextColumnBuilder::default();
     for _ in 0..count {
         texts.push(text.as_bytes());
     }
-    Ok(Arc::new(texts.take(count).strings()?))
+    Ok(Arc::new(texts.finish_batch(count).strings()?))
 }
 
 /// Texts one behind the other.
 #[derive(Default)]
-struct Texts {
+struct TextColumnBuilder {
     ends: Vec<i32>,
     values: Vec<u8>,
 }
@@ -208,7 +209,7 @@ struct TakenTexts {
     values: Buffer,
 }
 
-impl Texts {
+impl TextColumnBuilder {
     #[inline]
     fn push(&mut self, bytes: &[u8]) {
         if self.ends.is_empty() {
@@ -232,7 +233,7 @@ impl Texts {
         self.ends.len().saturating_sub(1)
     }
 
-    fn take(&mut self, rows_next: usize) -> TakenTexts {
+    fn finish_batch(&mut self, rows_next: usize) -> TakenTexts {
         if self.ends.is_empty() {
             self.ends.push(0);
         }
@@ -254,13 +255,13 @@ impl TakenTexts {
 
 /// Maps from names to lists of values.
 #[derive(Default)]
-struct Headers {
+struct HeaderColumnBuilder {
     /// Where each row's entries end.
     row_ends: Vec<i32>,
-    names: Texts,
+    names: TextColumnBuilder,
     /// Where each entry's values end.
     entry_ends: Vec<i32>,
-    values: Texts,
+    values: TextColumnBuilder,
 }
 
 #[derive(Clone)]
@@ -271,7 +272,7 @@ struct TakenHeaders {
     values: TakenTexts,
 }
 
-impl Headers {
+impl HeaderColumnBuilder {
     fn push(&mut self, block: &[u8]) {
         if self.row_ends.is_empty() {
             self.row_ends.push(0);
@@ -293,7 +294,7 @@ impl Headers {
                 continue;
             }
             self.names.push_text(line.name);
-            let same = |other: &Line<'_>| other.name == line.name;
+            let same = |other: &HeaderLine<'_>| other.name == line.name;
             for value in lines(&block[line.start..]).filter(same) {
                 self.values.push_text(value.value);
             }
@@ -301,14 +302,14 @@ impl Headers {
         }
     }
 
-    fn take(&mut self, rows_next: usize) -> TakenHeaders {
+    fn finish_batch(&mut self, rows_next: usize) -> TakenHeaders {
         let entries = self.names.count();
         let values = self.values.count();
         TakenHeaders {
             row_offsets: taken_offsets(&mut self.row_ends, rows_next),
-            names: self.names.take(entries),
+            names: self.names.finish_batch(entries),
             entry_offsets: taken_offsets(&mut self.entry_ends, entries),
-            values: self.values.take(values),
+            values: self.values.finish_batch(values),
         }
     }
 }
@@ -361,7 +362,7 @@ mod tests {
         columns.append(&row(1, b"A: 1\r\nB: 2\r\nA:3\r\n\r\n", b"x"));
         columns.append(&row(2, b"", b""));
 
-        let batch = columns.take().unwrap();
+        let batch = columns.finish_batch().unwrap();
 
         assert_eq!(batch.num_rows(), 2);
         assert_eq!(batch.schema().field(0).name(), "stream");
@@ -386,10 +387,10 @@ mod tests {
     fn columns_are_empty_after_they_were_taken() {
         let mut columns = Columns::new("S", &[Column::Headers, Column::Data]);
         columns.append(&row(1, b"A: 1\r\n", b"x"));
-        columns.take().unwrap();
+        columns.finish_batch().unwrap();
         columns.append(&row(2, b"B: 1\r\n", b"yz"));
 
-        let batch = columns.take().unwrap();
+        let batch = columns.finish_batch().unwrap();
 
         assert_eq!(batch.num_rows(), 1);
         assert_eq!(batch.column(1).as_binary::<i32>().value(0), b"yz");
@@ -405,7 +406,7 @@ mod tests {
             });
         }
 
-        let batch = columns.take().unwrap();
+        let batch = columns.finish_batch().unwrap();
 
         let data = batch.column(0);
         assert_eq!(data.null_count(), 1);
@@ -422,7 +423,7 @@ mod tests {
             ..row(1, b"", b"\xff")
         });
 
-        let batch = columns.take().unwrap();
+        let batch = columns.finish_batch().unwrap();
 
         assert_eq!(batch.column(1).as_string::<i32>().value(0), "a\u{fffd}");
     }

@@ -8,7 +8,7 @@ use std::io::Write;
 use ahash::AHashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 
 /// Messages that one task may have: each is remembered, in some 16 to 32 bytes.
 const MESSAGES_MAX: usize = 16_000_000;

@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::batches::Batches;
 use super::columns::Row;
-use super::frames::{self, Frame, MESSAGE_BYTES_MAX};
+use super::frames;
+use super::frames::{MessageFrame, MESSAGE_BYTES_MAX};
 use super::header_block::HeaderBlock;
 use super::options::RowOptions;
-use super::rows::Source;
-use crate::consumer::ack_subject;
-use crate::error::EngineError;
+use super::rows::RowSource;
+use crate::common::error::EngineError;
+use crate::wire::ack_subject;
 
 /// New consumers after gaps and failures, for one range.
 const RESTARTS_MAX: u32 = 16;
@@ -61,11 +62,11 @@ pub struct Deliveries {
 #[derive(Serialize)]
 struct CreateRequest<'a> {
     stream_name: &'a str,
-    config: ConsumerConfig<'a>,
+    config: BulkConsumerConfig<'a>,
 }
 
 #[derive(Serialize)]
-struct ConsumerConfig<'a> {
+struct BulkConsumerConfig<'a> {
     name: &'a str,
     deliver_policy: &'a str,
     opt_start_seq: u64,
@@ -87,14 +88,14 @@ struct NextRequest {
 
 /// What a server says of a consumer, or why there is none.
 #[derive(Deserialize)]
-struct Answer {
+struct ConsumerAnswer {
     #[serde(default)]
     num_pending: u64,
-    error: Option<AnswerError>,
+    error: Option<ConsumerAnswerError>,
 }
 
 #[derive(Deserialize)]
-struct AnswerError {
+struct ConsumerAnswerError {
     #[serde(default)]
     description: String,
 }
@@ -139,7 +140,7 @@ impl Deliveries {
         frames::put_subscribe(out, &self.inbox_of("*"), &self.sid);
         let request = CreateRequest {
             stream_name: &self.stream,
-            config: ConsumerConfig {
+            config: BulkConsumerConfig {
                 name: &self.name,
                 deliver_policy: "by_start_sequence",
                 opt_start_seq: self.next_sequence,
@@ -200,7 +201,7 @@ impl Deliveries {
     }
 
     /// Keeps messages coming.
-    fn ask(&mut self, out: &mut Vec<u8>) {
+    fn write_pull(&mut self, out: &mut Vec<u8>) {
         if !self.is_made || self.asked > self.request_rows / 2 {
             return;
         }
@@ -226,7 +227,7 @@ impl Deliveries {
 
     fn delivery(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &MessageFrame<'_>,
         numbers: &ack_subject::AckSubject,
         batches: &mut Batches,
         out: &mut Vec<u8>,
@@ -261,13 +262,13 @@ impl Deliveries {
             self.is_finished = true;
             return Ok(());
         }
-        self.ask(out);
+        self.write_pull(out);
         Ok(())
     }
 
     /// The server has made the consumer, or says how it stands.
     fn answer(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), EngineError> {
-        let answer: Answer = serde_json::from_slice(body).map_err(|error| {
+        let answer: ConsumerAnswer = serde_json::from_slice(body).map_err(|error| {
             EngineError::Protocol(format!("the server's answer is not understood: {error}"))
         })?;
         if let Some(error) = answer.error {
@@ -285,7 +286,7 @@ impl Deliveries {
             self.is_finished = true;
             return Ok(());
         }
-        self.ask(out);
+        self.write_pull(out);
         Ok(())
     }
 
@@ -315,7 +316,7 @@ impl Deliveries {
                     .number(b"Nats-Pending-Messages")
                     .unwrap_or(0)
                     .min(self.asked);
-                self.ask(out);
+                self.write_pull(out);
                 return Ok(());
             }
             Some(404 | 408) => {
@@ -335,7 +336,7 @@ impl Deliveries {
             _ => return self.restart(&text, out),
         }
         self.has_progressed = false;
-        self.ask(out);
+        self.write_pull(out);
         Ok(())
     }
 
@@ -353,16 +354,16 @@ impl Deliveries {
     }
 }
 
-impl Source for Deliveries {
+impl RowSource for Deliveries {
     fn begin(&mut self, out: &mut Vec<u8>) {
         if !self.is_finished {
             self.create(out);
         }
     }
 
-    fn take(
+    fn accept_frame(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &MessageFrame<'_>,
         batches: &mut Batches,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {

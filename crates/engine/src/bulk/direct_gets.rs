@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::batches::Batches;
 use super::columns::Row;
-use super::frames::{self, Frame, MESSAGE_BYTES_MAX};
-use super::header_block::{HeaderBlock, Origin};
+use super::frames;
+use super::frames::{MessageFrame, MESSAGE_BYTES_MAX};
+use super::header_block::{DirectGetOrigin, HeaderBlock};
 use super::options::RowOptions;
-use super::rows::Source;
-use crate::error::EngineError;
-use crate::stream::moment;
+use super::rows::RowSource;
+use crate::common::error::EngineError;
+use crate::common::timestamp;
 
 /// A batch ends here, so that a reader that takes its time fills no outbox of the server.
 const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -19,7 +20,7 @@ const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Batches without a message, though there are some to come, before it is given up.
 const EMPTY_MAX: u32 = 3;
 
-pub struct DirectGets {
+pub struct DirectGetSource {
     subject: String,
     inbox: String,
     sid: String,
@@ -38,7 +39,7 @@ pub struct DirectGets {
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct BulkGetRequest<'a> {
     seq: u64,
     batch: u64,
     max_bytes: usize,
@@ -46,7 +47,7 @@ struct Request<'a> {
     next_by_subj: Option<&'a str>,
 }
 
-impl DirectGets {
+impl DirectGetSource {
     pub fn new(options: &RowOptions) -> Self {
         let filter = match options.subjects.as_slice() {
             [filter] => Some(filter.clone()),
@@ -70,7 +71,7 @@ impl DirectGets {
     }
 
     fn request(&mut self, out: &mut Vec<u8>) {
-        let request = Request {
+        let request = BulkGetRequest {
             seq: self.next_sequence,
             batch: self.request_rows.min(self.end - self.next_sequence),
             max_bytes: self.request_bytes,
@@ -103,7 +104,7 @@ impl DirectGets {
     }
 }
 
-impl Source for DirectGets {
+impl RowSource for DirectGetSource {
     fn begin(&mut self, out: &mut Vec<u8>) {
         frames::put_subscribe(out, &format!("{}.*", self.inbox), &self.sid);
         if !self.is_finished {
@@ -111,9 +112,9 @@ impl Source for DirectGets {
         }
     }
 
-    fn take(
+    fn accept_frame(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &MessageFrame<'_>,
         batches: &mut Batches,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {
@@ -137,7 +138,7 @@ impl Source for DirectGets {
             }
             Some(_) => return Err(EngineError::Refused(block.text())),
         }
-        let Some(origin) = Origin::read(&block) else {
+        let Some(origin) = DirectGetOrigin::read(&block) else {
             return Err(EngineError::Protocol(
                 "a message of a Direct Get does not say where it comes from".to_owned(),
             ));
@@ -157,7 +158,9 @@ impl Source for DirectGets {
             return Ok(());
         }
         self.next_sequence = origin.sequence + 1;
-        let time = std::str::from_utf8(origin.time).ok().and_then(moment::read);
+        let time = std::str::from_utf8(origin.time)
+            .ok()
+            .and_then(timestamp::read);
         let Some(time_ns) = time else {
             return Err(EngineError::Protocol(format!(
                 "message {} has no time",

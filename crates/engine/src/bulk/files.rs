@@ -16,11 +16,12 @@ use super::batches::Batches;
 use super::columns::Row;
 use super::header_block::HeaderBlock;
 use super::options::FileOptions;
-use crate::error::EngineError;
-use crate::storage::record::{self, Kind, NotARecord};
-use crate::storage::segment_file::SegmentFile;
-use crate::storage::segment_header::{HeaderState, SegmentHeader};
-use crate::storage::store::pieces::Piece;
+use crate::common::error::EngineError;
+use crate::storage::format::record;
+use crate::storage::format::record::{NotARecord, RecordKind};
+use crate::storage::format::segment_header::{HeaderState, SegmentHeader};
+use crate::storage::segment::segment_file::SegmentFile;
+use crate::storage::store::pieces::FilePiece;
 
 /// Read at once; a larger record is read as a whole.
 const READ_BYTES: u64 = 1024 * 1024;
@@ -29,7 +30,7 @@ const READ_BYTES: u64 = 1024 * 1024;
 const RECORD_BYTES_MAX: usize = 1 << 29;
 
 pub struct StoreReader {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<FilePiece>,
     open: Option<OpenPiece>,
     batches: Batches,
     buffer: Vec<u8>,
@@ -39,7 +40,7 @@ pub struct StoreReader {
 
 /// A piece that is being read.
 struct OpenPiece {
-    piece: Piece,
+    piece: FilePiece,
     file: SegmentFile,
     position: u64,
     rows: u64,
@@ -113,7 +114,7 @@ impl StoreReader {
             let binding = open.file.header.binding();
             match record::decode(&self.buffer[at..], binding, position) {
                 Ok((record, length)) => {
-                    take(open, record, &mut self.body, &mut self.batches)?;
+                    append_record(open, record, &mut self.body, &mut self.batches)?;
                     at += length;
                 }
                 Err(NotARecord::Short { bytes_needed }) if at == 0 => {
@@ -147,7 +148,7 @@ impl StoreReader {
     }
 }
 
-fn open_piece(piece: Piece) -> Result<OpenPiece, EngineError> {
+fn open_piece(piece: FilePiece) -> Result<OpenPiece, EngineError> {
     let file = File::open(&piece.path).map_err(|error| unreadable(&piece, &error))?;
     let header = SegmentHeader::read(&file, false).map_err(|error| unreadable(&piece, &error))?;
     let HeaderState::Good(header) = header else {
@@ -172,13 +173,16 @@ fn open_piece(piece: Piece) -> Result<OpenPiece, EngineError> {
     })
 }
 
-fn take(
+fn append_record(
     open: &mut OpenPiece,
     record: record::Record<'_>,
     body: &mut Vec<u8>,
     batches: &mut Batches,
 ) -> Result<(), EngineError> {
-    if !matches!(record.kind, Kind::Message | Kind::Compressed | Kind::Erased) {
+    if !matches!(
+        record.kind,
+        RecordKind::Message | RecordKind::Compressed | RecordKind::Erased
+    ) {
         return Ok(());
     }
     let sequence = record.sequence;
@@ -199,7 +203,7 @@ fn take(
         return Ok(());
     }
     let record = match record.kind {
-        Kind::Erased => None,
+        RecordKind::Erased => None,
         _ => open.file.expand(record, body),
     };
     let Some(record) = record else {
@@ -215,13 +219,13 @@ fn take(
     })
 }
 
-fn changed(piece: &Piece, what: &str) -> EngineError {
+fn changed(piece: &FilePiece, what: &str) -> EngineError {
     EngineError::Lost(format!(
         "{} cannot be read beside its server ({what}): read over the connection",
         piece.path.display()
     ))
 }
 
-fn unreadable(piece: &Piece, error: &io::Error) -> EngineError {
+fn unreadable(piece: &FilePiece, error: &io::Error) -> EngineError {
     changed(piece, &error.to_string())
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: between calls at most one unfinished message is kept, and it is no longer than `MESSAGE_BYTES_MAX`.
 
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 use crate::wire::encoder::PONG;
 use crate::wire::reply::{parse_reply, Reply};
 
@@ -14,7 +14,7 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// One message for a subscription.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<'a> {
+pub struct MessageFrame<'a> {
     pub subject: &'a [u8],
     pub sid: &'a [u8],
     pub reply: Option<&'a [u8]>,
@@ -33,7 +33,7 @@ impl Frames {
         &mut self,
         data: &[u8],
         out: &mut Vec<u8>,
-        mut take: impl FnMut(&Frame<'_>, &mut Vec<u8>) -> Result<(), EngineError>,
+        mut take: impl FnMut(&MessageFrame<'_>, &mut Vec<u8>) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         if self.unfinished.is_empty() {
             let taken = read_all(data, out, &mut take)?;
@@ -59,7 +59,7 @@ impl Frames {
 fn read_all(
     data: &[u8],
     out: &mut Vec<u8>,
-    take: &mut impl FnMut(&Frame<'_>, &mut Vec<u8>) -> Result<(), EngineError>,
+    take: &mut impl FnMut(&MessageFrame<'_>, &mut Vec<u8>) -> Result<(), EngineError>,
 ) -> Result<usize, EngineError> {
     let mut taken = 0;
     loop {
@@ -76,7 +76,7 @@ fn read_all(
                 body,
             } => {
                 let (header, payload) = body.split_at(header_len);
-                let frame = Frame {
+                let frame = MessageFrame {
                     subject,
                     sid,
                     reply,

@@ -70,7 +70,7 @@ pub fn number(text: &[u8]) -> Option<u64> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct HeaderLine<'a> {
     pub name: &'a [u8],
     pub value: &'a [u8],
     /// Where it begins.
@@ -78,7 +78,7 @@ pub struct Line<'a> {
 }
 
 /// The lines of a block in their order.
-pub fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub fn lines(block: &[u8]) -> impl Iterator<Item = HeaderLine<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || loop {
         let rest = block.get(start..).filter(|rest| !rest.is_empty())?;
@@ -93,7 +93,7 @@ pub fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> {
                 .iter()
                 .take_while(|byte| matches!(byte, b' ' | b'\t'))
                 .count();
-            return Some(Line {
+            return Some(HeaderLine {
                 name: &line[..colon],
                 value: &value[blanks..],
                 start: line_start,
@@ -104,7 +104,7 @@ pub fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> {
 
 /// Where a message comes from, as a Direct Get says it, and the headers it was stored with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Origin<'a> {
+pub struct DirectGetOrigin<'a> {
     pub subject: &'a [u8],
     pub sequence: u64,
     pub time: &'a [u8],
@@ -113,7 +113,7 @@ pub struct Origin<'a> {
     pub stored: &'a [u8],
 }
 
-impl<'a> Origin<'a> {
+impl<'a> DirectGetOrigin<'a> {
     /// A stored message may itself have headers of these names, so only the last line of each counts, and only behind all others.
     pub fn read(block: &HeaderBlock<'a>) -> Option<Self> {
         let mut origin = Self::default();
@@ -184,7 +184,7 @@ mod tests {
               Nats-Sequence: 7\r\nNats-Time-Stamp: 2026-01-01T00:00:00Z\r\nNats-Num-Pending: 3\r\n\r\n",
         );
 
-        let origin = Origin::read(&block).unwrap();
+        let origin = DirectGetOrigin::read(&block).unwrap();
 
         assert_eq!(origin.subject, b"a.b");
         assert_eq!(origin.sequence, 7);
@@ -195,10 +195,10 @@ mod tests {
     #[test]
     fn a_message_without_an_origin_is_none() {
         assert_eq!(
-            Origin::read(&HeaderBlock::read(b"NATS/1.0\r\nA: b\r\n\r\n")),
+            DirectGetOrigin::read(&HeaderBlock::read(b"NATS/1.0\r\nA: b\r\n\r\n")),
             None
         );
-        assert_eq!(Origin::read(&HeaderBlock::read(b"")), None);
+        assert_eq!(DirectGetOrigin::read(&HeaderBlock::read(b"")), None);
     }
 
     proptest! {
@@ -206,7 +206,7 @@ mod tests {
         fn any_bytes_are_read(block in proptest::collection::vec(any::<u8>(), 0..200), text in "(NATS/1.0)?[ A:\r\n0-9]{0,60}") {
             for bytes in [block.as_slice(), text.as_bytes()] {
                 let read = HeaderBlock::read(bytes);
-                let _ = (read.code(), Origin::read(&read), lines(bytes).count());
+                let _ = (read.code(), DirectGetOrigin::read(&read), lines(bytes).count());
             }
         }
     }

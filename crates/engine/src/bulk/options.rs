@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::decompress::Compression;
 use super::schema::Column;
-use crate::error::EngineError;
-use crate::routing::subject;
-use crate::storage::store::pieces::Piece;
-use crate::stream::uploads::is_name;
+use crate::common::error::EngineError;
+use crate::common::subject;
+use crate::storage::store::pieces::FilePiece;
+use crate::wire::upload_header::is_name;
 
 /// Larger batches than these cost the receiver more memory than they save it time.
 const BATCH_ROWS_MAX: usize = 1_000_000;
@@ -141,7 +141,7 @@ impl RowOptions {
 pub struct FileOptions {
     pub stream: String,
     /// What the server says of where the range lies.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<FilePiece>,
     #[serde(default = "default_columns")]
     pub columns: Vec<Column>,
     #[serde(default)]

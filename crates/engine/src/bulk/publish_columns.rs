@@ -9,18 +9,18 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 
 pub struct PublishColumns {
     rows: usize,
-    subject: Option<Texts>,
-    data: Texts,
-    headers: Option<Headers>,
-    message_id: Option<Texts>,
+    subject: Option<TextColumn>,
+    data: TextColumn,
+    headers: Option<HeaderColumn>,
+    message_id: Option<TextColumn>,
 }
 
 /// A column of bytes or texts.
-enum Texts {
+enum TextColumn {
     String(StringArray),
     LargeString(LargeStringArray),
     Binary(BinaryArray),
@@ -28,15 +28,15 @@ enum Texts {
 }
 
 /// A column of names with values.
-struct Headers {
+struct HeaderColumn {
     map: MapArray,
-    names: Texts,
+    names: TextColumn,
     values: Values,
 }
 
 enum Values {
-    One(Texts),
-    Many(ListArray, Texts),
+    One(TextColumn),
+    Many(ListArray, TextColumn),
 }
 
 impl PublishColumns {
@@ -52,7 +52,7 @@ impl PublishColumns {
                         ));
                     }
                 }
-                "headers" => headers = Some(Headers::read(column)?),
+                "headers" => headers = Some(HeaderColumn::read(column)?),
                 "msg_id" => message_id = Some(texts("msg_id", column)?),
                 other => {
                     return Err(EngineError::Data(format!(
@@ -103,7 +103,7 @@ impl PublishColumns {
     }
 }
 
-impl Headers {
+impl HeaderColumn {
     fn read(column: &ArrayRef) -> Result<Self, EngineError> {
         let Some(map) = column.as_map_opt() else {
             return Err(wrong("headers", column.data_type()));
@@ -142,7 +142,7 @@ impl Headers {
     }
 }
 
-impl Texts {
+impl TextColumn {
     /// `None` for NULL.
     #[inline]
     fn get(&self, row: usize) -> Option<&[u8]> {
@@ -155,12 +155,12 @@ impl Texts {
     }
 }
 
-fn texts(name: &str, column: &ArrayRef) -> Result<Texts, EngineError> {
+fn texts(name: &str, column: &ArrayRef) -> Result<TextColumn, EngineError> {
     Ok(match column.data_type() {
-        DataType::Utf8 => Texts::String(column.as_string().clone()),
-        DataType::LargeUtf8 => Texts::LargeString(column.as_string().clone()),
-        DataType::Binary => Texts::Binary(column.as_binary().clone()),
-        DataType::LargeBinary => Texts::LargeBinary(column.as_binary().clone()),
+        DataType::Utf8 => TextColumn::String(column.as_string().clone()),
+        DataType::LargeUtf8 => TextColumn::LargeString(column.as_string().clone()),
+        DataType::Binary => TextColumn::Binary(column.as_binary().clone()),
+        DataType::LargeBinary => TextColumn::LargeBinary(column.as_binary().clone()),
         other => return Err(wrong(name, other)),
     })
 }

@@ -12,13 +12,14 @@ use arrow_array::RecordBatch;
 use serde::Deserialize;
 
 use super::content_ids::ContentIds;
-use super::frames::{self, Frame, Frames};
+use super::frames;
+use super::frames::{Frames, MessageFrame};
 use super::header_block::{number, HeaderBlock};
 use super::options::{Ids, PublishOptions, UploadOptions};
 use super::publish_columns::PublishColumns;
-use crate::error::EngineError;
-use crate::routing::subject;
-use crate::stream::uploads;
+use crate::common::error::EngineError;
+use crate::common::subject;
+use crate::wire::trusted_headers;
 
 /// What is handed out at a time: some hundred messages, so that a socket is never waited for long with acknowledgements unread.
 const SEND_BYTES_MAX: usize = 1024 * 1024;
@@ -65,11 +66,11 @@ struct Acknowledgement<'a> {
     #[serde(default)]
     uploaded: u64,
     #[serde(borrow)]
-    error: Option<Refusal<'a>>,
+    error: Option<RefusedPublish<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Refusal<'a> {
+struct RefusedPublish<'a> {
     #[serde(borrow, default)]
     description: Cow<'a, str>,
 }
@@ -270,7 +271,7 @@ impl PublishWriter {
     }
 
     fn put_upload_line(&mut self, value: &str) {
-        self.header.extend_from_slice(uploads::HEADER);
+        self.header.extend_from_slice(trusted_headers::UPLOAD);
         self.header.extend_from_slice(b": ");
         self.header.extend_from_slice(value.as_bytes());
         self.header.extend_from_slice(b"\r\n");
@@ -359,14 +360,14 @@ impl PublishWriter {
         self.check_not_failed()?;
         let mut frames = std::mem::take(&mut self.frames);
         let mut out = std::mem::take(&mut self.out);
-        let taken = frames.feed(data, &mut out, |frame, _| self.take(frame));
+        let taken = frames.feed(data, &mut out, |frame, _| self.accept_frame(frame));
         self.frames = frames;
         self.out = out;
         self.has_failed = taken.is_err();
         taken
     }
 
-    fn take(&mut self, frame: &Frame<'_>) -> Result<(), EngineError> {
+    fn accept_frame(&mut self, frame: &MessageFrame<'_>) -> Result<(), EngineError> {
         if frame.sid != self.sid.as_bytes() {
             return Ok(());
         }
@@ -417,7 +418,7 @@ impl PublishWriter {
     }
 
     /// Whether the server had the message already; an error if it was not stored.
-    fn check(&self, frame: &Frame<'_>, message_number: u64) -> Result<bool, EngineError> {
+    fn check(&self, frame: &MessageFrame<'_>, message_number: u64) -> Result<bool, EngineError> {
         let block = HeaderBlock::read(frame.header);
         if block.code() == Some(503) {
             return Err(EngineError::Refused(

@@ -6,20 +6,20 @@ use arrow_array::RecordBatch;
 
 use super::batches::Batches;
 use super::deliveries::Deliveries;
-use super::direct_gets::DirectGets;
-use super::frames::{Frame, Frames};
+use super::direct_gets::DirectGetSource;
+use super::frames::{Frames, MessageFrame};
 use super::options::{RowOptions, SourceKind};
-use super::scans::Scans;
-use crate::error::EngineError;
+use super::scans::ScanSource;
+use crate::common::error::EngineError;
 
 /// One way to get messages from a server.
-pub trait Source: Send + Sync {
+pub trait RowSource: Send + Sync {
     /// Appends what is to be sent at first.
     fn begin(&mut self, out: &mut Vec<u8>);
     /// Takes one message of the server.
-    fn take(
+    fn accept_frame(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &MessageFrame<'_>,
         batches: &mut Batches,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError>;
@@ -31,7 +31,7 @@ pub trait Source: Send + Sync {
 
 pub struct RowReader {
     frames: Frames,
-    source: Box<dyn Source>,
+    source: Box<dyn RowSource>,
     batches: Batches,
     out: Vec<u8>,
     is_over: bool,
@@ -49,11 +49,11 @@ impl RowReader {
                 .collect(),
             false => Vec::new(),
         };
-        let (mut source, filters): (Box<dyn Source>, _) = match options.source {
+        let (mut source, filters): (Box<dyn RowSource>, _) = match options.source {
             SourceKind::Consumer => (Box::new(Deliveries::new(&options)), Vec::new()),
-            SourceKind::Scan => (Box::new(Scans::new(&options)), Vec::new()),
+            SourceKind::Scan => (Box::new(ScanSource::new(&options)), Vec::new()),
             // The server looks at one filter only.
-            SourceKind::DirectGet => (Box::new(DirectGets::new(&options)), filters(2)),
+            SourceKind::DirectGet => (Box::new(DirectGetSource::new(&options)), filters(2)),
         };
         let mut out = Vec::new();
         source.begin(&mut out);
@@ -78,7 +78,7 @@ impl RowReader {
         let taken = self.frames.feed(data, &mut self.out, |frame, out| {
             match source.is_finished() {
                 true => Ok(()),
-                false => source.take(frame, batches, out),
+                false => source.accept_frame(frame, batches, out),
             }
         });
         if let Err(error) = taken {

@@ -8,17 +8,18 @@ use arrow_ipc::reader::StreamDecoder;
 use serde::{Deserialize, Serialize};
 
 use super::batches::Batches;
-use super::frames::{self, Frame};
+use super::frames;
+use super::frames::MessageFrame;
 use super::header_block::HeaderBlock;
 use super::options::RowOptions;
-use super::rows::Source;
+use super::rows::RowSource;
 use super::schema::Column;
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 
 /// A piece is a batch: 8 MiB, or one message with its headers, and what Arrow adds.
 const PIECE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-pub struct Scans {
+pub struct ScanSource {
     subject: String,
     inbox: String,
     sid: String,
@@ -34,7 +35,7 @@ pub struct Scans {
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct BulkScanRequest<'a> {
     deliver_subject: &'a str,
     start: u64,
     end: u64,
@@ -45,20 +46,20 @@ struct Request<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    error: Option<AnswerError>,
+struct ScanAnswer {
+    error: Option<ScanAnswerError>,
 }
 
 #[derive(Deserialize)]
-struct AnswerError {
+struct ScanAnswerError {
     #[serde(default)]
     description: String,
 }
 
-impl Scans {
+impl ScanSource {
     pub fn new(options: &RowOptions) -> Self {
         let chunks = format!("{}.rows", options.inbox);
-        let request = Request {
+        let request = BulkScanRequest {
             deliver_subject: &chunks,
             start: options.start,
             end: options.end,
@@ -87,7 +88,7 @@ impl Scans {
         }
     }
 
-    fn answer(&self, frame: &Frame<'_>) -> Result<(), EngineError> {
+    fn answer(&self, frame: &MessageFrame<'_>) -> Result<(), EngineError> {
         let block = HeaderBlock::read(frame.header);
         if block.code().is_some() {
             return Err(EngineError::Refused(format!(
@@ -95,7 +96,7 @@ impl Scans {
                 block.text()
             )));
         }
-        let answer: Answer = serde_json::from_slice(frame.payload).map_err(|error| {
+        let answer: ScanAnswer = serde_json::from_slice(frame.payload).map_err(|error| {
             EngineError::Protocol(format!("the server's answer is not understood: {error}"))
         })?;
         match answer.error {
@@ -106,7 +107,7 @@ impl Scans {
 
     fn chunk(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &MessageFrame<'_>,
         batches: &mut Batches,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {
@@ -185,7 +186,7 @@ impl Scans {
     }
 }
 
-impl Source for Scans {
+impl RowSource for ScanSource {
     fn begin(&mut self, out: &mut Vec<u8>) {
         frames::put_subscribe(out, &format!("{}.*", self.inbox), &self.sid);
         if !self.is_finished {
@@ -193,9 +194,9 @@ impl Source for Scans {
         }
     }
 
-    fn take(
+    fn accept_frame(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &MessageFrame<'_>,
         batches: &mut Batches,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {

@@ -11,8 +11,8 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::websocket::upgrade::Cookies;
-use crate::routing::subject;
+use crate::common::subject;
+use crate::transport::websocket::upgrade::Cookies;
 
 /// What a client asks for. The defaults are those of a client that never says CONNECT.
 #[derive(Debug, Clone, PartialEq, Eq)]

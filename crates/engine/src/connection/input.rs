@@ -57,7 +57,7 @@ impl Input {
     }
 
     /// Takes a large operation that is complete.
-    pub fn take(&mut self) -> Vec<u8> {
+    pub fn take_operation(&mut self) -> Vec<u8> {
         self.filled = 0;
         std::mem::take(&mut self.bytes)
     }

@@ -12,12 +12,12 @@ use mio::net::TcpListener;
 use mio::Token;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::mailbox::{Letter, Newcomer};
-use super::ConnectionType;
-use crate::descriptors::Descriptors;
-use crate::engine::Shared;
-use crate::error::EngineError;
-use crate::events::Level;
+use crate::common::descriptors::Descriptors;
+use crate::common::error::EngineError;
+use crate::common::events::Level;
+use crate::config::connection_type::ConnectionType;
+use crate::routing::clients::mailbox::{AcceptedConnection, WorkerCommand};
+use crate::routing::shared::Shared;
 
 pub const LISTENER_TOKEN: Token = Token(usize::MAX);
 pub const WEBSOCKET_LISTENER_TOKEN: Token = Token(usize::MAX - 2);
@@ -118,13 +118,13 @@ impl Listener {
             .map(|until_ms| until_ms.saturating_sub(now_ms))
     }
 
-    /// Accepts what waits, and sends it to the workers in turn. Returns those of the worker whose listener it is: it needs no letter.
+    /// Accepts what waits, and sends it to the workers in turn. Returns those of the worker whose listener it is: it needs no command.
     pub fn accept_some(
         &mut self,
         shared: &Arc<Shared>,
         own_worker: usize,
         now_ms: u64,
-    ) -> Vec<Newcomer> {
+    ) -> Vec<AcceptedConnection> {
         let mut own = Vec::new();
         if self
             .paused_until_ms
@@ -143,16 +143,16 @@ impl Listener {
                     self.pause_ms = PAUSE_MS_MIN;
                     self.is_full = false;
                     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-                    let newcomer = shared.add_connection(
+                    let accepted = shared.add_connection(
                         self.connection_type,
                         socket,
                         address,
                         self.next_worker,
                     );
                     if self.next_worker == own_worker {
-                        own.push(newcomer);
+                        own.push(accepted);
                     } else {
-                        shared.send(self.next_worker, Letter::Accepted(newcomer));
+                        shared.send(self.next_worker, WorkerCommand::Accepted(accepted));
                     }
                     self.next_worker = (self.next_worker + 1) % shared.worker_count();
                 }

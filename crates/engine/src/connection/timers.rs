@@ -24,11 +24,11 @@ pub enum Timer {
 }
 
 #[derive(Debug, Default)]
-pub struct Timers {
+pub struct ConnectionTimers {
     heap: BinaryHeap<Reverse<(u64, usize, u64, Timer)>>,
 }
 
-impl Timers {
+impl ConnectionTimers {
     pub fn add(&mut self, due_ms: u64, slot: usize, connection_id: u64, timer: Timer) {
         self.heap
             .push(Reverse((due_ms, slot, connection_id, timer)));

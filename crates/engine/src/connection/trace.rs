@@ -1,10 +1,10 @@
 //! Operations as log lines, for `-V`. Only called when tracing is on.
 
 use super::connect_options::redacted;
-use super::Connection;
-use crate::engine::Shared;
-use crate::events::Level;
-use crate::wire::{Operation, Publish};
+use crate::routing::clients::connection::Connection;
+use crate::routing::operation_log::{log, optional, text};
+use crate::routing::shared::Shared;
+use crate::wire::Operation;
 
 /// One operation that a client sent.
 pub fn operation(shared: &Shared, connection: &Connection, operation: &Operation<'_>) {
@@ -47,30 +47,4 @@ pub fn operation(shared: &Shared, connection: &Connection, operation: &Operation
             &format!("<<- MSG_PAYLOAD: [{payload:?}]"),
         );
     }
-}
-
-/// One delivery.
-pub fn delivery(shared: &Shared, connection: &Connection, sid: &[u8], publish: &Publish<'_>) {
-    let line = format!(
-        "MSG {} {}{} {}",
-        text(publish.subject),
-        text(sid),
-        optional(publish.reply),
-        publish.body.len()
-    );
-    log(shared, connection, &format!("->> [{line}]"));
-}
-
-fn log(shared: &Shared, connection: &Connection, line: &str) {
-    shared
-        .events
-        .log(Level::Trace, format!("{} - {line}", connection.label()));
-}
-
-fn optional(bytes: Option<&[u8]>) -> String {
-    bytes.map_or(String::new(), |bytes| format!(" {}", text(bytes)))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -2,14 +2,17 @@
 //!
 //! The fields and their order are nats-server's. Nothing is written unless somebody listens to the subject, so its cost is not that of a message.
 
-use crate::clock::system_ns;
-use crate::random::Random;
-use crate::stream::moment;
+use serde::Serialize;
+
+use crate::common::clock::system_ns;
+use crate::common::go_json;
+use crate::common::random::Random;
+use crate::common::timestamp;
 
 const ID_LENGTH: usize = 22;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum Advisory<'a> {
     /// A message was delivered as often as it may be.
     MaxDeliveries {
         stream_sequence: u64,
@@ -46,7 +49,7 @@ pub enum Event<'a> {
     },
 }
 
-impl Event<'_> {
+impl Advisory<'_> {
     /// What its subject begins with, and its type.
     fn kind(&self) -> (&'static str, &'static str) {
         match self {
@@ -76,156 +79,140 @@ impl Event<'_> {
     }
 }
 
-pub fn subject(stream: &str, consumer: &str, event: &Event<'_>) -> String {
+pub fn subject(stream: &str, consumer: &str, event: &Advisory<'_>) -> String {
     let (subject, _) = event.kind();
     format!("$JS.EVENT.{subject}.{stream}.{consumer}")
+}
+
+/// An advisory as JSON, in nats-server's order.
+#[derive(Serialize)]
+struct AdvisoryBody<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    id: String,
+    timestamp: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+    stream: &'a str,
+    consumer: &'a str,
+    #[serde(rename = "domain", skip_serializing_if = "Option::is_none")]
+    domain_of_group: Option<&'a str>,
+    #[serde(flatten)]
+    fields: Fields<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<&'a str>,
+}
+
+/// What an advisory says beside who says it.
+#[derive(Default, Serialize)]
+struct Fields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ack_time: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deliveries: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pinned_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(event: &Advisory<'a>) -> Self {
+        match *event {
+            Advisory::MaxDeliveries {
+                stream_sequence,
+                deliveries,
+            } => Self {
+                stream_seq: Some(stream_sequence),
+                deliveries: Some(deliveries),
+                ..Self::default()
+            },
+            Advisory::Nak {
+                consumer_sequence,
+                stream_sequence,
+                deliveries,
+            } => Self {
+                consumer_seq: Some(consumer_sequence),
+                stream_seq: Some(stream_sequence),
+                deliveries: Some(deliveries),
+                ..Self::default()
+            },
+            Advisory::Terminated {
+                consumer_sequence,
+                stream_sequence,
+                deliveries,
+                reason,
+            } => Self {
+                consumer_seq: Some(consumer_sequence),
+                stream_seq: Some(stream_sequence),
+                deliveries: Some(deliveries),
+                reason: (!reason.is_empty()).then(|| go_json::lossy_text(reason)),
+                ..Self::default()
+            },
+            Advisory::Pinned { group, pinned_id } => Self {
+                group: Some(group),
+                pinned_id: Some(pinned_id),
+                ..Self::default()
+            },
+            Advisory::Unpinned { group, reason } => Self {
+                group: Some(group),
+                reason: Some(reason.to_owned()),
+                ..Self::default()
+            },
+            Advisory::Acknowledged {
+                consumer_sequence,
+                stream_sequence,
+                ack_time_ns,
+                deliveries,
+            } => Self {
+                consumer_seq: Some(consumer_sequence),
+                stream_seq: Some(stream_sequence),
+                ack_time: Some(ack_time_ns),
+                deliveries: Some(deliveries),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// Who an advisory is about.
+pub struct AdvisorySource<'a> {
+    pub stream: &'a str,
+    pub consumer: &'a str,
+    pub account: &'a str,
+    pub domain: Option<&'a str>,
 }
 
 /// Appends the advisory.
 pub fn write(
     out: &mut Vec<u8>,
-    stream: &str,
-    consumer: &str,
-    account: &str,
-    domain: Option<&str>,
-    event: &Event<'_>,
+    about: &AdvisorySource<'_>,
+    event: &Advisory<'_>,
     random: &mut Random,
 ) {
     let (_, kind) = event.kind();
-    out.extend_from_slice(b"{\"type\":\"io.nats.jetstream.");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"id\":\"");
-    out.extend(random_letters(random, ID_LENGTH));
-    out.extend_from_slice(b"\",\"timestamp\":\"");
-    moment::write(out, system_ns());
-    out.push(b'"');
-    if event.is_of_group() && !account.is_empty() {
-        put_text(out, "account", account.as_bytes());
-    }
-    put_text(out, "stream", stream.as_bytes());
-    put_text(out, "consumer", consumer.as_bytes());
-    let domain = domain.filter(|domain| !domain.is_empty());
-    if let Some(domain) = domain.filter(|_| event.is_of_group()) {
-        put_text(out, "domain", domain.as_bytes());
-    }
-    put_event(out, event);
-    if let Some(domain) = domain.filter(|_| !event.is_of_group()) {
-        put_text(out, "domain", domain.as_bytes());
-    }
-    out.push(b'}');
-}
-
-/// Letters and digits that nobody else draws, as long as they are not few.
-pub fn random_text(random: &mut Random, length: usize) -> String {
-    random_letters(random, length).map(char::from).collect()
-}
-
-fn random_letters(random: &mut Random, length: usize) -> impl Iterator<Item = u8> + '_ {
-    (0..length).map(|_| random.letter())
-}
-
-fn put_event(out: &mut Vec<u8>, event: &Event<'_>) {
-    match *event {
-        Event::MaxDeliveries {
-            stream_sequence,
-            deliveries,
-        } => {
-            put_number(out, "stream_seq", stream_sequence);
-            put_number(out, "deliveries", deliveries);
-        }
-        Event::Nak {
-            consumer_sequence,
-            stream_sequence,
-            deliveries,
-        } => {
-            put_number(out, "consumer_seq", consumer_sequence);
-            put_number(out, "stream_seq", stream_sequence);
-            put_number(out, "deliveries", deliveries);
-        }
-        Event::Terminated {
-            consumer_sequence,
-            stream_sequence,
-            deliveries,
-            reason,
-        } => {
-            put_number(out, "consumer_seq", consumer_sequence);
-            put_number(out, "stream_seq", stream_sequence);
-            put_number(out, "deliveries", deliveries);
-            if !reason.is_empty() {
-                put_text(out, "reason", reason);
-            }
-        }
-        Event::Pinned { group, pinned_id } => {
-            put_text(out, "group", group.as_bytes());
-            put_text(out, "pinned_id", pinned_id.as_bytes());
-        }
-        Event::Unpinned { group, reason } => {
-            put_text(out, "group", group.as_bytes());
-            put_text(out, "reason", reason.as_bytes());
-        }
-        Event::Acknowledged {
-            consumer_sequence,
-            stream_sequence,
-            ack_time_ns,
-            deliveries,
-        } => {
-            put_number(out, "consumer_seq", consumer_sequence);
-            put_number(out, "stream_seq", stream_sequence);
-            put_number(out, "ack_time", ack_time_ns);
-            put_number(out, "deliveries", deliveries);
-        }
-    }
-}
-
-fn put_key(out: &mut Vec<u8>, key: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(key.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-fn put_number(out: &mut Vec<u8>, key: &str, number: impl itoa::Integer) {
-    put_key(out, key);
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
-/// A reason comes from a client, so it may be any bytes: each that is no Unicode becomes U+FFFD.
-fn put_text(out: &mut Vec<u8>, key: &str, text: &[u8]) {
-    put_key(out, key);
-    out.push(b'"');
-    for chunk in text.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            put_character(out, character);
-        }
-        for _ in chunk.invalid() {
-            put_character(out, char::REPLACEMENT_CHARACTER);
-        }
-    }
-    out.push(b'"');
-}
-
-fn put_character(out: &mut Vec<u8>, character: char) {
-    const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
-    let short = match character {
-        '"' | '\\' => character as u8,
-        '\u{08}' => b'b',
-        '\u{0c}' => b'f',
-        '\n' => b'n',
-        '\r' => b'r',
-        '\t' => b't',
-        // Dangerous in a web page, or no line of JavaScript.
-        '\0'..' ' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-            out.extend_from_slice(b"\\u");
-            let number = character as usize;
-            out.extend([12, 8, 4, 0].map(|shift| HEXADECIMAL[number >> shift & 15]));
-            return;
-        }
-        other => {
-            let mut bytes = [0; 4];
-            out.extend_from_slice(other.encode_utf8(&mut bytes).as_bytes());
-            return;
-        }
+    let mut now = Vec::new();
+    timestamp::write(&mut now, system_ns());
+    let domain = about.domain.filter(|domain| !domain.is_empty());
+    let is_of_group = event.is_of_group();
+    let body = AdvisoryBody {
+        kind: format!("io.nats.jetstream.{kind}"),
+        id: random.text(ID_LENGTH),
+        timestamp: go_json::lossy_text(&now),
+        account: (is_of_group && !about.account.is_empty()).then_some(about.account),
+        stream: about.stream,
+        consumer: about.consumer,
+        domain_of_group: domain.filter(|_| is_of_group),
+        fields: Fields::of(event),
+        domain: domain.filter(|_| !is_of_group),
     };
-    out.extend_from_slice(&[b'\\', short]);
+    go_json::append(out, &body);
 }
 
 #[cfg(test)]
@@ -233,40 +220,38 @@ mod tests {
     use super::*;
 
     /// The advisory, with its id and time taken out.
-    fn written(event: Event<'_>, domain: Option<&str>) -> String {
+    fn written(event: Advisory<'_>, domain: Option<&str>) -> String {
         let mut out = Vec::new();
-        write(
-            &mut out,
-            "S",
-            "C",
-            "$G",
+        let about = AdvisorySource {
+            stream: "S",
+            consumer: "C",
+            account: "$G",
             domain,
-            &event,
-            &mut Random::seeded(1),
-        );
+        };
+        write(&mut out, &about, &event, &mut Random::seeded(1));
         let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let (id, time) = (
             value["id"].as_str().unwrap(),
             value["timestamp"].as_str().unwrap(),
         );
         assert_eq!(id.len(), ID_LENGTH);
-        assert!(moment::read(time).is_some());
+        assert!(timestamp::read(time).is_some());
         let text = String::from_utf8(out).unwrap();
         text.replace(&format!(",\"id\":\"{id}\",\"timestamp\":\"{time}\""), "")
     }
 
     #[test]
     fn events_are_written_as_nats_server_writes_them() {
-        let exceeded = Event::MaxDeliveries {
+        let exceeded = Advisory::MaxDeliveries {
             stream_sequence: 1,
             deliveries: 2,
         };
-        let naked = Event::Nak {
+        let naked = Advisory::Nak {
             consumer_sequence: 65,
             stream_sequence: 49,
             deliveries: 1,
         };
-        let acknowledged = Event::Acknowledged {
+        let acknowledged = Advisory::Acknowledged {
             consumer_sequence: 1,
             stream_sequence: 2,
             ack_time_ns: 100_701_168,
@@ -289,11 +274,11 @@ mod tests {
 
     #[test]
     fn those_of_groups_name_the_account_and_have_the_domain_in_the_middle() {
-        let pinned = Event::Pinned {
+        let pinned = Advisory::Pinned {
             group: "g",
             pinned_id: "qg5hoK7GtOBLxV9ByfiS6o",
         };
-        let unpinned = Event::Unpinned {
+        let unpinned = Advisory::Unpinned {
             group: "g",
             reason: "timeout",
         };
@@ -310,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_reason_may_be_anything() {
-        let terminated = |reason| Event::Terminated {
+        let terminated = |reason| Advisory::Terminated {
             consumer_sequence: 3,
             stream_sequence: 3,
             deliveries: 1,
@@ -331,7 +316,7 @@ mod tests {
 
     #[test]
     fn subjects_name_the_stream_and_the_consumer() {
-        let event = Event::MaxDeliveries {
+        let event = Advisory::MaxDeliveries {
             stream_sequence: 1,
             deliveries: 2,
         };

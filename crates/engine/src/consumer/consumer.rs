@@ -9,34 +9,35 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::ack_body;
-use super::ack_state::AckState;
-use super::ack_subject::{self, AckPrefix};
-use super::core::{Core, Surroundings};
+use super::acknowledgement::body;
+use super::acknowledgement::state::AckState;
+use super::core::{Core, PassContext};
 use super::dead_letters::{DeadLetter, HandedOver};
-use super::delivering::Passed;
-use super::journal::Journal;
-use super::outbound::Outbound;
-use super::pulling::Asked;
-use super::read_ahead::ReadAhead;
+use super::delivery::delivering::PassEnd;
+use super::delivery::outbound::Outbound;
+use super::delivery::read_ahead::ReadAhead;
+use super::journal::journal::Journal;
+use super::journal::state_record::Aside;
+use super::pull::pulling::Asked;
 use super::settings::ConsumerSettings;
-use super::state_record::Aside;
-use super::timers::{Alarm, Reminded, Timers};
-use crate::connection::staging::Staging;
-use crate::engine::Shared;
-use crate::events::Event;
+use super::timers::{Alarm, ConsumerTimers, Reminded};
+use crate::common::events::Event;
+use crate::common::short_hash::hash8;
+use crate::common::subject;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
+use crate::routing::sender::{Outgoing, Senders};
+use crate::routing::shared::Shared;
 use crate::routing::sink::{Sink, Watcher};
-use crate::routing::subject;
+use crate::routing::staging::Staging;
 use crate::routing::subscription::Subscription;
-use crate::sender::{Outgoing, Senders};
-use crate::storage::keeper::StorageThreads;
+use crate::storage::commit::scheduler::StorageThreads;
+use crate::storage::commit::work_pool::Job;
 use crate::storage::message::StoreResult;
+use crate::storage::receipts::Receipt;
 use crate::storage::store::Store;
-use crate::storage::work_pool::Job;
-use crate::stream::origin::hash8;
-use crate::stream::receipts::Receipt;
+use crate::wire::ack_subject;
+use crate::wire::ack_subject::AckPrefix;
 use crate::wire::Publish;
 
 /// Messages that one pass delivers at most before others get their turn.
@@ -49,24 +50,24 @@ const FLOW_CONTROL: &[u8] = b"$JS.FC.";
 
 /// What a consumer needs of its stream.
 #[derive(Clone)]
-pub struct Belongings {
+pub struct ConsumerContext {
     pub shared: Arc<Shared>,
     pub account: Arc<Account>,
     pub stream: String,
     pub domain: Option<String>,
     pub store: Arc<Store>,
     pub senders: Arc<Senders>,
-    pub timers: Arc<Timers>,
+    pub timers: Arc<ConsumerTimers>,
     pub long_ack_subjects: bool,
     pub journal: Option<Arc<Journal>>,
     pub message_bytes_max: u64,
     pub threads: Arc<StorageThreads>,
     /// Hears of messages that the consumer has settled or given up.
-    pub keeper: Arc<dyn Keeper>,
+    pub host: Arc<dyn HostStream>,
 }
 
 /// The stream, as its consumers see it.
-pub trait Keeper: Send + Sync {
+pub trait HostStream: Send + Sync {
     /// Messages are settled, from the first to the last of each pair.
     fn released(&self, consumer: &Consumer, released: &[(u64, u64)]);
 
@@ -83,23 +84,23 @@ pub trait Keeper: Send + Sync {
 }
 
 #[derive(Default)]
-struct Delivery {
+struct ConsumerDelivery {
     reads: ReadAhead,
     out: Outbound,
-    unheard: Vec<u64>,
+    undelivered: Vec<u64>,
 }
 
 pub struct Consumer {
     pub name: String,
     pub(super) own: Weak<Self>,
-    pub(super) belongings: Belongings,
+    pub(super) context: ConsumerContext,
     prefix: AckPrefix,
     pub(super) core: Mutex<Core>,
-    delivery: Mutex<Delivery>,
+    delivery: Mutex<ConsumerDelivery>,
     /// Somebody has found something to do.
     is_asked: AtomicBool,
     /// A new message is of interest.
-    is_hungry: AtomicBool,
+    has_demand: AtomicBool,
     /// Stands in the journal's list of those that changed.
     pub(super) is_noted: AtomicBool,
     job: OnceLock<Arc<Job>>,
@@ -111,34 +112,34 @@ pub struct Consumer {
 
 impl Consumer {
     pub fn new(
-        belongings: Belongings,
+        context: ConsumerContext,
         name: String,
         settings: Arc<ConsumerSettings>,
         restored: Option<(AckState, Aside, u64)>,
         threads: &StorageThreads,
         seed: u64,
     ) -> StoreResult<Arc<Self>> {
-        let account_hash = hash8(&belongings.account.name);
-        let domain = belongings.domain.as_deref().unwrap_or_default();
-        let origin = belongings
+        let account_hash = hash8(&context.account.name);
+        let domain = context.domain.as_deref().unwrap_or_default();
+        let origin = context
             .long_ack_subjects
             .then_some((domain, account_hash.as_str()));
-        let prefix = AckPrefix::new(&belongings.stream, &name, origin, settings.dialect);
-        let now_ns = belongings.shared.clock.wall_ns();
+        let prefix = AckPrefix::new(&context.stream, &name, origin, settings.dialect);
+        let now_ns = context.shared.clock.wall_ns();
         let mut core = {
-            let around = around(&belongings, &name, &prefix);
+            let around = pass_context(&context, &name, &prefix);
             Core::new(settings, restored, &around, seed, now_ns)?
         };
         core.acks.out_of_order = core.keys.is_some();
         let consumer = Arc::new_cyclic(|own| Self {
             name,
             own: own.clone(),
-            belongings,
+            context,
             prefix,
             core: Mutex::new(core),
             delivery: Mutex::default(),
             is_asked: AtomicBool::new(false),
-            is_hungry: AtomicBool::new(true),
+            has_demand: AtomicBool::new(true),
             is_noted: AtomicBool::new(false),
             job: OnceLock::new(),
             letters_job: OnceLock::new(),
@@ -148,7 +149,7 @@ impl Consumer {
         let weak = Arc::downgrade(&consumer);
         let job = threads.reading(move || {
             if let Some(consumer) = weak.upgrade() {
-                consumer.work(PASS_MESSAGES_MAX, usize::MAX);
+                consumer.run_passes(PASS_MESSAGES_MAX, usize::MAX);
             }
         });
         // Nobody else has it yet.
@@ -161,13 +162,13 @@ impl Consumer {
     }
 
     pub fn journal(&self) -> Option<&Arc<Journal>> {
-        self.belongings.journal.as_ref()
+        self.context.journal.as_ref()
     }
 
     /// Looks at what it knows, or changes it; it is looked after afterwards.
-    pub fn with_core<T>(&self, look: impl FnOnce(&mut Core, &Surroundings<'_>, i64) -> T) -> T {
+    pub fn with_core<T>(&self, look: impl FnOnce(&mut Core, &PassContext<'_>, i64) -> T) -> T {
         let now_ns = self.now_ns();
-        look(&mut self.core.lock(), &self.around(), now_ns)
+        look(&mut self.core.lock(), &self.pass_context(), now_ns)
     }
 
     pub fn update(&self, settings: ConsumerSettings) {
@@ -176,7 +177,7 @@ impl Consumer {
         self.with_core(|core, around, now_ns| core.update(settings, around, now_ns));
         self.unwatch(before.deliver_subject.as_deref());
         self.watch();
-        self.ask();
+        self.schedule();
     }
 
     /// Whether a message of this subject is kept for it.
@@ -230,7 +231,7 @@ impl Consumer {
         let mut out = Outbound::default();
         self.with_core(|core, around, _| core.message_deleted(around, sequence, &mut out));
         self.send_out(&mut out);
-        self.ask();
+        self.schedule();
     }
 
     /// Looks for pending messages that are gone; there may be room for others then.
@@ -250,20 +251,20 @@ impl Consumer {
 
     /// Hands on what clients have that have left, where others wait for them to be done.
     pub fn hand_over(&self) {
-        let shared = &self.belongings.shared;
+        let shared = &self.context.shared;
         let has_left = self.with_core(|core, _, _| {
             core.keys.is_some() && core.hand_over(|id| shared.connection(id).is_some())
         });
         if has_left {
-            self.ask();
+            self.schedule();
         }
     }
 
     /// What it knows was changed from outside.
     pub fn touch(&self) {
-        let loose = self.take_loose_ends(&mut self.core.lock());
-        self.tie_up(loose);
-        self.ask();
+        let effects = self.take_effects(&mut self.core.lock());
+        self.apply_effects(effects);
+        self.schedule();
     }
 
     /// Sends something that was decided outside.
@@ -274,21 +275,21 @@ impl Consumer {
     }
 
     /// Something is to be done, soon and elsewhere.
-    pub fn ask(&self) {
+    pub fn schedule(&self) {
         if let Some(job) = self.job.get() {
-            job.ask();
+            job.schedule();
         }
     }
 
     /// The stream has new messages.
     pub fn tell_new(&self, is_little: bool) {
-        if !self.is_hungry.load(Ordering::Acquire) {
+        if !self.has_demand.load(Ordering::Acquire) {
             return;
         }
         if is_little {
-            self.work(PASS_INLINE_MAX, 1);
+            self.run_passes(PASS_INLINE_MAX, 1);
         } else {
-            self.ask();
+            self.schedule();
         }
     }
 
@@ -307,21 +308,21 @@ impl Consumer {
             };
             core.pull(around, &asked, now_ns, &mut out);
         });
-        self.is_hungry.store(true, Ordering::Release);
+        self.has_demand.store(true, Ordering::Release);
         self.send_out(&mut out);
     }
 
     /// Works on what was found to do, on a thread that serves connections: only if that needs no disk.
     pub fn work_inline(&self) {
         let next = self.core.lock().acks.next_stream;
-        if self.belongings.store.is_recent(next) {
-            self.work(PASS_INLINE_MAX, 1);
+        if self.context.store.is_recent(next) {
+            self.run_passes(PASS_INLINE_MAX, 1);
         } else {
-            self.ask();
+            self.schedule();
         }
     }
 
-    fn work(&self, most: usize, rounds: usize) {
+    fn run_passes(&self, most: usize, rounds: usize) {
         let mut rounds = rounds;
         loop {
             self.is_asked.store(true, Ordering::SeqCst);
@@ -330,38 +331,38 @@ impl Consumer {
             };
             self.is_asked.store(false, Ordering::SeqCst);
             // A thread that comes by for one round has others to serve.
-            let passed = self.pass(&mut delivery, most, rounds > 1);
+            let passed = self.run_pass(&mut delivery, most, rounds > 1);
             drop(delivery);
-            let is_done = passed == Passed::Done && !self.is_asked.load(Ordering::SeqCst);
+            let is_done = passed == PassEnd::Done && !self.is_asked.load(Ordering::SeqCst);
             if is_done {
                 return;
             }
             rounds -= 1;
             if rounds == 0 {
-                return self.ask();
+                return self.schedule();
             }
         }
     }
 
-    fn pass(&self, delivery: &mut Delivery, most: usize, may_wait: bool) -> Passed {
+    fn run_pass(&self, delivery: &mut ConsumerDelivery, most: usize, may_wait: bool) -> PassEnd {
         let now_ns = self.now_ns();
-        let around = self.around();
+        let around = self.pass_context();
         let mut core = self.core.lock();
         if core.is_closed {
-            return Passed::Done;
+            return PassEnd::Done;
         }
         core.look_at_clock(&around, now_ns, &mut delivery.out);
-        let Delivery { reads, out, .. } = delivery;
-        let store = &self.belongings.store;
+        let ConsumerDelivery { reads, out, .. } = delivery;
+        let store = &self.context.store;
         let passed = loop {
             // A message that cannot be read now may be when somebody asks again.
             let delivered = core.deliver(&around, reads, now_ns, most, out);
-            match delivered.unwrap_or(Passed::Done) {
-                Passed::Unread if !may_wait && reads.waits_for_disk(store) => break Passed::More,
-                Passed::Unread => {
+            match delivered.unwrap_or(PassEnd::Done) {
+                PassEnd::Unread if !may_wait && reads.waits_for_disk(store) => break PassEnd::More,
+                PassEnd::Unread => {
                     let read = MutexGuard::unlocked(&mut core, || reads.read(store));
                     if read.is_err() || core.is_closed {
-                        break Passed::Done;
+                        break PassEnd::Done;
                     }
                 }
                 passed => break passed,
@@ -374,27 +375,27 @@ impl Consumer {
             core.letters.due_ns = i64::MAX;
         }
         let due_ns = core.next_due_ns(now_ns);
-        let is_hungry = core.push.is_some() || !core.waiting.is_empty();
-        self.is_hungry.store(is_hungry, Ordering::Release);
-        let mut loose = self.take_loose_ends(&mut core);
+        let has_demand = core.push.is_some() || !core.waiting.is_empty();
+        self.has_demand.store(has_demand, Ordering::Release);
+        let mut effects = self.take_effects(&mut core);
         drop(core);
         if let Some(due_ns) = due_ns {
             self.arm(due_ns);
         }
         if !delivery.out.is_empty() {
-            let mut unheard = std::mem::take(&mut delivery.unheard);
-            self.send(&mut delivery.out, &mut unheard);
-            if !unheard.is_empty() {
-                if self.core.lock().take_back(&unheard) {
-                    let released = &mut loose.released;
-                    released.retain(|(first, _)| unheard.binary_search(first).is_err());
+            let mut undelivered = std::mem::take(&mut delivery.undelivered);
+            self.send(&mut delivery.out, &mut undelivered);
+            if !undelivered.is_empty() {
+                if self.core.lock().take_back(&undelivered) {
+                    let released = &mut effects.released;
+                    released.retain(|(first, _)| undelivered.binary_search(first).is_err());
                 }
-                unheard.clear();
+                undelivered.clear();
                 delivery.reads.walk.forget();
             }
-            delivery.unheard = unheard;
+            delivery.undelivered = undelivered;
         }
-        self.tie_up(loose);
+        self.apply_effects(effects);
         if letters_are_due {
             self.ask_for_dead_letters();
         }
@@ -404,20 +405,20 @@ impl Consumer {
         passed
     }
 
-    pub(super) fn send(&self, out: &mut Outbound, unheard: &mut Vec<u64>) {
-        let account = &self.belongings.account;
-        self.belongings.senders.with(|sender| {
-            out.send(account, sender, |sequence| unheard.push(sequence));
+    pub(super) fn send(&self, out: &mut Outbound, undelivered: &mut Vec<u64>) {
+        let account = &self.context.account;
+        self.context.senders.with(|sender| {
+            out.send(account, sender, |sequence| undelivered.push(sequence));
         });
     }
 
     fn arm(&self, due_ns: i64) {
         let own: Weak<dyn Reminded> = self.own.clone();
-        self.belongings.timers.arm(due_ns, &self.alarm, &own);
+        self.context.timers.arm(due_ns, &self.alarm, &own);
     }
 
-    fn take_loose_ends(&self, core: &mut Core) -> LooseEnds {
-        LooseEnds {
+    fn take_effects(&self, core: &mut Core) -> SideEffects {
+        SideEffects {
             released: std::mem::take(&mut core.released),
             has_dead_letters: std::mem::take(&mut core.has_dead_letters),
             is_changed: core.acks.is_changed(),
@@ -426,23 +427,23 @@ impl Consumer {
     }
 
     /// Sees to what a change of the state means for others.
-    fn tie_up(&self, loose: LooseEnds) {
+    fn apply_effects(&self, effects: SideEffects) {
         let Some(own) = self.own.upgrade() else {
             return;
         };
-        if !loose.released.is_empty() {
-            self.belongings.keeper.released(self, &loose.released);
+        if !effects.released.is_empty() {
+            self.context.host.released(self, &effects.released);
         }
-        if loose.has_dead_letters && self.belongings.keeper.wants_dead_letters() {
+        if effects.has_dead_letters && self.context.host.wants_dead_letters() {
             self.ask_for_dead_letters();
         }
-        match &self.belongings.journal {
+        match &self.context.journal {
             Some(journal) => {
-                if loose.is_changed || loose.is_awaited {
+                if effects.is_changed || effects.is_awaited {
                     journal.note(&own);
                 }
-                if loose.is_awaited {
-                    journal.ask();
+                if effects.is_awaited {
+                    journal.schedule();
                 }
             }
             None => {
@@ -454,7 +455,7 @@ impl Consumer {
 
     /// Answers acknowledgements.
     pub fn confirm(&self, replies: &[Box<[u8]>]) {
-        self.belongings.senders.with(|sender| {
+        self.context.senders.with(|sender| {
             for reply in replies {
                 let outgoing = Outgoing {
                     subject: reply,
@@ -462,26 +463,26 @@ impl Consumer {
                     header: b"",
                     payload: b"",
                 };
-                sender.send(&self.belongings.account, &outgoing);
+                sender.send(&self.context.account, &outgoing);
             }
         });
     }
 
     /// Nobody has been there for too long: it delivers nothing any more, and is deleted by whoever decides such.
     fn report_abandoned(&self) {
-        self.belongings.shared.events.push(Event::Consumer {
-            account: self.belongings.account.name.clone(),
-            stream: self.belongings.stream.clone(),
+        self.context.shared.events.push(Event::Consumer {
+            account: self.context.account.name.clone(),
+            stream: self.context.stream.clone(),
             name: self.name.clone(),
         });
     }
 
     fn now_ns(&self) -> i64 {
-        self.belongings.shared.clock.wall_ns()
+        self.context.shared.clock.wall_ns()
     }
 
-    fn around(&self) -> Surroundings<'_> {
-        around(&self.belongings, &self.name, &self.prefix)
+    fn pass_context(&self) -> PassContext<'_> {
+        pass_context(&self.context, &self.name, &self.prefix)
     }
 
     fn take_acknowledgement(&self, publisher: &Publisher<'_>, publish: &Publish<'_>) {
@@ -491,7 +492,7 @@ impl Consumer {
         if !ack_subject::is_allowed(publish.subject, publisher.permissions) {
             return;
         }
-        let body = ack_body::read(publish.payload());
+        let body = body::read(publish.payload());
         let reply = publish.reply.unwrap_or_default();
         let mut out = Outbound::default();
         self.with_core(|core, around, now_ns| {
@@ -510,27 +511,27 @@ impl Consumer {
     }
 }
 
-struct LooseEnds {
+struct SideEffects {
     released: Vec<(u64, u64)>,
     has_dead_letters: bool,
     is_changed: bool,
     is_awaited: bool,
 }
 
-fn around<'a>(
-    belongings: &'a Belongings,
+fn pass_context<'a>(
+    context: &'a ConsumerContext,
     name: &'a str,
     prefix: &'a AckPrefix,
-) -> Surroundings<'a> {
-    Surroundings {
-        store: &belongings.store,
-        account: &belongings.account,
-        stream: &belongings.stream,
+) -> PassContext<'a> {
+    PassContext {
+        store: &context.store,
+        account: &context.account,
+        stream: &context.stream,
         consumer: name,
-        domain: belongings.domain.as_deref(),
+        domain: context.domain.as_deref(),
         prefix,
-        message_bytes_max: belongings.message_bytes_max,
-        keeper: &*belongings.keeper,
+        message_bytes_max: context.message_bytes_max,
+        host: &*context.host,
     }
 }
 
@@ -548,18 +549,18 @@ impl Reminded for Consumer {
     }
 
     fn remind(&self) {
-        self.ask();
+        self.schedule();
     }
 }
 
 impl Watcher for Consumer {
     fn notice(&self) {
-        self.ask();
+        self.schedule();
     }
 }
 
 impl Sink for Consumer {
-    fn take(
+    fn accept(
         &self,
         publisher: &Publisher<'_>,
         publish: &Publish<'_>,
@@ -576,18 +577,18 @@ impl Sink for Consumer {
     }
 
     /// Acknowledgements that came together are answered together, and may make room for more.
-    fn settle(&self) {
-        let loose = {
+    fn finish_read(&self) {
+        let effects = {
             let mut core = self.core.lock();
-            let is_hungry = core.push.is_some() || !core.waiting.is_empty();
-            self.is_hungry.store(is_hungry, Ordering::Release);
+            let has_demand = core.push.is_some() || !core.waiting.is_empty();
+            self.has_demand.store(has_demand, Ordering::Release);
             if let Some(due_ns) = core.next_due_ns(self.now_ns()) {
                 self.arm(due_ns);
             }
-            self.take_loose_ends(&mut core)
+            self.take_effects(&mut core)
         };
-        self.tie_up(loose);
-        if self.is_hungry.load(Ordering::Acquire) {
+        self.apply_effects(effects);
+        if self.has_demand.load(Ordering::Acquire) {
             self.work_inline();
         }
     }

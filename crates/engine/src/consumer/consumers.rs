@@ -11,22 +11,22 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::{Mutex, RwLock};
 
-use super::ack_state::AckState;
-use super::archived_state;
-use super::consumer::{Belongings, Consumer, Keeper};
+use super::acknowledgement::state::AckState;
+use super::consumer::{Consumer, ConsumerContext, HostStream};
 use super::definition;
-use super::journal::{Found, Journal};
+use super::journal::archived_state;
+use super::journal::journal::{Journal, RecoveredConsumer};
+use super::journal::state_record::Aside;
 use super::settings::ConsumerSettings;
-use super::state_record::Aside;
-use super::timers::Timers;
-use crate::engine::Shared;
-use crate::error::EngineError;
-use crate::random::Random;
+use super::timers::ConsumerTimers;
+use crate::common::error::EngineError;
+use crate::common::random::Random;
 use crate::routing::account::Account;
-use crate::sender::Senders;
-use crate::storage::encryption::MasterKey;
-use crate::storage::file_system::FileSystem;
-use crate::storage::keeper::StorageThreads;
+use crate::routing::sender::Senders;
+use crate::routing::shared::Shared;
+use crate::storage::commit::scheduler::StorageThreads;
+use crate::storage::disk::file_system::FileSystem;
+use crate::storage::format::encryption::MasterKey;
 use crate::storage::message::{Purge, StoreError};
 use crate::storage::store::Store;
 
@@ -50,13 +50,13 @@ pub struct StreamFacts {
     pub domain: Option<String>,
     pub store: Arc<Store>,
     pub senders: Arc<Senders>,
-    pub timers: Arc<Timers>,
+    pub timers: Arc<ConsumerTimers>,
     pub long_ack_subjects: bool,
     pub threads: Arc<StorageThreads>,
     /// `None` for a stream in memory.
     pub place: Option<JournalPlace>,
     pub message_bytes_max: u64,
-    pub keeper: Arc<dyn Keeper>,
+    pub host: Arc<dyn HostStream>,
     pub seed: u64,
 }
 
@@ -79,7 +79,7 @@ pub struct Consumers {
     /// Those that are durable and have not begun: they deliver nothing either.
     ready: Mutex<VecDeque<Arc<Consumer>>>,
     /// What the journal had when it was opened, until somebody opens it.
-    found: Mutex<BTreeMap<String, Found>>,
+    found: Mutex<BTreeMap<String, RecoveredConsumer>>,
     random: Mutex<Random>,
 }
 
@@ -244,7 +244,7 @@ impl Consumers {
     ) -> Result<Arc<Consumer>, EngineError> {
         let facts = &self.facts;
         let name = settings.name.clone();
-        let belongings = Belongings {
+        let context = ConsumerContext {
             shared: Arc::clone(&facts.shared),
             account: Arc::clone(&facts.account),
             stream: facts.name.clone(),
@@ -256,11 +256,11 @@ impl Consumers {
             journal,
             message_bytes_max: facts.message_bytes_max,
             threads: Arc::clone(&facts.threads),
-            keeper: Arc::clone(&facts.keeper),
+            host: Arc::clone(&facts.host),
         };
         let seed = self.random.lock().draw();
         let settings = Arc::new(settings);
-        Consumer::new(belongings, name, settings, restored, &facts.threads, seed)
+        Consumer::new(context, name, settings, restored, &facts.threads, seed)
             .map_err(|error| store_error(&error))
     }
 
@@ -366,7 +366,7 @@ impl Consumers {
         for consumer in self.all().iter() {
             consumer.drop_missing(false);
             consumer.with_core(|core, around, _| core.purged(around, purge));
-            consumer.ask();
+            consumer.schedule();
         }
     }
 
@@ -377,7 +377,7 @@ impl Consumers {
                 consumer.sweep();
             }
             consumer.with_core(|core, around, _| core.purged(around, purge));
-            consumer.ask();
+            consumer.schedule();
         }
     }
 

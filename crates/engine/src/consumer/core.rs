@@ -6,27 +6,29 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::ack_state::AckState;
-use super::ack_subject::AckPrefix;
-use super::advisory::{self, Event};
-use super::consumer::Keeper;
+use super::acknowledgement::state::AckState;
+use super::activity::Activity;
+use super::advisory;
+use super::advisory::Advisory;
+use super::consumer::HostStream;
 use super::dead_letters::PendingDeadLetters;
-use super::keys::Keys;
-use super::outbound::Outbound;
-use super::pending_count::PendingCount;
-use super::push::Push;
-use super::rate_limit::RateLimit;
+use super::delivery::keys::Keys;
+use super::delivery::outbound::Outbound;
+use super::delivery::pending_count::PendingCount;
+use super::delivery::push::Push;
+use super::delivery::rate_limit::RateLimit;
+use super::delivery::status;
+use super::journal::state_record::Aside;
+use super::pull::waiting::WaitingPulls;
 use super::settings::{AckPolicy, ConsumerSettings, DeliverPolicy, ReplayPolicy};
-use super::state_record::Aside;
-use super::status;
-use super::waiting::Waiting;
-use crate::random::Random;
+use crate::common::random::Random;
 use crate::routing::account::Account;
 use crate::storage::message::StoreResult;
 use crate::storage::store::Store;
+use crate::wire::ack_subject::AckPrefix;
 
 /// What a consumer works on.
-pub struct Surroundings<'a> {
+pub struct PassContext<'a> {
     pub store: &'a Store,
     pub account: &'a Arc<Account>,
     pub stream: &'a str,
@@ -35,7 +37,7 @@ pub struct Surroundings<'a> {
     pub prefix: &'a AckPrefix,
     /// What a message may have at most.
     pub message_bytes_max: u64,
-    pub keeper: &'a dyn Keeper,
+    pub host: &'a dyn HostStream,
 }
 
 /// The last message of each subject as of a moment, which are delivered before everything that came after it.
@@ -64,7 +66,7 @@ pub struct Pin {
 pub struct Core {
     pub settings: Arc<ConsumerSettings>,
     pub acks: AckState,
-    pub waiting: Waiting,
+    pub waiting: WaitingPulls,
     pub push: Option<Push>,
     pub count: PendingCount,
     pub lasts: Option<Lasts>,
@@ -76,11 +78,7 @@ pub struct Core {
     pub ack_due_ns: i64,
     /// Since when as much is under way as may be; 0 if it is not.
     pub full_since_ns: i64,
-    pub delivered_ns: i64,
-    pub acknowledged_ns: i64,
-    /// Since when nobody was there, as far as was looked, and when to look again.
-    pub inactive_since_ns: i64,
-    pub inactive_check_ns: i64,
+    pub activity: Activity,
     /// Replies to acknowledgements that are given when the state is on disk.
     pub confirmations: Vec<Box<[u8]>>,
     /// Settled messages, from the first to the last, for streams that keep only what is needed.
@@ -97,7 +95,7 @@ impl Core {
     pub fn new(
         settings: Arc<ConsumerSettings>,
         restored: Option<(AckState, Aside, u64)>,
-        around: &Surroundings<'_>,
+        around: &PassContext<'_>,
         seed: u64,
         now_ns: i64,
     ) -> StoreResult<Self> {
@@ -125,7 +123,7 @@ impl Core {
         Ok(Self {
             settings,
             acks,
-            waiting: Waiting::default(),
+            waiting: WaitingPulls::default(),
             push,
             count: PendingCount::outdated(),
             lasts,
@@ -135,10 +133,7 @@ impl Core {
             random: Random::seeded(seed),
             ack_due_ns: now_ns,
             full_since_ns: 0,
-            delivered_ns: 0,
-            acknowledged_ns: 0,
-            inactive_since_ns: now_ns,
-            inactive_check_ns: now_ns,
+            activity: Activity::new(now_ns),
             confirmations: Vec::new(),
             released: Vec::new(),
             letters: PendingDeadLetters::default(),
@@ -149,11 +144,7 @@ impl Core {
         })
     }
 
-    fn push_of(
-        settings: &ConsumerSettings,
-        around: &Surroundings<'_>,
-        now_ns: i64,
-    ) -> Option<Push> {
+    fn push_of(settings: &ConsumerSettings, around: &PassContext<'_>, now_ns: i64) -> Option<Push> {
         let subject = settings.deliver_subject.as_ref()?;
         let rate = (settings.rate_limit_bps > 0)
             .then(|| RateLimit::new(settings.rate_limit_bps, around.message_bytes_max));
@@ -234,7 +225,7 @@ impl Core {
     pub fn update(
         &mut self,
         settings: Arc<ConsumerSettings>,
-        around: &Surroundings<'_>,
+        around: &PassContext<'_>,
         now_ns: i64,
     ) {
         let before = std::mem::replace(&mut self.settings, Arc::clone(&settings));
@@ -272,8 +263,7 @@ impl Core {
         if let Some(keys) = &mut self.keys {
             keys.clear();
         }
-        self.delivered_ns = 0;
-        self.acknowledged_ns = 0;
+        self.activity.reset_deliveries();
         self.count.invalidate();
         self.note_activity(now_ns);
         sequence
@@ -310,7 +300,7 @@ impl Core {
     }
 
     /// What the clock asks for, before anything is delivered.
-    pub fn look_at_clock(&mut self, around: &Surroundings<'_>, now_ns: i64, out: &mut Outbound) {
+    pub fn look_at_clock(&mut self, around: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
         if now_ns >= self.ack_due_ns {
             self.expire_pending(around, now_ns, out);
         }
@@ -338,7 +328,7 @@ impl Core {
         }
     }
 
-    fn expire_pending(&mut self, around: &Surroundings<'_>, now_ns: i64, out: &mut Outbound) {
+    fn expire_pending(&mut self, around: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
         self.ack_due_ns = i64::MAX;
         let waits = matches!(
             self.settings.ack_policy,
@@ -371,12 +361,12 @@ impl Core {
     /// A message has been delivered as often as it may be.
     pub fn give_up(
         &mut self,
-        around: &Surroundings<'_>,
+        around: &PassContext<'_>,
         sequence: u64,
         deliveries: u32,
         out: &mut Outbound,
     ) {
-        let event = Event::MaxDeliveries {
+        let event = Advisory::MaxDeliveries {
             stream_sequence: sequence,
             deliveries: u64::from(deliveries),
         };
@@ -388,26 +378,24 @@ impl Core {
     }
 
     /// Tells whoever listens.
-    pub fn tell(&mut self, around: &Surroundings<'_>, event: &Event<'_>, out: &mut Outbound) {
+    pub fn tell(&mut self, around: &PassContext<'_>, event: &Advisory<'_>, out: &mut Outbound) {
         let subject = advisory::subject(around.stream, around.consumer, event);
         let (routes, _) = around.account.find(subject.as_bytes());
         if routes.plain.is_empty() && routes.groups.is_empty() {
             return;
         }
         let mut payload = Vec::new();
-        advisory::write(
-            &mut payload,
-            around.stream,
-            around.consumer,
-            &around.account.name,
-            around.domain,
-            event,
-            &mut self.random,
-        );
+        let about = advisory::AdvisorySource {
+            stream: around.stream,
+            consumer: around.consumer,
+            account: &around.account.name,
+            domain: around.domain,
+        };
+        advisory::write(&mut payload, &about, event, &mut self.random);
         out.plain(subject.as_bytes(), &payload);
     }
 
-    fn look_at_push(&mut self, around: &Surroundings<'_>, now_ns: i64, out: &mut Outbound) {
+    fn look_at_push(&mut self, around: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
         let settings = Arc::clone(&self.settings);
         let delivered = self.acks.delivered();
         let scanned = self.acks.next_stream - 1;
@@ -417,8 +405,7 @@ impl Core {
         let was_bound = push.is_bound;
         let is_bound = push.look(around.account, &settings);
         if was_bound && !is_bound {
-            self.inactive_since_ns = now_ns;
-            self.inactive_check_ns = now_ns;
+            self.activity.note_departure(now_ns);
         }
         if settings.idle_heartbeat_ns == 0 || now_ns < push.heartbeat_due_ns {
             return;
@@ -440,14 +427,14 @@ impl Core {
     }
 
     /// Asks the receiver how far it is, unless it was asked already.
-    pub fn ask_receiver(&mut self, around: &Surroundings<'_>, out: &mut Outbound) {
+    pub fn ask_receiver(&mut self, around: &PassContext<'_>, out: &mut Outbound) {
         let Some(push) = &mut self.push else {
             return;
         };
         let Some(flow) = push.flow.as_mut().filter(|flow| !flow.has_asked()) else {
             return;
         };
-        let question = flow.ask(around.prefix, &mut self.random);
+        let question = flow.begin(around.prefix, &mut self.random);
         self.header.clear();
         status::flow_control_request(&mut self.header);
         let subject = &push.interest.subject;
@@ -459,10 +446,10 @@ impl Core {
         );
     }
 
-    pub fn unpin(&mut self, around: &Surroundings<'_>, reason: &str, out: &mut Outbound) {
+    pub fn unpin(&mut self, around: &PassContext<'_>, reason: &str, out: &mut Outbound) {
         self.pin = None;
         let group = self.settings.priority_groups.first().cloned();
-        let event = Event::Unpinned {
+        let event = Advisory::Unpinned {
             group: group.as_deref().unwrap_or_default(),
             reason,
         };
@@ -485,54 +472,40 @@ impl Core {
                 .map(|push| push.heartbeat_due_ns),
             push.and_then(|push| later(push.rate_due_ns)),
             self.replay.as_ref().and_then(|replay| later(replay.due_ns)),
-            ever(self.inactive_check_ns),
+            ever(self.activity.check_ns()),
             ever(self.letters.due_ns),
         ];
         due.into_iter().flatten().min()
     }
 
     /// Looks whether somebody is there; true if nobody has been for too long.
-    pub fn is_abandoned(&mut self, around: &Surroundings<'_>, now_ns: i64) -> bool {
+    pub fn is_abandoned(&mut self, around: &PassContext<'_>, now_ns: i64) -> bool {
         let threshold_ns = self.settings.inactive_threshold_ns;
-        if now_ns < self.inactive_check_ns {
-            return false;
-        }
-        self.inactive_check_ns = i64::MAX;
-        if threshold_ns == 0 {
+        if !self.activity.begin_check(now_ns) || threshold_ns == 0 {
             return false;
         }
         let is_there = match &self.push {
             Some(push) => push.is_bound,
             None => {
-                self.waiting.drop_unheard(around.account);
+                self.waiting.drop_without_interest(around.account);
                 !self.waiting.is_empty()
             }
         };
-        if is_there {
-            self.inactive_since_ns = now_ns;
-        }
-        let mut due_ns = self.inactive_since_ns.saturating_add(threshold_ns);
-        if self.push.is_none() {
-            // Whoever got something may still acknowledge it.
-            let last = self
+        // Whoever got something may still acknowledge it.
+        let acknowledged_by_ns = match self.push {
+            Some(_) => None,
+            None => self
                 .acks
-                .latest_deadline_ns(|deliveries| self.ack_wait_ns(deliveries));
-            due_ns = due_ns.max(last.map_or(0, |last| last.saturating_add(threshold_ns)));
-        }
-        if due_ns <= now_ns {
-            return true;
-        }
-        self.inactive_check_ns = due_ns;
-        false
+                .latest_deadline_ns(|deliveries| self.ack_wait_ns(deliveries)),
+        };
+        self.activity
+            .end_check(is_there, threshold_ns, acknowledged_by_ns, now_ns)
     }
 
     /// Somebody is there, or was until just now.
     pub fn note_activity(&mut self, now_ns: i64) {
-        self.inactive_since_ns = now_ns;
-        let threshold_ns = self.settings.inactive_threshold_ns;
-        if threshold_ns > 0 {
-            self.inactive_check_ns = now_ns.saturating_add(threshold_ns);
-        }
+        self.activity
+            .note(self.settings.inactive_threshold_ns, now_ns);
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::consumer::Consumer;
 use super::core::Core;
 use super::settings::AckPolicy;
-use crate::events::Level;
-use crate::stream::receipts::Receipt;
+use crate::common::events::Level;
+use crate::storage::receipts::Receipt;
 
 /// Letters that one look at the state hands over at most.
 const LETTERS_AT_ONCE_MAX: usize = 128;
@@ -292,7 +292,7 @@ impl Consumer {
                     consumer: self.own.clone(),
                     sequence,
                 });
-                let stream = &self.belongings.keeper;
+                let stream = &self.context.host;
                 match stream.hand_over_dead_letter(self, &letter, receipt) {
                     HandedOver::UnderWay => {}
                     HandedOver::Gone => settled.push(sequence),
@@ -336,28 +336,28 @@ impl Consumer {
             core.letters.is_news(reason, now_ns)
         });
         if is_news {
-            let stream = &self.belongings.stream;
+            let stream = &self.context.stream;
             let text = format!(
                 "consumer {:?} of stream {stream:?}: the dead letter of message {sequence} is not stored: {reason}; the message stays in {stream:?} and \
                  its letter is tried again",
                 self.name
             );
-            self.belongings.shared.events.log(Level::Warning, text);
+            self.context.shared.events.log(Level::Warning, text);
         }
-        self.ask();
+        self.schedule();
     }
 
     /// Looks after its dead letters, soon and elsewhere.
     pub(super) fn ask_for_dead_letters(&self) {
         let job = self.letters_job.get_or_init(|| {
             let own = self.own.clone();
-            self.belongings.threads.reading(move || {
+            self.context.threads.reading(move || {
                 if let Some(consumer) = own.upgrade() {
                     consumer.hand_over_dead_letters();
                 }
             })
         });
-        job.ask();
+        job.schedule();
     }
 
     /// What was given up before the server stopped is looked at when the other streams are there.

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use super::settings::{
     AckPolicy, ConsumerSettings, DeliverPolicy, Key, PriorityPolicy, ReplayPolicy,
 };
-use crate::routing::subject;
-use crate::stream::dialect::Dialect;
-use crate::stream::moment;
+use crate::common::subject;
+use crate::common::timestamp;
+use crate::wire::dialect::Dialect;
 
 /// In the metadata: what the messages of a key-shared group are told apart by.
 const KEY_KEY: &str = "jetlake.key";
@@ -27,17 +27,17 @@ const PRIORITY_TIMEOUT_NS_DEFAULT: i64 = 120_000_000_000;
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 #[derive(Deserialize)]
-struct Definition {
+struct ConsumerDefinition {
     #[serde(default)]
     name: String,
-    config: Config,
+    config: ConsumerConfig,
     #[serde(default)]
     created: String,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Config {
+struct ConsumerConfig {
     durable_name: String,
     name: String,
     deliver_policy: String,
@@ -73,7 +73,7 @@ struct Config {
     priority_timeout: i64,
 }
 
-impl Config {
+impl ConsumerConfig {
     fn deliver_policy(&self) -> Result<DeliverPolicy, String> {
         Ok(match self.deliver_policy.as_str() {
             "all" | "undefined" | "" => DeliverPolicy::All,
@@ -83,7 +83,7 @@ impl Config {
             "by_start_time" => {
                 let text = self.opt_start_time.as_deref().unwrap_or_default();
                 // The first moment of the year 1 is a time here, and not none.
-                let time_ns = moment::read(text);
+                let time_ns = timestamp::read(text);
                 DeliverPolicy::StartTime(time_ns.ok_or("it has no start time")?)
             }
             "last_per_subject" => DeliverPolicy::LastPerSubject,
@@ -163,7 +163,7 @@ impl Config {
 
 /// Reads what a definition means for messages.
 pub fn read(definition: &[u8]) -> Result<ConsumerSettings, String> {
-    let Definition {
+    let ConsumerDefinition {
         name,
         config,
         created,
@@ -230,7 +230,7 @@ fn limit<T: TryFrom<i64>>(value: i64) -> Option<T> {
 fn time(text: Option<&str>) -> Result<Option<i64>, String> {
     match text {
         None | Some("" | NO_TIME) => Ok(None),
-        Some(text) => match moment::read(text) {
+        Some(text) => match timestamp::read(text) {
             None => Err(format!(
                 "{text:?} is not a valid time: use RFC 3339, such as 2026-01-01T00:00:00Z"
             )),

@@ -5,21 +5,21 @@
 use std::sync::Arc;
 
 use super::consumer::Consumer;
-use super::outbound::Outbound;
+use super::delivery::outbound::Outbound;
+use super::delivery::status;
+use super::pull::waiting::PullWait;
 use super::settings::AckPolicy;
-use super::status;
-use super::waiting::PullWait;
+use crate::common::short_hash::hash8;
 use crate::routing::sink::{Sink, Watcher};
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
-use crate::stream::origin::hash8;
 
 impl Consumer {
     /// Takes acknowledgements from now on, and delivers.
     pub fn begin(self: &Arc<Self>) {
         let settings = self.settings();
-        let (stream, name) = (&self.belongings.stream, &self.name);
-        let account = hash8(&self.belongings.account.name);
-        let domain = self.belongings.domain.as_deref().unwrap_or("_");
+        let (stream, name) = (&self.context.stream, &self.name);
+        let account = hash8(&self.context.account.name);
+        let domain = self.context.domain.as_deref().unwrap_or("_");
         let mut subjects = Vec::new();
         if matches!(settings.ack_policy, AckPolicy::Explicit | AckPolicy::All) {
             subjects.push(format!("$JS.ACK.{stream}.{name}.*.*.*.*.*"));
@@ -45,18 +45,18 @@ impl Consumer {
                 b"",
                 Restrictions::default(),
             ));
-            self.belongings.account.subscribe(Arc::clone(&subscription));
+            self.context.account.subscribe(Arc::clone(&subscription));
             subscriptions.push(subscription);
         }
         drop(subscriptions);
         self.watch();
         self.look_for_dead_letters();
-        self.ask();
+        self.schedule();
     }
 
     /// Wants to hear of subscriptions to its deliver subject.
     pub(super) fn watch(&self) {
-        let account = &self.belongings.account;
+        let account = &self.context.account;
         if let (Some(subject), Some(own)) = (&self.settings().deliver_subject, self.own.upgrade()) {
             account.watch(subject.as_bytes(), own);
         }
@@ -66,13 +66,13 @@ impl Consumer {
     pub(super) fn unwatch(&self, subject: Option<&str>) {
         if let (Some(subject), Some(own)) = (subject, self.own.upgrade()) {
             let own: Arc<dyn Watcher> = own;
-            self.belongings.account.unwatch(subject.as_bytes(), &own);
+            self.context.account.unwatch(subject.as_bytes(), &own);
         }
     }
 
     /// Delivers nothing any more; waiting requests are ended as `header` says.
     fn stop(&self, header: impl FnMut(&PullWait, &mut Vec<u8>)) {
-        let account = &self.belongings.account;
+        let account = &self.context.account;
         for subscription in self.subscriptions.lock().drain(..) {
             account.unsubscribe(&subscription);
         }
@@ -84,7 +84,7 @@ impl Consumer {
             core.waiting.end_all(&mut out, header);
         }
         // Else its memory would stay until the moment it was to be reminded at.
-        self.belongings.timers.disarm(&self.alarm);
+        self.context.timers.disarm(&self.alarm);
         self.send_out(&mut out);
     }
 

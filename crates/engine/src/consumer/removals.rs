@@ -2,12 +2,12 @@
 //!
 //! Invariant: a message that is gone is not pending for long, and is never waited for.
 
-use super::advisory::Event;
+use super::acknowledgement::pending_list::PendingMessage;
+use super::advisory::Advisory;
 use super::consumer::Consumer;
-use super::core::{Core, Surroundings};
-use super::outbound::Outbound;
-use super::pending_list::Entry;
-use crate::routing::subject;
+use super::core::{Core, PassContext};
+use super::delivery::outbound::Outbound;
+use crate::common::subject;
 use crate::storage::message::Purge;
 use crate::storage::store::slices::SLICE_MESSAGES;
 
@@ -29,7 +29,7 @@ impl Consumer {
                 return self.send_out(&mut out);
             };
             behind = *last;
-            let missing = self.belongings.store.missing(&slice);
+            let missing = self.context.store.missing(&slice);
             self.with_core(|core, around, _| {
                 for sequence in missing {
                     let Some(entry) = core.acks.entry(sequence).copied() else {
@@ -48,7 +48,7 @@ impl Consumer {
 impl Core {
     /// Messages were purged. A consumer whose every message was goes on behind them, any other one that takes some of them from the first message there
     /// is.
-    pub fn purged(&mut self, around: &Surroundings<'_>, purge: &Purge) {
+    pub fn purged(&mut self, around: &PassContext<'_>, purge: &Purge) {
         let marks = around.store.marks();
         self.count.invalidate();
         if !self.takes_any(purge.filter.as_deref()) {
@@ -90,7 +90,7 @@ impl Core {
     }
 
     /// Settles what is pending and gone; whoever listens hears of it. True if there was something.
-    pub fn sweep(&mut self, around: &Surroundings<'_>, out: &mut Outbound) -> bool {
+    pub fn sweep(&mut self, around: &PassContext<'_>, out: &mut Outbound) -> bool {
         let dropped = self.drop_missing(around);
         for entry in &dropped {
             self.tell_deleted(around, entry, out);
@@ -99,7 +99,7 @@ impl Core {
     }
 
     /// The same for what was removed from the front of the stream, as limits do: quickly, without a look at everything that is pending.
-    pub fn sweep_front(&mut self, around: &Surroundings<'_>, out: &mut Outbound) -> bool {
+    pub fn sweep_front(&mut self, around: &PassContext<'_>, out: &mut Outbound) -> bool {
         let first = around.store.marks().first_sequence;
         let mut has_settled = false;
         while let Some(entry) = self.acks.first_below(first) {
@@ -111,7 +111,7 @@ impl Core {
     }
 
     /// Many are looked through in slices, before: see `Consumer::drop_missing`.
-    fn drop_missing(&mut self, around: &Surroundings<'_>) -> Vec<Entry> {
+    fn drop_missing(&mut self, around: &PassContext<'_>) -> Vec<PendingMessage> {
         let is_there = |sequence| around.store.contains(sequence);
         let dropped = match self.acks.pending_count() <= SLICE_MESSAGES {
             true => self.acks.drop_missing(is_there),
@@ -136,12 +136,7 @@ impl Core {
     }
 
     /// One message was deleted; whoever listens hears of it if it was pending.
-    pub fn message_deleted(
-        &mut self,
-        around: &Surroundings<'_>,
-        sequence: u64,
-        out: &mut Outbound,
-    ) {
+    pub fn message_deleted(&mut self, around: &PassContext<'_>, sequence: u64, out: &mut Outbound) {
         self.count.invalidate();
         if let Some(lasts) = &mut self.lasts {
             lasts.sequences.retain(|last| *last != sequence);
@@ -153,8 +148,13 @@ impl Core {
         self.tell_deleted(around, &entry, out);
     }
 
-    fn tell_deleted(&mut self, around: &Surroundings<'_>, entry: &Entry, out: &mut Outbound) {
-        let event = Event::Terminated {
+    fn tell_deleted(
+        &mut self,
+        around: &PassContext<'_>,
+        entry: &PendingMessage,
+        out: &mut Outbound,
+    ) {
+        let event = Advisory::Terminated {
             consumer_sequence: entry.consumer_sequence,
             stream_sequence: entry.stream_sequence,
             deliveries: u64::from(entry.deliveries),

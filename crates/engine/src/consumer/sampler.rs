@@ -1,6 +1,6 @@
 //! Of how many acknowledgements a metric is told: a share in percent.
 
-use crate::random::Random;
+use crate::common::random::Random;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampler {

@@ -1,6 +1,6 @@
 //! What the configuration of a consumer means for each message, decided once when the configuration is set.
 
-use crate::stream::dialect::Dialect;
+use crate::wire::dialect::Dialect;
 
 /// Which message of the stream comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::engine::Shared;
-use crate::error::EngineError;
-use crate::threads;
+use crate::common::error::EngineError;
+use crate::common::threads;
+use crate::routing::shared::Shared;
 
 /// The thread looks at least so often whether it should end.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
@@ -51,13 +51,13 @@ impl Default for Alarm {
 /// Who is reminded when, by the moment and the number of the alarm.
 type Reminders = BTreeMap<(i64, u64), Weak<dyn Reminded>>;
 
-pub struct Timers {
+pub struct ConsumerTimers {
     shared: Arc<Shared>,
     reminders: Mutex<Reminders>,
     changed: Condvar,
 }
 
-impl Timers {
+impl ConsumerTimers {
     /// Starts the thread; it ends when nobody has the timers any more.
     pub fn start(shared: Arc<Shared>) -> Result<Arc<Self>, EngineError> {
         let timers = Arc::new(Self {

@@ -4,10 +4,10 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::plan::Plan;
-use super::stream::Stream;
+use super::plan::LoadPlan;
+use super::stream::LoadStream;
 use super::websocket_stream::WebSocketStream;
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 use crate::wire::reply::{parse_reply, Reply};
 
 const READ_BUFFER_BYTES: usize = 256 * 1024;
@@ -16,7 +16,7 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 pub struct Client {
-    stream: Stream,
+    stream: LoadStream,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -27,7 +27,7 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> EngineError {
 }
 
 impl Client {
-    pub fn connect(plan: &Plan) -> Result<Self, EngineError> {
+    pub fn connect(plan: &LoadPlan) -> Result<Self, EngineError> {
         let socket = TcpStream::connect(&plan.url)
             .map_err(|error| failed(&format!("cannot connect to {}", plan.url), &error))?;
         socket
@@ -37,12 +37,11 @@ impl Client {
             .map_err(|error| failed("socket options", &error))?;
         let stream = match &plan.tls_ca_pem {
             None if plan.websocket => WebSocketStream::upgrade(socket, &plan.url)
-                .map(|stream| Stream::WebSocket(Box::new(stream)))
+                .map(|stream| LoadStream::WebSocket(Box::new(stream)))
                 .map_err(|error| failed("WebSocket", &error))?,
-            None => Stream::Plain(socket),
-            Some(ca_pem) => {
-                Stream::secure(socket, &plan.url, ca_pem).map_err(|error| failed("TLS", &error))?
-            }
+            None => LoadStream::Plain(socket),
+            Some(ca_pem) => LoadStream::secure(socket, &plan.url, ca_pem)
+                .map_err(|error| failed("TLS", &error))?,
         };
         let mut client = Self {
             stream,

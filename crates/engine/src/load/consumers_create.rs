@@ -3,13 +3,18 @@
 use memchr::memmem::Finder;
 
 use super::client::{Client, Delivered};
-use super::exchange::{self, append_decimal, Exchange, Inbox};
-use super::plan::Plan;
-use super::workload::Work;
-use crate::error::EngineError;
+use super::exchange;
+use super::exchange::{append_decimal, Exchange, ReplyInbox};
+use super::plan::LoadPlan;
+use super::workload::LoadWork;
+use crate::common::error::EngineError;
 
 /// Makes the connection ready to hear answers.
-pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work, EngineError> {
+pub fn prepare(
+    plan: &LoadPlan,
+    client: &mut Client,
+    connection: u64,
+) -> Result<LoadWork, EngineError> {
     let mut creator = Creator::new(plan, connection);
     creator.inbox.subscribe(client)?;
     Ok(Box::new(move |plan, client| {
@@ -19,7 +24,7 @@ pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work
 
 /// One connection's consumers.
 struct Creator {
-    inbox: Inbox,
+    inbox: ReplyInbox,
     stream: String,
     /// What names begin with.
     name_prefix: String,
@@ -28,10 +33,10 @@ struct Creator {
 }
 
 impl Creator {
-    fn new(plan: &Plan, connection: u64) -> Self {
+    fn new(plan: &LoadPlan, connection: u64) -> Self {
         let nonce = getrandom::u64().expect("the system has random numbers");
         Self {
-            inbox: Inbox::new(connection),
+            inbox: ReplyInbox::new(connection),
             stream: plan.stream.clone(),
             name_prefix: format!("bench-{nonce:016x}-"),
             body: String::new(),
@@ -41,7 +46,7 @@ impl Creator {
 }
 
 impl Exchange for Creator {
-    fn ask(&mut self, number: u64, output: &mut Vec<u8>) {
+    fn write_request(&mut self, number: u64, output: &mut Vec<u8>) {
         let (stream, prefix) = (&self.stream, &self.name_prefix);
         self.body = format!(
             r#"{{"stream_name":"{stream}","config":{{"name":"{prefix}{number}","durable_name":"{prefix}{number}","ack_policy":"explicit"}},"action":"create"}}"#
@@ -72,7 +77,7 @@ mod tests {
 
     fn creator() -> Creator {
         let json = r#"{"url": "x:1", "workload": "consumerscreate", "publishers": 1, "subscribers": 0, "payload_bytes": 0, "messages": 3, "subject": "s", "stream": "S"}"#;
-        Creator::new(&Plan::from_json(json.as_bytes()).unwrap(), 0)
+        Creator::new(&LoadPlan::from_json(json.as_bytes()).unwrap(), 0)
     }
 
     #[test]
@@ -80,8 +85,8 @@ mod tests {
         let mut creator = creator();
         let (mut first, mut second) = (Vec::new(), Vec::new());
 
-        creator.ask(0, &mut first);
-        creator.ask(1, &mut second);
+        creator.write_request(0, &mut first);
+        creator.write_request(1, &mut second);
 
         let text = String::from_utf8(first).unwrap();
         let (line, body) = text.split_once("\r\n").unwrap();

@@ -2,12 +2,12 @@
 
 use super::client::{Client, Delivered};
 use super::exchange::leading_decimal;
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 
 const ACKNOWLEDGE_START: &[u8] = b"$JS.ACK.";
 
 /// What listens to deliveries, and says what is wrong with one.
-pub trait Listener {
+pub trait DeliveryListener {
     fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String>;
 
     /// Messages that came so far.
@@ -17,7 +17,7 @@ pub trait Listener {
 /// Hears what the next read brings; one that is wrong ends the load with how far it came.
 pub fn listen(
     client: &mut Client,
-    listener: &mut impl Listener,
+    listener: &mut impl DeliveryListener,
     messages: u64,
 ) -> Result<(), EngineError> {
     let mut failure = None;
@@ -44,12 +44,12 @@ pub fn listen(
 
 /// Which message of the stream this is, and the how manieth that the consumer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct StreamPosition {
     pub stream_sequence: u64,
     pub consumer_sequence: u64,
 }
 
-impl Position {
+impl StreamPosition {
     /// Reads `…<stream sequence>.<consumer sequence>.<time>.<pending>`, how reply subjects of all forms end; `None` of a status.
     pub fn of(message: &Delivered<'_>) -> Option<Self> {
         let reply = message.reply?;
@@ -86,8 +86,8 @@ impl Order {
         }
     }
 
-    pub fn meet(&mut self, position: Position) -> Result<(), String> {
-        let Position {
+    pub fn meet(&mut self, position: StreamPosition) -> Result<(), String> {
+        let StreamPosition {
             stream_sequence,
             consumer_sequence,
         } = position;
@@ -127,12 +127,12 @@ mod tests {
             reply: reply.map(str::as_bytes),
             body: b"",
         };
-        Position::of(&message)
+        StreamPosition::of(&message)
             .map(|position| (position.stream_sequence, position.consumer_sequence))
     }
 
-    fn position(stream_sequence: u64, consumer_sequence: u64) -> Position {
-        Position {
+    fn position(stream_sequence: u64, consumer_sequence: u64) -> StreamPosition {
+        StreamPosition {
             stream_sequence,
             consumer_sequence,
         }

@@ -1,17 +1,22 @@
 //! Stored messages asked for one by one, with direct gets.
 
 use super::client::{Client, Delivered};
-use super::exchange::{self, append_decimal, subject_number, Exchange, Inbox};
-use super::plan::{Get, Plan};
-use super::workload::Work;
-use crate::error::EngineError;
+use super::exchange;
+use super::exchange::{append_decimal, subject_number, Exchange, ReplyInbox};
+use super::plan::{Get, LoadPlan};
+use super::workload::LoadWork;
+use crate::common::error::EngineError;
 
 /// What the first line of an answer looks like that carries a status instead of a message.
 const STATUS_START: &[u8] = b"NATS/1.0 ";
 
 /// Makes the connection ready to hear answers.
-pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work, EngineError> {
-    let mut reader = Reader::new(plan, connection);
+pub fn prepare(
+    plan: &LoadPlan,
+    client: &mut Client,
+    connection: u64,
+) -> Result<LoadWork, EngineError> {
+    let mut reader = DirectGetReader::new(plan, connection);
     reader.inbox.subscribe(client)?;
     Ok(Box::new(move |plan, client| {
         exchange::run(client, &mut reader, plan.messages, plan.in_flight)
@@ -19,8 +24,8 @@ pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work
 }
 
 /// One connection's questions.
-struct Reader {
-    inbox: Inbox,
+struct DirectGetReader {
+    inbox: ReplyInbox,
     /// `PUB <subject of the API>`.
     line_start: Vec<u8>,
     subject: Vec<u8>,
@@ -33,10 +38,10 @@ struct Reader {
     body: Vec<u8>,
 }
 
-impl Reader {
-    fn new(plan: &Plan, connection: u64) -> Self {
+impl DirectGetReader {
+    fn new(plan: &LoadPlan, connection: u64) -> Self {
         Self {
-            inbox: Inbox::new(connection),
+            inbox: ReplyInbox::new(connection),
             line_start: format!("PUB $JS.API.DIRECT.GET.{}", plan.stream).into_bytes(),
             subject: plan.subject.clone().into_bytes(),
             get: plan.get,
@@ -69,8 +74,8 @@ fn scattered(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-impl Exchange for Reader {
-    fn ask(&mut self, number: u64, output: &mut Vec<u8>) {
+impl Exchange for DirectGetReader {
+    fn write_request(&mut self, number: u64, output: &mut Vec<u8>) {
         let wanted = self.wanted(number);
         output.extend_from_slice(&self.line_start);
         self.body.clear();
@@ -112,16 +117,16 @@ impl Exchange for Reader {
 mod tests {
     use super::*;
 
-    fn reader(fields: &str) -> Reader {
+    fn reader(fields: &str) -> DirectGetReader {
         let json = format!(
             r#"{{"url": "x:1", "workload": "directget", "publishers": 1, "subscribers": 0, "payload_bytes": 0, "messages": 9, "subject": "s", "stream": "S", {fields}}}"#
         );
-        Reader::new(&Plan::from_json(json.as_bytes()).unwrap(), 0)
+        DirectGetReader::new(&LoadPlan::from_json(json.as_bytes()).unwrap(), 0)
     }
 
-    fn asked(reader: &mut Reader, number: u64) -> String {
+    fn asked(reader: &mut DirectGetReader, number: u64) -> String {
         let mut output = Vec::new();
-        reader.ask(number, &mut output);
+        reader.write_request(number, &mut output);
         String::from_utf8(output).unwrap()
     }
 

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use super::client::{Client, Delivered};
 use super::latency::Samples;
-use super::workload::{Outcome, BATCH_BYTES, SAMPLE_EVERY};
-use crate::error::EngineError;
+use super::workload::{LoadOutcome, BATCH_BYTES, SAMPLE_EVERY};
+use crate::common::error::EngineError;
 
 /// Prime, so that multiples of it meet every one of fewer subjects once before they meet any twice.
 const SUBJECT_STRIDE: u64 = 2_654_435_761;
@@ -17,7 +17,7 @@ const SUBJECT_STRIDE: u64 = 2_654_435_761;
 /// What is asked and what counts as an answer.
 pub trait Exchange {
     /// Appends question `number` to what is written next.
-    fn ask(&mut self, number: u64, output: &mut Vec<u8>);
+    fn write_request(&mut self, number: u64, output: &mut Vec<u8>);
 
     /// Returns the number of the question that is answered with this, `None` if an answer is still to come, or why the load has failed.
     fn hear(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String>;
@@ -29,7 +29,7 @@ pub fn run(
     exchange: &mut impl Exchange,
     questions: u64,
     in_flight: u64,
-) -> Outcome {
+) -> LoadOutcome {
     debug_assert!(in_flight > 0);
     let mut timing = Timing::new(in_flight);
     let mut output = Vec::with_capacity(2 * BATCH_BYTES);
@@ -40,7 +40,7 @@ pub fn run(
             output.clear();
             while asked < asked_until && output.len() < BATCH_BYTES {
                 timing.asked(asked);
-                exchange.ask(asked, &mut output);
+                exchange.write_request(asked, &mut output);
                 asked += 1;
             }
             client.send(&output)?;
@@ -115,12 +115,12 @@ impl Timing {
 }
 
 /// The reply subjects of one connection.
-pub struct Inbox {
+pub struct ReplyInbox {
     /// `_INBOX.<22 characters>.`, the length that clients have.
     prefix: Vec<u8>,
 }
 
-impl Inbox {
+impl ReplyInbox {
     pub fn new(connection: u64) -> Self {
         let nonce = getrandom::u64().expect("the system has random numbers");
         Self {
@@ -177,14 +177,14 @@ mod tests {
 
     #[test]
     fn an_inbox_knows_which_question_was_answered() {
-        let inbox = Inbox::new(7);
+        let inbox = ReplyInbox::new(7);
         let mut reply = Vec::new();
         inbox.append(1_234, &mut reply);
 
         assert_eq!(inbox.number(&reply), Ok(1_234));
         assert_eq!(reply.len(), "_INBOX.".len() + 22 + ".1234".len());
         assert!(inbox.number(b"_INBOX.other.1").is_err());
-        assert!(Inbox::new(7).number(&reply).is_err());
+        assert!(ReplyInbox::new(7).number(&reply).is_err());
     }
 
     #[test]

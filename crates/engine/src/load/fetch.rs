@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::client::{Client, Delivered};
-use super::delivery::{self, Listener, Order, Position};
-use super::exchange::Inbox;
+use super::delivery;
+use super::delivery::{DeliveryListener, Order, StreamPosition};
+use super::exchange::ReplyInbox;
 use super::latency::Samples;
-use super::plan::{Acknowledge, Plan};
-use super::workload::{Outcome, Work};
-use crate::error::EngineError;
+use super::plan::{Acknowledge, LoadPlan};
+use super::workload::{LoadOutcome, LoadWork};
+use crate::common::error::EngineError;
 
 /// Longer than a load lasts: a server that has less than it was asked for is told from a slow one by the silence.
 const EXPIRES_NANOS: u64 = 60_000_000_000;
@@ -21,7 +22,11 @@ const EXPIRES_NANOS: u64 = 60_000_000_000;
 const LAST_ANSWER: u64 = u64::MAX;
 
 /// Makes the connection ready to hear messages.
-pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work, EngineError> {
+pub fn prepare(
+    plan: &LoadPlan,
+    client: &mut Client,
+    connection: u64,
+) -> Result<LoadWork, EngineError> {
     let mut fetcher = Fetcher::new(plan, connection);
     fetcher.inbox.subscribe(client)?;
     Ok(Box::new(move |plan, client| {
@@ -30,7 +35,7 @@ pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work
 }
 
 /// Fetches so many messages; the last acknowledgement, where there are some, is waited for.
-fn run(client: &mut Client, fetcher: &mut Fetcher, messages: u64, in_flight: u64) -> Outcome {
+fn run(client: &mut Client, fetcher: &mut Fetcher, messages: u64, in_flight: u64) -> LoadOutcome {
     let requests = messages / fetcher.batch;
     let mut samples = Samples::default();
     let mut asked_at = VecDeque::new();
@@ -39,7 +44,7 @@ fn run(client: &mut Client, fetcher: &mut Fetcher, messages: u64, in_flight: u64
     while !fetcher.is_done(messages) {
         output.clear();
         while asked < requests.min(fetcher.received / fetcher.batch + in_flight) {
-            fetcher.ask(asked, &mut output);
+            fetcher.write_request(asked, &mut output);
             asked_at.push_back(Instant::now());
             asked += 1;
         }
@@ -62,7 +67,7 @@ fn run(client: &mut Client, fetcher: &mut Fetcher, messages: u64, in_flight: u64
 ///
 /// Invariant: `acknowledgements[..]` are whole lines, and each of `ends` is where one of them ends.
 struct Fetcher {
-    inbox: Inbox,
+    inbox: ReplyInbox,
     /// `PUB <subject of the API> `.
     line_start: Vec<u8>,
     /// With its size and the ends of its lines.
@@ -77,11 +82,11 @@ struct Fetcher {
 }
 
 impl Fetcher {
-    fn new(plan: &Plan, connection: u64) -> Self {
+    fn new(plan: &LoadPlan, connection: u64) -> Self {
         let body = format!(r#"{{"batch":{},"expires":{EXPIRES_NANOS}}}"#, plan.batch);
         let (stream, consumer) = (&plan.stream, &plan.consumer);
         Self {
-            inbox: Inbox::new(connection),
+            inbox: ReplyInbox::new(connection),
             line_start: format!("PUB $JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer} ").into_bytes(),
             body: format!(" {}\r\n{body}\r\n", body.len()).into_bytes(),
             batch: plan.batch,
@@ -98,7 +103,7 @@ impl Fetcher {
         self.received == messages && self.last_is_answered
     }
 
-    fn ask(&mut self, number: u64, output: &mut Vec<u8>) {
+    fn write_request(&mut self, number: u64, output: &mut Vec<u8>) {
         output.extend_from_slice(&self.line_start);
         self.inbox.append(number, output);
         output.extend_from_slice(&self.body);
@@ -119,9 +124,9 @@ impl Fetcher {
     }
 }
 
-impl Listener for Fetcher {
+impl DeliveryListener for Fetcher {
     fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
-        let Some(position) = Position::of(message) else {
+        let Some(position) = StreamPosition::of(message) else {
             if self.inbox.number(message.subject)? == LAST_ANSWER && message.body.is_empty() {
                 self.last_is_answered = true;
                 return Ok(());
@@ -163,7 +168,7 @@ mod tests {
         let json = format!(
             r#"{{"url": "x:1", "workload": "fetch", "publishers": 1, "subscribers": 0, "payload_bytes": 0, "messages": 4, "subject": "s", "stream": "S", "consumer": "c"{fields}}}"#
         );
-        Fetcher::new(&Plan::from_json(json.as_bytes()).unwrap(), 0)
+        Fetcher::new(&LoadPlan::from_json(json.as_bytes()).unwrap(), 0)
     }
 
     fn hear(fetcher: &mut Fetcher, sequence: u64) -> Result<(), String> {
@@ -192,7 +197,7 @@ mod tests {
         let mut fetcher = fetcher(r#", "batch": 2"#);
         let mut output = Vec::new();
 
-        fetcher.ask(7, &mut output);
+        fetcher.write_request(7, &mut output);
 
         let text = String::from_utf8(output).unwrap();
         assert!(

@@ -1,6 +1,6 @@
 //! How long messages took: samples and their percentiles.
 
-use super::plan::Latency;
+use super::plan::LoadLatency;
 
 /// Samples kept per connection; at full speed every so manieth message is one.
 const SAMPLES_MAX: usize = 2_000_000;
@@ -23,7 +23,7 @@ impl Samples {
     }
 
     /// The percentiles in microseconds.
-    pub fn percentiles(mut self) -> Option<Latency> {
+    pub fn percentiles(mut self) -> Option<LoadLatency> {
         if self.nanos.is_empty() {
             return None;
         }
@@ -32,7 +32,7 @@ impl Samples {
             let index = ((self.nanos.len() - 1) as f64 * part).round() as usize;
             self.nanos[index] as f64 / 1_000.0
         };
-        Some(Latency {
+        Some(LoadLatency {
             p50: at(0.50),
             p99: at(0.99),
             p999: at(0.999),

@@ -21,13 +21,13 @@ mod stream;
 mod websocket_stream;
 mod workload;
 
-pub use plan::{Figures, Plan};
+pub use crate::load::plan::{LoadFigures, LoadPlan};
 
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 
 /// Runs one plan (JSON) and returns its figures (JSON).
 pub fn run(plan: &[u8]) -> Result<Vec<u8>, EngineError> {
-    let plan = Plan::from_json(plan)?;
+    let plan = LoadPlan::from_json(plan)?;
     let figures = workload::run(&plan)?;
     Ok(serde_json::to_vec(&figures).expect("numbers always serialise"))
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 
 /// Threads a load may start: each connection has one.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -77,7 +77,7 @@ pub enum Get {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct LoadPlan {
     /// `host:port`.
     pub url: String,
     pub workload: Workload,
@@ -137,7 +137,7 @@ fn one() -> u64 {
     1
 }
 
-impl Plan {
+impl LoadPlan {
     pub fn from_json(json: &[u8]) -> Result<Self, EngineError> {
         let refuse =
             |reason: String| EngineError::Load(format!("the load cannot be run: {reason}"));
@@ -208,7 +208,7 @@ impl Plan {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Figures {
+pub struct LoadFigures {
     /// Messages sent, or asked for.
     pub published: u64,
     /// Messages that subscribers got; requests, publishes and gets that were answered.
@@ -217,11 +217,11 @@ pub struct Figures {
     pub publish_rate: f64,
     pub deliver_rate: f64,
     /// Absent where the payload is too small to carry a time stamp, or nothing was delivered.
-    pub latency_us: Option<Latency>,
+    pub latency_us: Option<LoadLatency>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Latency {
+pub struct LoadLatency {
     pub p50: f64,
     pub p99: f64,
     pub p999: f64,

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use super::client::Client;
 use super::latency::Samples;
-use super::plan::Plan;
-use super::workload::{Outcome, BATCH_BYTES, SAMPLE_EVERY};
-use crate::error::EngineError;
+use super::plan::LoadPlan;
+use super::workload::{LoadOutcome, BATCH_BYTES, SAMPLE_EVERY};
+use crate::common::error::EngineError;
 
 /// A time stamp at the front of a payload.
 const STAMP_BYTES: usize = 8;
 
 /// One `PUB` of the plan, and where its payload begins.
-pub fn frame(plan: &Plan, reply: Option<&str>) -> (Vec<u8>, usize) {
+pub fn frame(plan: &LoadPlan, reply: Option<&str>) -> (Vec<u8>, usize) {
     let reply = reply.map_or(String::new(), |reply| format!(" {reply}"));
     let mut frame = format!("PUB {}{reply} {}\r\n", plan.subject, plan.payload_bytes).into_bytes();
     let payload_start = frame.len();
@@ -36,7 +36,7 @@ fn age_nanos(body: &[u8], epoch: Instant) -> Option<u64> {
     Some((epoch.elapsed().as_nanos() as u64).saturating_sub(u64::from_le_bytes(stamp)))
 }
 
-pub fn publish(plan: &Plan, client: &mut Client, epoch: Instant) -> Outcome {
+pub fn publish(plan: &LoadPlan, client: &mut Client, epoch: Instant) -> LoadOutcome {
     let (mut one, payload_start) = frame(plan, None);
     let batch_messages = if plan.rate > 0 {
         1
@@ -64,7 +64,7 @@ pub fn publish(plan: &Plan, client: &mut Client, epoch: Instant) -> Outcome {
     Ok((Samples::default(), Instant::now()))
 }
 
-pub fn receive(plan: &Plan, client: &mut Client, epoch: Instant) -> Outcome {
+pub fn receive(plan: &LoadPlan, client: &mut Client, epoch: Instant) -> LoadOutcome {
     let expected = plan.messages * plan.publishers as u64;
     let every = if plan.rate > 0 { 1 } else { SAMPLE_EVERY };
     let mut samples = Samples::default();

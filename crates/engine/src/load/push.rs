@@ -5,12 +5,13 @@
 use std::time::Instant;
 
 use super::client::{Client, Delivered};
-use super::delivery::{self, Listener, Order, Position};
-use super::exchange::Inbox;
+use super::delivery;
+use super::delivery::{DeliveryListener, Order, StreamPosition};
+use super::exchange::ReplyInbox;
 use super::latency::Samples;
-use super::plan::Plan;
-use super::workload::{Outcome, Work};
-use crate::error::EngineError;
+use super::plan::LoadPlan;
+use super::workload::{LoadOutcome, LoadWork};
+use crate::common::error::EngineError;
 
 /// The numbers of the inbox: where messages come, and where the API answers.
 const DELIVERIES: u64 = 0;
@@ -23,8 +24,12 @@ const ALIVE_START: &[u8] = b"NATS/1.0 100 ";
 const STALLED: &[u8] = b"Nats-Consumer-Stalled:";
 
 /// Makes the connection ready to hear messages.
-pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work, EngineError> {
-    let mut reader = Reader::new(plan, connection);
+pub fn prepare(
+    plan: &LoadPlan,
+    client: &mut Client,
+    connection: u64,
+) -> Result<LoadWork, EngineError> {
+    let mut reader = PushReader::new(plan, connection);
     // One by one, as a push consumer sends nothing to those who listen to its subject with a wildcard only.
     for number in [DELIVERIES, ANSWERS] {
         client.send(format!("SUB {} {number}\r\n", reader.subject(number)).as_bytes())?;
@@ -35,7 +40,7 @@ pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work
     }))
 }
 
-fn run(client: &mut Client, reader: &mut Reader, messages: u64) -> Outcome {
+fn run(client: &mut Client, reader: &mut PushReader, messages: u64) -> LoadOutcome {
     client.send(&reader.create())?;
     while reader.received < messages {
         delivery::listen(client, reader, messages)?;
@@ -51,8 +56,8 @@ fn run(client: &mut Client, reader: &mut Reader, messages: u64) -> Outcome {
 }
 
 /// One connection's consumer.
-struct Reader {
-    inbox: Inbox,
+struct PushReader {
+    inbox: ReplyInbox,
     stream: String,
     consumer: String,
     first_sequence: u64,
@@ -62,11 +67,11 @@ struct Reader {
     ready: Vec<u8>,
 }
 
-impl Reader {
-    fn new(plan: &Plan, connection: u64) -> Self {
+impl PushReader {
+    fn new(plan: &LoadPlan, connection: u64) -> Self {
         let nonce = getrandom::u64().expect("the system has random numbers");
         Self {
-            inbox: Inbox::new(connection),
+            inbox: ReplyInbox::new(connection),
             stream: plan.stream.clone(),
             consumer: format!("bench-{nonce:016x}"),
             first_sequence: plan.first_sequence,
@@ -100,14 +105,14 @@ impl Reader {
             },
         })
         .to_string();
-        self.ask("CREATE", &body)
+        self.request("CREATE", &body)
     }
 
     fn delete(&self) -> Vec<u8> {
-        self.ask("DELETE", "")
+        self.request("DELETE", "")
     }
 
-    fn ask(&self, verb: &str, body: &str) -> Vec<u8> {
+    fn request(&self, verb: &str, body: &str) -> Vec<u8> {
         let (stream, consumer) = (&self.stream, &self.consumer);
         let answers = self.subject(ANSWERS);
         let size = body.len();
@@ -116,9 +121,9 @@ impl Reader {
     }
 }
 
-impl Listener for Reader {
+impl DeliveryListener for PushReader {
     fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
-        if let Some(position) = Position::of(message) {
+        if let Some(position) = StreamPosition::of(message) {
             if self.received < messages {
                 self.order.meet(position)?;
                 self.received += 1;
@@ -158,13 +163,13 @@ fn stalled(headers: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    fn reader() -> Reader {
+    fn reader() -> PushReader {
         let json = r#"{"url": "x:1", "workload": "push", "publishers": 1, "subscribers": 0, "payload_bytes": 0, "messages": 3, "subject": "s", "stream": "S"}"#;
-        Reader::new(&Plan::from_json(json.as_bytes()).unwrap(), 0)
+        PushReader::new(&LoadPlan::from_json(json.as_bytes()).unwrap(), 0)
     }
 
     fn hear(
-        reader: &mut Reader,
+        reader: &mut PushReader,
         subject: &str,
         reply: Option<&str>,
         body: &str,

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use super::client::Client;
 use super::latency::Samples;
-use super::plan::Plan;
+use super::plan::LoadPlan;
 use super::publish::frame;
-use super::workload::Outcome;
+use super::workload::LoadOutcome;
 
 /// Sends requests one after the other, each when the one before is answered.
-pub fn request(plan: &Plan, client: &mut Client, number: usize) -> Outcome {
+pub fn request(plan: &LoadPlan, client: &mut Client, number: usize) -> LoadOutcome {
     let inbox = format!("_INBOX.bench{}x{number}", std::process::id());
     client.send(format!("SUB {inbox}.* 1\r\n").as_bytes())?;
     client.synchronise()?;
@@ -31,7 +31,7 @@ pub fn request(plan: &Plan, client: &mut Client, number: usize) -> Outcome {
 }
 
 /// Answers requests until every requester is done.
-pub fn respond(plan: &Plan, client: &mut Client) -> Outcome {
+pub fn respond(plan: &LoadPlan, client: &mut Client) -> LoadOutcome {
     client.send(format!("SUB {}.done 2\r\n", plan.subject).as_bytes())?;
     let mut done = 0;
     let mut answers = Vec::new();

@@ -3,14 +3,19 @@
 use memchr::memmem::Finder;
 
 use super::client::{Client, Delivered};
-use super::exchange::{self, append_decimal, leading_decimal, subject_number, Exchange, Inbox};
-use super::plan::Plan;
-use super::workload::Work;
-use crate::error::EngineError;
+use super::exchange;
+use super::exchange::{append_decimal, leading_decimal, subject_number, Exchange, ReplyInbox};
+use super::plan::LoadPlan;
+use super::workload::LoadWork;
+use crate::common::error::EngineError;
 
 /// Makes the connection ready to hear acknowledgements.
-pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work, EngineError> {
-    let mut publisher = Publisher::new(plan, connection);
+pub fn prepare(
+    plan: &LoadPlan,
+    client: &mut Client,
+    connection: u64,
+) -> Result<LoadWork, EngineError> {
+    let mut publisher = LoadPublisher::new(plan, connection);
     publisher.inbox.subscribe(client)?;
     Ok(Box::new(move |plan, client| {
         let in_flight = (plan.in_flight / plan.atomic_batch).max(1);
@@ -22,8 +27,8 @@ pub fn prepare(plan: &Plan, client: &mut Client, connection: u64) -> Result<Work
 /// One connection's messages, a question being one message or one whole batch.
 ///
 /// Invariant: `last_sequence` grows with every acknowledgement, as the messages of one connection are stored in the order they were sent.
-struct Publisher {
-    inbox: Inbox,
+struct LoadPublisher {
+    inbox: ReplyInbox,
     subject: Vec<u8>,
     subjects: u64,
     connection: u64,
@@ -42,14 +47,14 @@ struct Publisher {
     count_key: Finder<'static>,
 }
 
-impl Publisher {
-    fn new(plan: &Plan, connection: u64) -> Self {
+impl LoadPublisher {
+    fn new(plan: &LoadPlan, connection: u64) -> Self {
         let nonce = getrandom::u64().expect("the system has random numbers");
         let id_prefix = format!("{nonce:016x}-").into_bytes();
         let mut payload = vec![b'.'; plan.payload_bytes];
         payload.extend_from_slice(b"\r\n");
         Self {
-            inbox: Inbox::new(connection),
+            inbox: ReplyInbox::new(connection),
             subject: plan.subject.clone().into_bytes(),
             subjects: plan.subjects,
             connection,
@@ -126,8 +131,8 @@ impl Publisher {
     }
 }
 
-impl Exchange for Publisher {
-    fn ask(&mut self, number: u64, output: &mut Vec<u8>) {
+impl Exchange for LoadPublisher {
+    fn write_request(&mut self, number: u64, output: &mut Vec<u8>) {
         for place in 1..=self.batch_messages {
             self.append_message(number, place, output);
         }
@@ -168,22 +173,22 @@ fn value_of(key: &Finder<'_>, json: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::plan::Plan;
+    use crate::load::plan::LoadPlan;
 
-    fn publisher(fields: &str) -> Publisher {
+    fn publisher(fields: &str) -> LoadPublisher {
         let json = format!(
             r#"{{"url": "x:1", "workload": "store", "publishers": 1, "subscribers": 0, "payload_bytes": 3, "messages": 6, "subject": "s"{fields}}}"#
         );
-        Publisher::new(&Plan::from_json(json.as_bytes()).unwrap(), 0)
+        LoadPublisher::new(&LoadPlan::from_json(json.as_bytes()).unwrap(), 0)
     }
 
-    fn asked(publisher: &mut Publisher, number: u64) -> String {
+    fn asked(publisher: &mut LoadPublisher, number: u64) -> String {
         let mut output = Vec::new();
-        publisher.ask(number, &mut output);
+        publisher.write_request(number, &mut output);
         String::from_utf8(output).unwrap()
     }
 
-    fn hear(publisher: &mut Publisher, number: u64, body: &str) -> Result<Option<u64>, String> {
+    fn hear(publisher: &mut LoadPublisher, number: u64, body: &str) -> Result<Option<u64>, String> {
         let mut subject = Vec::new();
         publisher.inbox.append(number, &mut subject);
         publisher.hear(&Delivered {

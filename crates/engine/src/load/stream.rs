@@ -21,13 +21,13 @@ const RECORDS_BYTES: usize = 64 * 1024;
 /// Longest INFO that is waited for before TLS begins.
 const INFO_BYTES_MAX: usize = 64 * 1024;
 
-pub enum Stream {
+pub enum LoadStream {
     Plain(TcpStream),
     Secure(Box<SecureStream>),
     WebSocket(Box<WebSocketStream>),
 }
 
-impl Stream {
+impl LoadStream {
     /// Speaks TLS on a socket whose server says INFO first, and trusts the authorities of `ca_pem`.
     pub fn secure(mut socket: TcpStream, url: &str, ca_pem: &str) -> io::Result<Self> {
         skip_line(&mut socket)?;
@@ -37,7 +37,7 @@ impl Stream {
             incoming: vec![0; RECORDS_BYTES],
             filled: 0,
             pending: Vec::new(),
-            outgoing: Outgoing::default(),
+            outgoing: OutgoingRecords::default(),
             closed: false,
         };
         stream.shake_hands()?;
@@ -98,18 +98,18 @@ pub struct SecureStream {
     filled: usize,
     /// Plaintext that did not fit where it was asked for.
     pending: Vec<u8>,
-    outgoing: Outgoing,
+    outgoing: OutgoingRecords,
     closed: bool,
 }
 
 /// Records ready for the wire. The buffer keeps its length, so that it is not filled with zeros for every send.
 #[derive(Default)]
-struct Outgoing {
+struct OutgoingRecords {
     bytes: Vec<u8>,
     end: usize,
 }
 
-impl Outgoing {
+impl OutgoingRecords {
     fn room(&mut self, bytes: usize) -> &mut [u8] {
         if self.bytes.len() < self.end + bytes {
             self.bytes.resize(self.end + bytes, 0);

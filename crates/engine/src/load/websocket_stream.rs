@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-use crate::connection::websocket::frames::{apply_mask, Opcode, Written};
-use crate::connection::websocket::FrameReader;
+use crate::transport::websocket::frames::{apply_mask, MessageHeader, Opcode};
+use crate::transport::websocket::WebSocketFrameReader;
 
 /// Longest answer to an upgrade that is waited for.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -19,7 +19,7 @@ const MASK_BIT: u8 = 0x80;
 
 pub struct WebSocketStream {
     socket: TcpStream,
-    frame_reader: FrameReader,
+    frame_reader: WebSocketFrameReader,
     outgoing: Vec<u8>,
 }
 
@@ -46,14 +46,14 @@ impl WebSocketStream {
         }
         Ok(Self {
             socket,
-            frame_reader: FrameReader::new(true, false),
+            frame_reader: WebSocketFrameReader::new(true, false),
             outgoing: Vec::new(),
         })
     }
 
     pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.outgoing.clear();
-        let header = Written::new(Opcode::Binary, false, bytes.len());
+        let header = MessageHeader::new(Opcode::Binary, false, bytes.len());
         self.outgoing.extend_from_slice(header.as_bytes());
         self.outgoing[1] |= MASK_BIT;
         self.outgoing.extend_from_slice(&MASK);

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use super::client::Client;
 use super::latency::Samples;
-use super::plan::{Figures, Plan, Workload};
+use super::plan::{LoadFigures, LoadPlan, Workload};
 use super::{consumers_create, direct_get, fetch, publish, push, request, store};
-use crate::error::EngineError;
+use crate::common::error::EngineError;
 
 /// Bytes handed to one write at full speed.
 pub const BATCH_BYTES: usize = 64 * 1024;
@@ -19,10 +19,10 @@ pub const BATCH_BYTES: usize = 64 * 1024;
 pub const SAMPLE_EVERY: u64 = 64;
 
 /// How long messages took, and when the connection was done.
-pub type Outcome = Result<(Samples, Instant), EngineError>;
+pub type LoadOutcome = Result<(Samples, Instant), EngineError>;
 
 /// What one connection does once all have begun.
-pub type Work = Box<dyn FnOnce(&Plan, &mut Client) -> Outcome + Send>;
+pub type LoadWork = Box<dyn FnOnce(&LoadPlan, &mut Client) -> LoadOutcome + Send>;
 
 /// What the connections of one side measured together: from the first that began to the last that ended.
 struct Side {
@@ -31,7 +31,7 @@ struct Side {
     ended_at: Instant,
 }
 
-pub fn run(plan: &Plan) -> Result<Figures, EngineError> {
+pub fn run(plan: &LoadPlan) -> Result<LoadFigures, EngineError> {
     let plan = Arc::new(plan.clone());
     let epoch = Instant::now();
     let subscribers = if plan.workload.has_subscribers() {
@@ -62,7 +62,7 @@ pub fn run(plan: &Plan) -> Result<Figures, EngineError> {
     let mut senders = Vec::new();
     for number in 0..plan.publishers {
         let mut client = Client::connect(&plan)?;
-        let work: Work = match plan.workload {
+        let work: LoadWork = match plan.workload {
             Workload::Store => store::prepare(&plan, &mut client, number as u64)?,
             Workload::DirectGet => direct_get::prepare(&plan, &mut client, number as u64)?,
             Workload::Fetch => fetch::prepare(&plan, &mut client, number as u64)?,
@@ -98,7 +98,7 @@ pub fn run(plan: &Plan) -> Result<Figures, EngineError> {
     let publishing = sent.ended_at.duration_since(sent.begun_at).as_secs_f64();
     let mut samples = sent.samples;
     samples.merge(received.samples);
-    Ok(Figures {
+    Ok(LoadFigures {
         published,
         delivered,
         seconds,
@@ -109,10 +109,10 @@ pub fn run(plan: &Plan) -> Result<Figures, EngineError> {
 }
 
 fn spawn(
-    plan: &Arc<Plan>,
+    plan: &Arc<LoadPlan>,
     ready: &Arc<Barrier>,
     mut client: Client,
-    work: impl FnOnce(&Plan, &mut Client) -> Outcome + Send + 'static,
+    work: impl FnOnce(&LoadPlan, &mut Client) -> LoadOutcome + Send + 'static,
 ) -> JoinHandle<Result<Side, EngineError>> {
     let (plan, ready) = (Arc::clone(plan), Arc::clone(ready));
     thread::spawn(move || {
@@ -149,7 +149,7 @@ fn join(threads: Vec<JoinHandle<Result<Side, EngineError>>>) -> Result<Side, Eng
     Ok(all)
 }
 
-fn subscriber(plan: &Plan) -> Result<Client, EngineError> {
+fn subscriber(plan: &LoadPlan) -> Result<Client, EngineError> {
     let mut client = Client::connect(plan)?;
     let queue = match plan.workload {
         Workload::Request => " responders",

@@ -14,10 +14,10 @@ use super::imports::service_import::IMPORTS_IN_A_ROW_MAX;
 use super::imports::{replies, Replies, ServiceImport, StreamImport};
 use super::mappings::{Mapped, Mappings};
 use super::sink::Watcher;
-use super::subject;
 use super::subscription::{Receiver, Restrictions, Subscription};
 use super::tree::{Routes, SubscriptionTree};
-use crate::random::Random;
+use crate::common::random::Random;
+use crate::common::subject;
 
 /// The account of everybody who names none.
 pub const GLOBAL_ACCOUNT: &str = "$G";
@@ -390,9 +390,9 @@ fn drop_shadows(subscription: &Subscription) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::staging::Staging;
     use crate::routing::router::Publisher;
     use crate::routing::sink::Sink;
+    use crate::routing::staging::Staging;
     use crate::routing::subscription::{Receiver, Restrictions};
     use crate::wire::Publish;
 
@@ -408,11 +408,11 @@ mod tests {
     struct Nobody;
 
     impl Sink for Nobody {
-        fn take(&self, _: &Publisher<'_>, _: &Publish<'_>, _: &mut Staging) -> bool {
+        fn accept(&self, _: &Publisher<'_>, _: &Publish<'_>, _: &mut Staging) -> bool {
             true
         }
 
-        fn settle(&self) {}
+        fn finish_read(&self) {}
     }
 
     fn subscription(subject: &str) -> Arc<Subscription> {

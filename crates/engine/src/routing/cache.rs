@@ -8,8 +8,8 @@ use ahash::{AHashMap, RandomState};
 use hashbrown::HashMap;
 
 use super::account::Account;
-use super::subject;
 use super::tree::Routes;
+use crate::common::subject;
 
 /// Subjects remembered per worker and account. Publishers to more subjects than this walk the tree now and then, which is cheap too.
 const SUBJECTS_MAX: usize = 4096;
@@ -31,12 +31,12 @@ pub struct RouteCache {
 }
 
 /// Receivers that are remembered, or were found in the tree just now.
-pub enum Found {
+pub enum FoundRoutes {
     At(usize),
     Walked(Routes),
 }
 
-impl Found {
+impl FoundRoutes {
     #[inline]
     pub fn routes<'a>(&'a self, cache: &'a RouteCache) -> &'a Routes {
         match self {
@@ -117,7 +117,7 @@ impl RouteCache {
         account: &Account,
         subject: &[u8],
         deciding_max: usize,
-    ) -> Found {
+    ) -> FoundRoutes {
         if self.generation != account.generation() {
             self.clear();
         }
@@ -134,8 +134,8 @@ impl RouteCache {
             tokens,
         };
         match self.prefixes.get(&wanted) {
-            Some(Some(position)) => return Found::At(*position),
-            Some(None) => return Found::Walked(account.find(subject).0),
+            Some(Some(position)) => return FoundRoutes::At(*position),
+            Some(None) => return FoundRoutes::Walked(account.find(subject).0),
             None => {}
         }
         let (routes, generation, deciding) = account.find_deciding(subject);
@@ -149,26 +149,26 @@ impl RouteCache {
         };
         if deciding > deciding_max {
             self.prefixes.insert(key, None);
-            return Found::Walked(routes);
+            return FoundRoutes::Walked(routes);
         }
         self.routes.push(routes);
         let position = self.routes.len() - 1;
         self.prefixes.insert(key, Some(position));
-        Found::At(position)
+        FoundRoutes::At(position)
     }
 
     /// The receivers of a subject that is remembered without its last token.
-    pub fn find_by_parent(&mut self, account: &Account, subject: &[u8]) -> Found {
+    pub fn find_by_parent(&mut self, account: &Account, subject: &[u8]) -> FoundRoutes {
         if self.generation == account.generation() {
             if let Some(position) = self.last_parent_position {
                 if is_child(subject, &self.last_parent) {
-                    return Found::At(position);
+                    return FoundRoutes::At(position);
                 }
             }
         }
         let tokens = subject::token_count(subject);
         let found = self.find_by_prefix(account, subject, tokens - 1);
-        if let (Found::At(position), Some(end)) = (&found, memchr::memrchr(b'.', subject)) {
+        if let (FoundRoutes::At(position), Some(end)) = (&found, memchr::memrchr(b'.', subject)) {
             self.last_parent.clear();
             self.last_parent.extend_from_slice(&subject[..end]);
             self.last_parent_position = Some(*position);

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::connection::Connection;
-use crate::engine::Shared;
-use crate::statistics::unix_ns;
-use crate::stream::moment;
+use super::clients::connection::Connection;
+use super::monitoring::statistics::unix_ns;
+use super::shared::Shared;
+use crate::common::timestamp;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct ClientInformation {
@@ -18,12 +18,12 @@ pub struct ClientInformation {
     #[serde(skip_serializing_if = "is_zero")]
     rtt: u64,
     #[serde(flatten)]
-    shared: Option<Details>,
+    shared: Option<ClientDetails>,
 }
 
 /// What is told if the account shares it.
 #[derive(Debug, Clone, Serialize)]
-struct Details {
+struct ClientDetails {
     start: String,
     host: String,
     id: u64,
@@ -63,8 +63,8 @@ impl ClientInformation {
         Self {
             acc: identity.account.clone(),
             rtt: connection.round_trip_micros.load(Ordering::Relaxed) * 1_000,
-            shared: with_details.then(|| Details {
-                start: moment::text(unix_ns(connection.started) as i64),
+            shared: with_details.then(|| ClientDetails {
+                start: timestamp::text(unix_ns(connection.started) as i64),
                 host: connection.remote_address.ip().to_string(),
                 id: connection.id,
                 user: identity.user,

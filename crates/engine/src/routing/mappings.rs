@@ -3,29 +3,13 @@
 //! Invariant: the weights of a mapping add up to at most a hundred. Where they are less, the rest stays on the subject it was published to, unless the source is
 //! a destination itself: then the rest is lost, for those who want to see what their clients make of that.
 
-use serde::Deserialize;
-
-use super::subject;
 use super::subject_transform::SubjectTransform;
-use crate::error::EngineError;
-use crate::random::Random;
+use crate::common::error::EngineError;
+use crate::common::random::Random;
+use crate::common::subject;
+use crate::config::mappings::MappingOptions;
 
 const PERCENT_MAX: u8 = 100;
-
-/// A mapping as it is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MappingOptions {
-    pub source: String,
-    pub destinations: Vec<MappingDestination>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MappingDestination {
-    pub subject: String,
-    pub weight_percent: u8,
-}
 
 /// What became of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +124,7 @@ impl Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::mappings::MappingDestination;
 
     fn mapping(source: &str, destinations: &[(&str, u8)]) -> MappingOptions {
         MappingOptions {

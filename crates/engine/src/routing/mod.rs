@@ -1,21 +1,35 @@
-//! Who gets a message: subjects, the tree of subscriptions of an account, and the router that walks from one to the other.
+//! Who gets a message: accounts, their subscriptions, and the router that finds the receivers.
 //!
-//! `subject_transform` is what a subject becomes; `mappings` are those of an account, for everything its clients publish; `imports` is what one account sees of another, and
-//! `latency` how long its requests take.
+//! - `shared` is what all threads share: options, accounts, clients. An `account` is one subject space: a `tree` of `subscription`s, with `mappings`,
+//!   and `imports` from other accounts, to which `onward` sends.
+//! - `router` takes a publish to its receivers, found in a `cache` or in the tree; `staging` gathers what one read delivers, for each receiver; a
+//!   `sink` is a receiver inside the server, such as a stream.
+//! - `clients` are connections as everybody else knows them.
+//! - `sender` publishes for the server itself, and `services` for Python; `own_requests` are those that the server asks itself.
+//! - `responses` are the replies that a client may send without a permission of its own, `targets` the subjects that a user may have the server send
+//!   to.
+//! - `subject_transform` is what a subject becomes. `message_trace` tells a publisher that asks where its message goes; `operation_log` is the lines of
+//!   `-V`; `monitoring` is what the monitoring pages show.
 
 pub mod account;
 pub mod cache;
 pub mod client_information;
+pub mod clients;
 pub mod imports;
 pub mod latency;
 pub mod mappings;
+pub mod message_trace;
+pub mod monitoring;
 pub mod onward;
+pub mod operation_log;
 pub mod own_requests;
-pub mod permissions;
 pub mod responses;
 pub mod router;
+pub mod sender;
+pub mod services;
+pub mod shared;
 pub mod sink;
-pub mod subject;
+pub mod staging;
 pub mod subject_transform;
 pub mod subscription;
 pub mod targets;

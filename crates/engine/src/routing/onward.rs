@@ -5,18 +5,19 @@
 
 use std::sync::Arc;
 
-use super::client_information::{self, ClientInformation};
+use super::client_information;
+use super::client_information::ClientInformation;
 use super::imports::replies;
 use super::imports::service_import::{ExportIdentity, ServiceImport, IMPORTS_IN_A_ROW_MAX};
 use super::imports::PendingReply;
-use super::latency::{sampling, Begin, Measurement, Outcome};
+use super::latency::{sampling, Measurement, MeasurementBegin, Outcome};
 use super::mappings::Mapped;
+use super::message_trace::request::{TRACE_DESTINATION, TRACE_DISABLED};
 use super::router::{Publisher, Router};
+use super::staging::Staging;
 use super::subscription::{Receiver, Subscription};
-use crate::clock;
-use crate::connection::staging::Staging;
-use crate::message_trace::request::{TRACE_DESTINATION, TRACE_DISABLED};
-use crate::stream::stored_headers;
+use crate::common::clock;
+use crate::wire::stored_headers;
 use crate::wire::{header_lines, Publish};
 
 /// Acknowledgements are sent where a message says, in whatever account: these replies stay as they are.
@@ -185,7 +186,7 @@ impl Router {
     ) -> Option<Arc<Measurement>> {
         let latency = import.latency.as_ref()?;
         let headers = sampling::sampled(latency.sampling_percent, publish.header(), self.random())?;
-        Some(Measurement::begin(Begin {
+        Some(Measurement::begin(MeasurementBegin {
             latency,
             exporter: &import.exporter,
             requester: self.information_of(publisher, import.share),
@@ -357,17 +358,17 @@ impl Envelope {
         self.header = header;
     }
 
-    fn into_body(self, payload: &[u8]) -> Body {
+    fn into_body(self, payload: &[u8]) -> RequestBody {
         let header_len = self.header.len();
         let mut bytes = self.header;
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(b"\r\n");
-        Body { bytes, header_len }
+        RequestBody { bytes, header_len }
     }
 }
 
 /// Headers and payload as if they had been read from a socket.
-struct Body {
+struct RequestBody {
     bytes: Vec<u8>,
     header_len: usize,
 }
@@ -375,7 +376,7 @@ struct Body {
 /// The sizes of a message as texts.
 type Digits = [itoa::Buffer; 2];
 
-impl Body {
+impl RequestBody {
     fn publish<'a>(
         &'a self,
         subject: &'a [u8],

@@ -73,8 +73,11 @@ pub fn is_answered_by_server(subject: &[u8]) -> bool {
 }
 
 /// Whether the server may answer to `reply` for somebody with these permissions.
-pub fn allows_reply(permissions: Option<&super::permissions::Permissions>, reply: &[u8]) -> bool {
-    super::targets::allows(permissions, Target::Reply, reply)
+pub fn allows_reply(
+    permissions: Option<&crate::common::permissions::Permissions>,
+    reply: &[u8],
+) -> bool {
+    crate::routing::targets::allows(permissions, Target::Reply, reply)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use ahash::AHashMap;
 use parking_lot::Mutex;
 
-use super::permissions::ResponseLimits;
+use crate::common::permissions::ResponseLimits;
 
 /// Reply subjects one client may owe an answer to.
 const GRANTS_MAX: usize = 65_536;
@@ -62,7 +62,7 @@ impl Responses {
     }
 
     /// Uses one of the publishes that were granted; false when there is none.
-    pub fn take(&self, subject: &[u8], now_ms: u64) -> bool {
+    pub fn use_grant(&self, subject: &[u8], now_ms: u64) -> bool {
         let mut grants = self.grants.lock();
         let Some(grant) = grants.of_subject.get_mut(subject) else {
             return false;
@@ -112,9 +112,9 @@ mod tests {
         let responses = responses(2, 1_000);
         responses.grant(b"reply", 10);
 
-        assert!(responses.take(b"reply", 20) && responses.take(b"reply", 30));
-        assert!(!responses.take(b"reply", 40));
-        assert!(!responses.take(b"other", 40));
+        assert!(responses.use_grant(b"reply", 20) && responses.use_grant(b"reply", 30));
+        assert!(!responses.use_grant(b"reply", 40));
+        assert!(!responses.use_grant(b"other", 40));
     }
 
     #[test]
@@ -122,8 +122,8 @@ mod tests {
         let responses = responses(-1, 1_000);
         responses.grant(b"reply", 10);
 
-        assert!(responses.take(b"reply", 1_010));
-        assert!(!responses.take(b"reply", 1_011));
+        assert!(responses.use_grant(b"reply", 1_010));
+        assert!(!responses.use_grant(b"reply", 1_011));
     }
 
     #[test]
@@ -134,6 +134,6 @@ mod tests {
         }
 
         assert!(responses.grants.lock().of_subject.len() <= GRANTS_MAX + 1);
-        assert!(responses.take((3 * GRANTS_MAX - 1).to_string().as_bytes(), 1));
+        assert!(responses.use_grant((3 * GRANTS_MAX - 1).to_string().as_bytes(), 1));
     }
 }

@@ -5,19 +5,20 @@
 use std::sync::Arc;
 
 use super::account::Account;
-use super::cache::{Found, RouteCache};
+use super::cache::{FoundRoutes, RouteCache};
+use super::clients::connection::Connection;
+use super::clients::mailbox::WorkerCommand;
 use super::imports::Shadow;
-use super::permissions::Permissions;
-use super::subscription::{Admission, Receiver, Subscription};
+use super::message_trace;
+use super::message_trace::MessageTrace;
+use super::operation_log;
+use super::shared::Shared;
+use super::staging::Staging;
+use super::subscription::{DeliveryAdmission, Receiver, Subscription};
 use super::tree::{QueueGroup, Routes};
-use crate::connection::mailbox::Letter;
-use crate::connection::staging::Staging;
-use crate::connection::trace;
-use crate::connection::Connection;
-use crate::engine::Shared;
-use crate::message_trace::{self, MessageTrace};
-use crate::random::Random;
-use crate::stream::receipts::IssueReceipt;
+use crate::common::permissions::Permissions;
+use crate::common::random::Random;
+use crate::storage::receipts::IssueReceipt;
 use crate::wire::{encoder, Publish};
 
 /// Subjects of acknowledgements begin so; each comes once, and its first tokens name the consumer.
@@ -97,13 +98,13 @@ impl Router {
         buffer: &[u8],
         staging: &mut Staging,
     ) -> u32 {
-        let passage = Passage {
+        let dispatch = Dispatch {
             shared: &self.shared,
             publisher,
             publish,
             buffer,
         };
-        passage.deliver_to_all(routes, &mut self.random, staging)
+        dispatch.deliver_to_all(routes, &mut self.random, staging)
     }
 
     #[inline]
@@ -130,7 +131,7 @@ impl Router {
         let is_acknowledgement = publish.subject.starts_with(ACKNOWLEDGEMENT)
             || publish.subject.starts_with(ACKNOWLEDGEMENT_OF_2019);
         let routes = if publisher.trace.is_some() {
-            found = Found::Walked(publisher.account.find_asking(publish.subject));
+            found = FoundRoutes::Walked(publisher.account.find_asking(publish.subject));
             found.routes(cache)
         } else if is_acknowledgement {
             found =
@@ -139,13 +140,13 @@ impl Router {
         } else {
             cache.find(publisher.account, publish.subject)
         };
-        let passage = Passage {
+        let dispatch = Dispatch {
             shared: &self.shared,
             publisher,
             publish,
             buffer,
         };
-        let mut deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
+        let mut deliveries = dispatch.deliver_to_all(routes, &mut self.random, staging);
         if staging.has_onward() {
             deliveries += self.send_onward(publisher, publish, buffer, staging, None);
         }
@@ -172,14 +173,14 @@ impl Router {
     ) -> u32 {
         let cache = self.cache_of(publisher.account);
         let found = cache.find_by_parent(publisher.account, publish.subject);
-        let passage = Passage {
+        let dispatch = Dispatch {
             shared: &self.shared,
             publisher,
             publish,
             buffer,
         };
         let routes = found.routes(&self.caches[publisher.account.index]);
-        let deliveries = passage.deliver_to_all(routes, &mut self.random, staging);
+        let deliveries = dispatch.deliver_to_all(routes, &mut self.random, staging);
         if staging.has_onward() {
             return deliveries + self.send_onward(publisher, publish, buffer, staging, None);
         }
@@ -211,14 +212,14 @@ impl Router {
 }
 
 /// One message on its way to its receivers.
-struct Passage<'a> {
+struct Dispatch<'a> {
     shared: &'a Shared,
     publisher: &'a Publisher<'a>,
     publish: &'a Publish<'a>,
     buffer: &'a [u8],
 }
 
-impl Passage<'_> {
+impl Dispatch<'_> {
     #[inline]
     fn deliver_to_all(&self, routes: &Routes, random: &mut Random, staging: &mut Staging) -> u32 {
         let mut deliveries = 0;
@@ -336,13 +337,13 @@ impl Passage<'_> {
             subject: &subject,
             ..*self.publish
         };
-        let passage = Passage {
+        let dispatch = Dispatch {
             shared: self.shared,
             publisher: &publisher,
             publish: &publish,
             buffer: self.buffer,
         };
-        passage.deliver_traced(trace, &shadow.original, staging)
+        dispatch.deliver_traced(trace, &shadow.original, staging)
     }
 }
 
@@ -362,7 +363,7 @@ fn deliver(
             return true;
         }
         Receiver::Sink(sink) => {
-            let taken = !subscription.has_ended() && sink.take(publisher, publish, staging);
+            let taken = !subscription.has_ended() && sink.accept(publisher, publish, staging);
             if taken {
                 staging.note_sink(sink);
             }
@@ -374,11 +375,11 @@ fn deliver(
         return false;
     }
     let admission = subscription.admit();
-    if admission == Admission::Ended {
+    if admission == DeliveryAdmission::Ended {
         return false;
     }
     if publisher.drops_for_slow && receiver.outbox.is_nearly_full() {
-        if admission == Admission::DeliverLast {
+        if admission == DeliveryAdmission::DeliverLast {
             end_subscription(shared, publisher, subscription, receiver);
         }
         return false;
@@ -388,9 +389,9 @@ fn deliver(
         responses.grant(reply, publisher.now_ms);
     }
     if shared.events.is_tracing() {
-        trace::delivery(shared, receiver, &subscription.sid, publish);
+        operation_log::delivery(shared, receiver, &subscription.sid, publish);
     }
-    if admission == Admission::DeliverLast {
+    if admission == DeliveryAdmission::DeliverLast {
         end_subscription(shared, publisher, subscription, receiver);
     }
     true
@@ -472,7 +473,7 @@ fn end_subscription(
     publisher.account.unsubscribe(subscription);
     shared.send(
         receiver.worker,
-        Letter::Ended {
+        WorkerCommand::Ended {
             slot: receiver.slot,
             connection_id: receiver.id,
         },

@@ -1,7 +1,7 @@
 //! What takes messages inside the server: a stream, or an endpoint of the API that the engine answers itself.
 
 use super::router::Publisher;
-use crate::connection::staging::Staging;
+use super::staging::Staging;
 use crate::wire::Publish;
 
 /// Who wants to know when subscriptions to a subject come and go.
@@ -11,11 +11,15 @@ pub trait Watcher: Send + Sync {
 
 pub trait Sink: Send + Sync {
     /// Takes one message; false if it takes none any more. Must not wait for a disk: the thread serves a thousand connections.
-    fn take(&self, publisher: &Publisher<'_>, publish: &Publish<'_>, staging: &mut Staging)
-        -> bool;
+    fn accept(
+        &self,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        staging: &mut Staging,
+    ) -> bool;
 
     /// Everything that was read together has been taken.
-    fn settle(&self);
+    fn finish_read(&self);
 
     /// Keeps what it takes, as a stream does.
     fn stores(&self) -> bool {

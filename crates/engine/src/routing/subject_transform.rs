@@ -16,8 +16,8 @@
 
 use std::fmt;
 
-use crate::random::Random;
-use crate::routing::subject::{is_literal, is_valid_subscription, matches, tokens};
+use crate::common::random::Random;
+use crate::common::subject::{is_literal, is_valid_subscription, matches, tokens};
 
 const EVERYTHING: &str = ">";
 
@@ -57,7 +57,7 @@ impl std::error::Error for TransformError {}
 
 /// A destination token. While it is read, an index is the number of a wildcard; afterwards it is that of a token of the subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum DestinationToken {
     Literal(Box<[u8]>),
     /// What the `>` of the source matched.
     Rest,
@@ -96,7 +96,7 @@ pub struct SubjectTransform {
     /// Of the source.
     token_count: usize,
     /// None leaves subjects as they are: the source is a filter, or everything becomes everything.
-    parts: Option<Vec<Part>>,
+    parts: Option<Vec<DestinationToken>>,
 }
 
 impl SubjectTransform {
@@ -142,10 +142,10 @@ impl SubjectTransform {
         true
     }
 
-    fn put(&self, part: &Part, subject: &[u8], random: &mut Random, out: &mut Vec<u8>) {
+    fn put(&self, part: &DestinationToken, subject: &[u8], random: &mut Random, out: &mut Vec<u8>) {
         match part {
-            Part::Literal(text) => out.extend_from_slice(text),
-            Part::Rest => {
+            DestinationToken::Literal(text) => out.extend_from_slice(text),
+            DestinationToken::Rest => {
                 let rest = tokens(subject).skip(self.token_count - 1);
                 for (position, token) in rest.enumerate() {
                     if position > 0 {
@@ -154,8 +154,8 @@ impl SubjectTransform {
                     out.extend_from_slice(token);
                 }
             }
-            Part::Wildcard(index) => out.extend_from_slice(token_at(subject, *index)),
-            Part::Partition { count, indexes } => {
+            DestinationToken::Wildcard(index) => out.extend_from_slice(token_at(subject, *index)),
+            DestinationToken::Partition { count, indexes } => {
                 let hash = match indexes.as_slice() {
                     [] => fnv1a(FNV_BASIS, subject),
                     indexes => indexes.iter().fold(FNV_BASIS, |hash, index| {
@@ -164,13 +164,15 @@ impl SubjectTransform {
                 };
                 put_number(out, hash.checked_rem(*count).unwrap_or(0));
             }
-            Part::Split { index, delimiter } => {
+            DestinationToken::Split { index, delimiter } => {
                 put_split(out, token_at(subject, *index), delimiter);
             }
-            Part::Cut { how, index, length } => {
+            DestinationToken::Cut { how, index, length } => {
                 put_cut(out, token_at(subject, *index), *how, *length);
             }
-            Part::Random(bound) => put_number(out, random.below(*bound as usize) as u32),
+            DestinationToken::Random(bound) => {
+                put_number(out, random.below(*bound as usize) as u32)
+            }
         }
     }
 }
@@ -259,7 +261,10 @@ fn put_slices(out: &mut Vec<u8>, token: &[u8], first: usize, length: usize) {
     }
 }
 
-fn read_destination(source: &str, destination: &str) -> Result<Vec<Part>, TransformError> {
+fn read_destination(
+    source: &str,
+    destination: &str,
+) -> Result<Vec<DestinationToken>, TransformError> {
     let takes_rest = |subject: &str| subject.split('.').next_back() == Some(EVERYTHING);
     if !is_valid_subscription(destination.as_bytes())
         || destination.split('.').any(|token| token == "*")
@@ -278,16 +283,20 @@ fn read_destination(source: &str, destination: &str) -> Result<Vec<Part>, Transf
         .map(|token| {
             let mut part = read_part(token)?;
             match &mut part {
-                Part::Literal(_) | Part::Rest | Part::Random(_) => {}
+                DestinationToken::Literal(_)
+                | DestinationToken::Rest
+                | DestinationToken::Random(_) => {}
                 // Without wildcards there is nothing to choose from: the numbers are allowed and not looked at.
-                Part::Partition { indexes, .. } if !has_wildcards => indexes.clear(),
+                DestinationToken::Partition { indexes, .. } if !has_wildcards => indexes.clear(),
                 _ if !has_wildcards => return Err(TransformError::WildcardOutOfRange),
-                Part::Partition { indexes, .. } => {
+                DestinationToken::Partition { indexes, .. } => {
                     for index in indexes {
                         *index = token_of_wildcard(&wildcards, *index)?;
                     }
                 }
-                Part::Wildcard(index) | Part::Split { index, .. } | Part::Cut { index, .. } => {
+                DestinationToken::Wildcard(index)
+                | DestinationToken::Split { index, .. }
+                | DestinationToken::Cut { index, .. } => {
                     *index = token_of_wildcard(&wildcards, *index)?;
                 }
             }
@@ -306,17 +315,17 @@ fn token_of_wildcard(wildcards: &[i64], number: i64) -> Result<i64, TransformErr
     }
 }
 
-fn read_part(token: &str) -> Result<Part, TransformError> {
+fn read_part(token: &str) -> Result<DestinationToken, TransformError> {
     if token == EVERYTHING {
-        return Ok(Part::Rest);
+        return Ok(DestinationToken::Rest);
     }
     if let Some(number) = token.strip_prefix('$') {
         if let Ok(index) = number.parse() {
-            return Ok(Part::Wildcard(index));
+            return Ok(DestinationToken::Wildcard(index));
         }
     }
     if token.len() <= 4 || !token.starts_with("{{") || !token.ends_with("}}") {
-        return Ok(Part::Literal(token.as_bytes().into()));
+        return Ok(DestinationToken::Literal(token.as_bytes().into()));
     }
     let (function, arguments) = find_call(token).ok_or(TransformError::UnknownFunction)?;
     let arguments: Vec<&str> = arguments
@@ -330,11 +339,14 @@ fn read_part(token: &str) -> Result<Part, TransformError> {
     read_arguments(function, &arguments)
 }
 
-fn read_arguments(function: Function, arguments: &[&str]) -> Result<Part, TransformError> {
+fn read_arguments(
+    function: Function,
+    arguments: &[&str],
+) -> Result<DestinationToken, TransformError> {
     match (function, arguments) {
         (Function::Wildcard, [""]) => Err(TransformError::NotEnoughArguments),
-        (Function::Wildcard, [index]) => Ok(Part::Wildcard(number(index)?)),
-        (Function::Partition, [count, indexes @ ..]) => Ok(Part::Partition {
+        (Function::Wildcard, [index]) => Ok(DestinationToken::Wildcard(number(index)?)),
+        (Function::Partition, [count, indexes @ ..]) => Ok(DestinationToken::Partition {
             // A negative number is taken for the large one with the same bits.
             count: number_below_2_to_31(count)? as u32,
             indexes: indexes
@@ -342,9 +354,9 @@ fn read_arguments(function: Function, arguments: &[&str]) -> Result<Part, Transf
                 .map(|index| number(index))
                 .collect::<Result<_, _>>()?,
         }),
-        (Function::Random, [bound]) => {
-            Ok(Part::Random(number_below_2_to_31(bound)?.unsigned_abs()))
-        }
+        (Function::Random, [bound]) => Ok(DestinationToken::Random(
+            number_below_2_to_31(bound)?.unsigned_abs(),
+        )),
         // nats-server says it the wrong way round, and this is its answer.
         (Function::Random, _) => Err(TransformError::NotEnoughArguments),
         (Function::Split, [index, delimiter]) => {
@@ -353,9 +365,9 @@ fn read_arguments(function: Function, arguments: &[&str]) -> Result<Part, Transf
                 return Err(TransformError::InvalidArgument);
             }
             let delimiter = delimiter.as_bytes().into();
-            Ok(Part::Split { index, delimiter })
+            Ok(DestinationToken::Split { index, delimiter })
         }
-        (Function::Cut(how), [index, length]) => Ok(Part::Cut {
+        (Function::Cut(how), [index, length]) => Ok(DestinationToken::Cut {
             how,
             index: number(index)?,
             length: i32::try_from(number(length)?).map_err(|_| TransformError::InvalidArgument)?,

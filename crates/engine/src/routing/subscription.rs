@@ -9,11 +9,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::account::Account;
+use super::clients::connection::Connection;
 use super::imports::{PendingReply, ServiceImport, Shadow};
 use super::responses::Responses;
 use super::sink::Sink;
-use super::subject;
-use crate::connection::Connection;
+use crate::common::subject;
 
 /// Where messages of a subscription go.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub struct Subscription {
 
 /// What became of an attempt to count one more delivery.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum DeliveryAdmission {
     Deliver,
     /// Deliver this one, then remove the subscription: it was the last.
     DeliverLast,
@@ -127,20 +127,20 @@ impl Subscription {
 
     /// Counts one delivery, if the subscription still takes one.
     #[inline]
-    pub fn admit(&self) -> Admission {
+    pub fn admit(&self) -> DeliveryAdmission {
         if self.ended.load(Ordering::Acquire) {
-            return Admission::Ended;
+            return DeliveryAdmission::Ended;
         }
         let delivered = self.delivered.fetch_add(1, Ordering::Relaxed) + 1;
         let max = self.delivered_max.load(Ordering::Relaxed);
         if max == 0 || delivered < max {
-            return Admission::Deliver;
+            return DeliveryAdmission::Deliver;
         }
         if delivered == max {
             self.end();
-            return Admission::DeliverLast;
+            return DeliveryAdmission::DeliverLast;
         }
-        Admission::Ended
+        DeliveryAdmission::Ended
     }
 
     /// Sets the number of deliveries after which it ends. Returns true when that many were made already.

@@ -6,7 +6,7 @@
 //! have the server publish to anything it may not publish to itself.
 //! Invariant: what is not known to be allowed is not.
 
-use super::permissions::Permissions;
+use crate::common::permissions::Permissions;
 
 const INBOX: &[u8] = b"_INBOX.";
 

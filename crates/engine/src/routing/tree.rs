@@ -7,8 +7,8 @@ use std::sync::Arc;
 use ahash::AHashMap;
 
 use super::sink::Sink;
-use super::subject;
 use super::subscription::{Receiver, Subscription};
+use crate::common::subject;
 
 /// Who gets a message on one subject: every plain subscription, and one member of each queue group.
 #[derive(Default)]

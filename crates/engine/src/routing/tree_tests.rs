@@ -1,9 +1,10 @@
 //! The tree against the plain meaning of wildcards.
 
 use super::*;
-use crate::connection::outbox::Outbox;
-use crate::connection::{Connection, ConnectionType};
+use crate::config::connection_type::ConnectionType;
+use crate::routing::clients::connection::Connection;
 use crate::routing::subscription::{Receiver, Restrictions};
+use crate::transport::outbox::Outbox;
 use proptest::prelude::*;
 
 fn connection() -> Arc<Connection> {
@@ -151,16 +152,16 @@ struct Inside {
 }
 
 impl Sink for Inside {
-    fn take(
+    fn accept(
         &self,
         _publisher: &crate::routing::router::Publisher<'_>,
         _publish: &crate::wire::Publish<'_>,
-        _staging: &mut crate::connection::staging::Staging,
+        _staging: &mut crate::routing::staging::Staging,
     ) -> bool {
         false
     }
 
-    fn settle(&self) {}
+    fn finish_read(&self) {}
 
     fn stores(&self) -> bool {
         self.stores

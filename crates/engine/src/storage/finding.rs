@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::removal::Removal;
+use super::format::removal::Removal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::removal::Removal;
+use super::format::removal::Removal;
 
 /// A message to be stored.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,7 +69,7 @@ pub struct Refused {
 
 /// What became of everything staged, up to now.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct CommitProgress {
     pub committed: Committed,
     /// In their order; what is not in here and not behind `committed` is durable.
     pub refused: Vec<Refused>,

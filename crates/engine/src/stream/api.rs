@@ -4,13 +4,13 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::message_get::Query;
-use super::reads::Reads;
+use super::read::message_get::Query;
+use super::read::reads::Reads;
 use super::registry::Streams;
-use crate::connection::staging::Staging;
 use crate::consumer::consumer::Consumer;
 use crate::routing::router::Publisher;
 use crate::routing::sink::Sink;
+use crate::routing::staging::Staging;
 use crate::wire::Publish;
 
 const MESSAGE_GET: &[u8] = b"$JS.API.STREAM.MSG.GET.";
@@ -135,7 +135,7 @@ fn allows_pull(publisher: &Publisher<'_>, tail: &[u8]) -> Option<()> {
 }
 
 impl Sink for Api {
-    fn take(
+    fn accept(
         &self,
         publisher: &Publisher<'_>,
         publish: &Publish<'_>,
@@ -147,10 +147,10 @@ impl Sink for Api {
         true
     }
 
-    fn settle(&self) {
+    fn finish_read(&self) {
         let asked = std::mem::take(&mut *self.asked.lock());
         for reads in asked {
-            reads.settle();
+            reads.finish_read();
         }
         let pulled = std::mem::take(&mut *self.pulled.lock());
         for consumer in pulled {

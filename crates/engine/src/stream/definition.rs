@@ -7,27 +7,28 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::dialect::Dialect;
-use super::moment;
-use super::origin::{hash8, External, Origin, Parts};
-use super::settings::{Discard, Republish, Retention, Settings, Storage};
+use super::replication::origin::{External, Origin, Parts};
+use super::settings::{Discard, Republish, Retention, Storage, StreamSettings};
+use crate::common::short_hash::hash8;
+use crate::common::timestamp;
 use crate::routing::subject_transform::SubjectTransform;
 use crate::storage::message::{Counting, Limits};
+use crate::wire::dialect::Dialect;
 
 /// In the metadata of a stream: every message carries a digest of all before it.
 const CHAIN_KEY: &str = "jetlake.chain";
 const DEAD_LETTERS_KEY: &str = "jetlake.dead_letters";
 
 #[derive(Deserialize)]
-struct Definition {
-    config: Config,
+struct StreamDefinition {
+    config: StreamConfig,
     #[serde(default)]
     created: String,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Config {
+struct StreamConfig {
     name: String,
     subjects: Option<Vec<String>>,
     retention: String,
@@ -41,8 +42,8 @@ struct Config {
     storage: String,
     no_ack: bool,
     duplicate_window: i64,
-    mirror: Option<Source>,
-    sources: Option<Vec<Source>>,
+    mirror: Option<SourceDefinition>,
+    sources: Option<Vec<SourceDefinition>>,
     compression: String,
     first_seq: u64,
     subject_transform: Option<Transform>,
@@ -65,14 +66,14 @@ struct Config {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Source {
+struct SourceDefinition {
     name: String,
     opt_start_seq: u64,
     opt_start_time: Option<String>,
     filter_subject: String,
     subject_transforms: Option<Vec<Transform>>,
     external: Option<Prefixes>,
-    consumer: Option<Named>,
+    consumer: Option<NamedSource>,
 }
 
 #[derive(Deserialize, Default)]
@@ -84,11 +85,11 @@ struct Prefixes {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Named {
+struct NamedSource {
     name: String,
 }
 
-impl Source {
+impl SourceDefinition {
     fn origin(&self, is_mirror: bool) -> Result<Origin, String> {
         let transforms = self.subject_transforms.iter().flatten();
         let start_time = self.opt_start_time.as_deref();
@@ -106,7 +107,7 @@ impl Source {
                 .collect(),
             start_sequence: self.opt_start_seq,
             start_time_ns: start_time
-                .map(|text| moment::read(text).ok_or_else(|| format!("{text:?} is not a valid time: use RFC 3339, such as 2026-01-01T00:00:00Z")))
+                .map(|text| timestamp::read(text).ok_or_else(|| format!("{text:?} is not a valid time: use RFC 3339, such as 2026-01-01T00:00:00Z")))
                 .transpose()?,
         })
     }
@@ -134,8 +135,8 @@ pub struct ServerFacts {
 }
 
 /// Reads what a definition means for messages.
-pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String> {
-    let Definition { config, created } =
+pub fn read(definition: &[u8], server: &ServerFacts) -> Result<StreamSettings, String> {
+    let StreamDefinition { config, created } =
         serde_json::from_slice(definition).map_err(|error| error.to_string())?;
     if config.name.is_empty() {
         return Err("it has no name".to_owned());
@@ -173,7 +174,7 @@ pub fn read(definition: &[u8], server: &ServerFacts) -> Result<Settings, String>
     let sources = config.sources.iter().flatten();
     let origins = mirror.chain(sources.map(|source| source.origin(false)));
     let origins = origins.collect::<Result<Vec<_>, _>>()?;
-    Ok(Settings {
+    Ok(StreamSettings {
         origins: origins.into_iter().map(Arc::new).collect(),
         identity: hash8(&created),
         domain: (!server.domain.is_empty()).then(|| server.domain.clone()),

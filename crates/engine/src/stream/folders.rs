@@ -17,9 +17,10 @@ use std::sync::Arc;
 use ahash::AHashSet;
 use parking_lot::Mutex;
 
-use crate::storage::failure::Failure;
-use crate::storage::file_system::FileSystem;
-use crate::storage::twin_file::{self, TwinFile, Twins};
+use crate::storage::disk::failure::DiskFailure;
+use crate::storage::disk::file_system::FileSystem;
+use crate::storage::disk::twin_file;
+use crate::storage::disk::twin_file::{TwinFile, Twins};
 
 const DEFINITION: &str = "definition";
 const MESSAGES: &str = "messages";
@@ -46,7 +47,7 @@ pub struct Folders {
 }
 
 /// A definition that was found.
-pub struct Found {
+pub struct FoundDefinition {
     pub folder: PathBuf,
     pub definition: Vec<u8>,
 }
@@ -54,7 +55,7 @@ pub struct Found {
 /// What was found in all folders.
 #[derive(Default)]
 pub struct Inventory {
-    pub streams: Vec<Found>,
+    pub streams: Vec<FoundDefinition>,
     /// What is wrong, one line each.
     pub findings: Vec<String>,
 }
@@ -157,7 +158,7 @@ impl Folders {
             // Nothing in it was ever acknowledged.
             self.remove_all(&Self::messages(folder), 0)?;
         }
-        inventory.streams.push(Found {
+        inventory.streams.push(FoundDefinition {
             folder: folder.to_owned(),
             definition: found.body,
         });
@@ -254,7 +255,7 @@ impl Folders {
     /// Lets a stream be gone, durably. Its files are still there.
     pub fn delete(&self, folder: &Path) -> io::Result<()> {
         match self.define(folder, DELETED) {
-            Err(error) if Failure::of(&error) == Failure::Full => {
+            Err(error) if DiskFailure::of(&error) == DiskFailure::Full => {
                 // Deleting makes room, so it must not need any: one copy of the definition goes for what the other one becomes.
                 let copy = folder.join(format!("{DEFINITION}.2"));
                 match self.file_system.remove_file(&copy) {

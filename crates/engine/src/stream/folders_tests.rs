@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::storage::simulated::{SimulatedDisk, Survival};
+use crate::storage::disk::simulated::{SimulatedDisk, Survival};
 
 const ROOT: &str = "/jetstream";
 
@@ -13,7 +13,7 @@ fn folders(disk: &SimulatedDisk) -> Folders {
 
 fn names(folders: &Folders) -> Vec<String> {
     let inventory = folders.inventory().unwrap();
-    let text = |found: Found| String::from_utf8(found.definition).unwrap();
+    let text = |found: FoundDefinition| String::from_utf8(found.definition).unwrap();
     inventory.streams.into_iter().map(text).collect()
 }
 
@@ -68,7 +68,7 @@ fn damage_to_both_copies_is_told_and_nothing_is_removed() {
     let folder = made.of_stream("A", "S");
     for name in made.file_system.list(&folder).unwrap() {
         if name.starts_with(DEFINITION) {
-            let access = crate::storage::file_system::Access::Write;
+            let access = crate::storage::disk::file_system::OpenMode::Write;
             let file = made.file_system.open(&folder.join(name), access).unwrap();
             file.write_all_at(b"?", 20).unwrap();
         }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::folders::Folders;
 use super::refusals::store_error;
 use super::registry::Streams;
-use super::settings::{Settings, Storage};
+use super::settings::{Storage, StreamSettings};
 use super::stream::Stream;
-use crate::error::EngineError;
-use crate::storage::file_system::FileSystem;
-use crate::storage::memory::{MemoryFileSystem, MEMORY_SEGMENT_BYTES};
+use crate::common::error::EngineError;
+use crate::storage::disk::file_system::FileSystem;
+use crate::storage::disk::memory::{MemoryFileSystem, MEMORY_SEGMENT_BYTES};
+use crate::storage::format::encryption::MasterKey;
 use crate::storage::store::{Store, StoreOptions, SEGMENT_BYTES_DEFAULT};
 
 impl Streams {
@@ -18,7 +19,7 @@ impl Streams {
     pub(super) fn open_in_folder(
         &self,
         account: &str,
-        settings: Settings,
+        settings: StreamSettings,
         folder: &Path,
         settles_later: bool,
         seed: u64,
@@ -42,7 +43,7 @@ impl Streams {
     pub(super) fn open_in_memory(
         &self,
         account: &str,
-        settings: Settings,
+        settings: StreamSettings,
         seed: u64,
     ) -> Result<Arc<Stream>, EngineError> {
         let file_system = Arc::new(MemoryFileSystem::default());
@@ -60,7 +61,7 @@ impl Streams {
     fn open_store(
         &self,
         account: &str,
-        settings: Settings,
+        settings: StreamSettings,
         file_system: Arc<dyn FileSystem>,
         folder: &Path,
         options: StoreOptions,
@@ -73,7 +74,11 @@ impl Streams {
     }
 
     /// How the messages of a stream are kept.
-    pub(super) fn store_options(&self, settings: &Settings, sync_commits: bool) -> StoreOptions {
+    pub(super) fn store_options(
+        &self,
+        settings: &StreamSettings,
+        sync_commits: bool,
+    ) -> StoreOptions {
         let on_disk = settings.storage == Storage::File;
         let segment_bytes = match settings.storage {
             Storage::File => SEGMENT_BYTES_DEFAULT,
@@ -90,13 +95,13 @@ impl Streams {
             compressed: settings.compressed,
             counting: settings.counting,
             fill_ahead: on_disk,
-            key: self.options.key.master().filter(|_| on_disk),
-            previous_key: self.options.previous_key.master().filter(|_| on_disk),
+            key: MasterKey::of_secret(&self.options.key).filter(|_| on_disk),
+            previous_key: MasterKey::of_secret(&self.options.previous_key).filter(|_| on_disk),
         }
     }
 
     /// Whether commits to such a stream wait for the disk.
-    pub(super) fn syncs_commits(&self, settings: &Settings) -> bool {
+    pub(super) fn syncs_commits(&self, settings: &StreamSettings) -> bool {
         match settings.storage {
             Storage::File => self.options.sync_always && !settings.asynchronous,
             Storage::Memory => true,

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::error::EngineError;
-use crate::storage::failure;
+use crate::common::error::EngineError;
+use crate::storage::disk::failure;
 use crate::storage::message::StoreError;
 
 pub fn store_error(error: &StoreError) -> EngineError {

@@ -12,46 +12,48 @@ use ahash::AHashMap;
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 
-use super::account_usage::{AccountUsage, ServerUsage};
-use super::archives::Archives;
-use super::atomic_batches::AtomicBatches;
-use super::definition::{self, ServerFacts};
-use super::fast_batches::FastBatches;
+use super::archive::archives::Archives;
+use super::batch::atomic_batches::AtomicBatches;
+use super::batch::fast_batches::FastBatches;
+use super::definition;
+use super::definition::ServerFacts;
 use super::folders::Folders;
-use super::followers::FollowersByName;
 use super::imported_origins;
-use super::ingest::Incomplete;
-use super::neighbours::Neighbours;
+use super::publish::ingest::Incomplete;
+use super::publish::untaken::Untaken;
+use super::read::scans::Scans;
 use super::refusals::{disk_error, store_error};
-use super::remembered::Place;
-use super::scans::Scans;
-use super::settings::{Settings, Storage};
-use super::state_report;
-use super::stream::{Stream, Surroundings};
+use super::remembered::FileLocation;
+use super::replication::followers::FollowersByName;
+use super::replication::origins::OriginLookup;
+use super::replication::remote::channel::ReaderEnd;
+use super::replication::remote::remotes::Remotes;
+use super::settings::{Storage, StreamSettings};
+use super::staged_commit::uploads::{FindUser, Uploads};
+use super::stream::{Stream, StreamContext};
 use super::stream_options::StreamOptions;
 use super::ticker::Ticker;
 use super::turns::Turns;
-use super::untaken::Untaken;
-use super::uploads::{FindUser, Uploads};
+use super::usage::account_usage::{AccountUsage, ServerUsage};
+use super::usage::state_report;
+use crate::common::error::EngineError;
+use crate::common::random::Random;
+use crate::common::threads;
 use crate::consumer::consumers::JournalPlace;
-use crate::consumer::timers::Timers;
-use crate::engine::Shared;
-use crate::error::EngineError;
-use crate::random::Random;
-use crate::remote::channel::End;
-use crate::remote::remotes::Remotes;
-use crate::sender::Senders;
-use crate::storage::file_system::FileSystem;
-use crate::storage::keeper::StorageThreads;
+use crate::consumer::timers::ConsumerTimers;
+use crate::routing::sender::Senders;
+use crate::routing::shared::Shared;
+use crate::storage::commit::scheduler::StorageThreads;
+use crate::storage::disk::file_system::FileSystem;
+use crate::storage::format::encryption::MasterKey;
 use crate::storage::message::Purge;
 use crate::storage::store::Store;
-use crate::threads;
 
 /// How often the clock looks at the streams: messages expire within so long of their time.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A stream that was found on disk.
-pub struct Stored {
+pub struct RecoveredStream {
     pub account: String,
     pub name: String,
     pub definition: Vec<u8>,
@@ -65,7 +67,7 @@ pub struct Streams {
     pub(super) options: StreamOptions,
     pub(super) folders: Folders,
     threads: Arc<StorageThreads>,
-    timers: Arc<Timers>,
+    timers: Arc<ConsumerTimers>,
     streams: Arc<RwLock<AHashMap<String, ByName>>>,
     followers: Arc<Mutex<AHashMap<String, Arc<FollowersByName>>>>,
     remotes: Arc<Remotes>,
@@ -105,7 +107,7 @@ impl Streams {
         let events = Arc::clone(&shared.events);
         let streams = Arc::new(Self {
             senders: Arc::new(Senders::new(Arc::clone(&shared))),
-            timers: Timers::start(Arc::clone(&shared))?,
+            timers: ConsumerTimers::start(Arc::clone(&shared))?,
             shared,
             options,
             folders: Folders::new(file_system, folder),
@@ -145,17 +147,17 @@ impl Streams {
     }
 
     /// What is on disk, and what was wrong with it, one line each.
-    pub fn stored(&self) -> Result<(Vec<Stored>, Vec<String>), EngineError> {
+    pub fn stored(&self) -> Result<(Vec<RecoveredStream>, Vec<String>), EngineError> {
         let inventory = self.folders.inventory().map_err(disk_error)?;
         let mut findings = inventory.findings;
         let mut stored = Vec::new();
         for found in inventory.streams {
             let kept = serde_json::from_slice(&found.definition);
             match kept {
-                Ok(Kept {
+                Ok(StoredDefinition {
                     account,
-                    config: Named { name },
-                }) => stored.push(Stored {
+                    config: NamedStream { name },
+                }) => stored.push(RecoveredStream {
                     account,
                     name,
                     definition: found.definition,
@@ -201,7 +203,7 @@ impl Streams {
     fn make(
         &self,
         account: &str,
-        settings: Settings,
+        settings: StreamSettings,
         definition: &[u8],
         folder: &Path,
         seed: u64,
@@ -312,7 +314,7 @@ impl Streams {
         let stream = self.stream(account, &settings.name)?;
         if settings.storage == Storage::File {
             let folder = self.folders.of_stream(account, &settings.name);
-            let settled = stream.store().settle();
+            let settled = stream.store().make_durable();
             settled.map_err(|error| store_error(&error))?;
             self.folders
                 .define(&folder, &self.with_account(account, definition)?)
@@ -325,7 +327,7 @@ impl Streams {
     pub fn delete(&self, account: &str, name: &str) -> Result<(), EngineError> {
         let _turn = self.turns.of(account);
         let stream = self.stream(account, name)?;
-        stream.stop(End::Farewell);
+        stream.stop(ReaderEnd::Farewell);
         if stream.settings().storage == Storage::File {
             let folder = self.folders.of_stream(account, name);
             let deleted = stream.store().abandon(|| self.folders.delete(&folder));
@@ -457,7 +459,7 @@ impl Streams {
         failures
     }
 
-    pub(super) fn settings(&self, definition: &[u8]) -> Result<Settings, EngineError> {
+    pub(super) fn settings(&self, definition: &[u8]) -> Result<StreamSettings, EngineError> {
         let server = ServerFacts {
             domain: self.options.domain.clone(),
             payload_bytes_max: self.shared.options().max_payload_bytes,
@@ -480,15 +482,15 @@ impl Streams {
     }
 
     /// The other streams, as one of an account needs them.
-    fn neighbours(&self, account: &str, settings: &Settings) -> Neighbours {
+    fn origin_lookup(&self, account: &str, settings: &StreamSettings) -> OriginLookup {
         let streams = Arc::downgrade(&self.streams);
         let followers = Arc::clone(&self.followers);
         let shared = Arc::downgrade(&self.shared);
-        let place = (settings.storage == Storage::File).then(|| Place {
+        let place = (settings.storage == Storage::File).then(|| FileLocation {
             file_system: Arc::clone(&self.folders.file_system),
             folder: self.folders.of_stream(account, &settings.name),
         });
-        Neighbours {
+        OriginLookup {
             account: account.to_owned(),
             find_stream: Arc::new(move |account, name| {
                 let streams = streams.upgrade()?;
@@ -511,26 +513,26 @@ impl Streams {
     pub(super) fn serve(
         &self,
         account: &str,
-        settings: Settings,
+        settings: StreamSettings,
         store: Arc<Store>,
         sync_commits: bool,
         seed: u64,
     ) -> Arc<Stream> {
-        let neighbours = self.neighbours(account, &settings);
+        let origin_lookup = self.origin_lookup(account, &settings);
         let journal = (settings.storage == Storage::File).then(|| JournalPlace {
             file_system: Arc::clone(&self.folders.file_system),
             folder: Folders::consumers(&self.folders.of_stream(account, &settings.name)),
-            key: self.options.key.master(),
-            previous_key: self.options.previous_key.master(),
+            key: MasterKey::of_secret(&self.options.key),
+            previous_key: MasterKey::of_secret(&self.options.previous_key),
         });
         let open = Arc::clone(&self.open_batches);
         let open_fast = Arc::clone(&self.open_fast_batches);
-        let surroundings = Surroundings {
+        let context = StreamContext {
             shared: Arc::clone(&self.shared),
             timers: Arc::clone(&self.timers),
             long_ack_subjects: self.options.long_ack_subjects,
             journal,
-            neighbours,
+            origin_lookup,
             account: self.shared.account(account),
             senders: Arc::clone(&self.senders),
             threads: &self.threads,
@@ -545,18 +547,18 @@ impl Streams {
                 .then_some(Duration::from_millis(self.options.sync_interval_ms)),
             seed,
         };
-        Stream::new(store, settings, surroundings)
+        Stream::new(store, settings, context)
     }
 }
 
 /// What a definition on disk must have to be found again.
 #[derive(Deserialize)]
-struct Kept {
+struct StoredDefinition {
     account: String,
-    config: Named,
+    config: NamedStream,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NamedStream {
     name: String,
 }

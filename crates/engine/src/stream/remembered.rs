@@ -10,22 +10,23 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-use crate::storage::failure;
-use crate::storage::file_system::FileSystem;
+use crate::storage::disk::failure;
+use crate::storage::disk::file_system::FileSystem;
+use crate::storage::disk::twin_file;
+use crate::storage::disk::twin_file::{TwinFile, Twins};
 use crate::storage::message::{StoreError, StoreResult};
 use crate::storage::store::Store;
-use crate::storage::twin_file::{self, TwinFile, Twins};
 
 /// Where the file is.
 #[derive(Clone)]
-pub struct Place {
+pub struct FileLocation {
     pub file_system: Arc<dyn FileSystem>,
     pub folder: PathBuf,
 }
 
 pub struct Remembered<T> {
     /// None for a stream in memory, which does not survive its server.
-    place: Option<Place>,
+    place: Option<FileLocation>,
     name: &'static str,
     /// Of the file; None before it was looked for.
     generation: Option<u64>,
@@ -34,7 +35,7 @@ pub struct Remembered<T> {
 }
 
 impl<T: Default + Serialize + DeserializeOwned> Remembered<T> {
-    pub fn new(place: Option<Place>, name: &'static str) -> Self {
+    pub fn new(place: Option<FileLocation>, name: &'static str) -> Self {
         Self {
             place,
             name,

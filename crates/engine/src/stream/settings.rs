@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::dialect::Dialect;
-use super::origin::Origin;
+use super::replication::origin::Origin;
 use crate::routing::subject_transform::SubjectTransform;
 use crate::storage::message::{Counting, Limits};
+use crate::wire::dialect::Dialect;
 
 /// What happens when the limits of a stream are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +44,7 @@ pub struct Republish {
     pub headers_only: bool,
 }
 
-impl Settings {
+impl StreamSettings {
     /// The limits that the store keeps by removing messages. Where new messages are refused instead, none make room for them.
     pub fn removing_limits(&self) -> Limits {
         match self.discard {
@@ -59,7 +59,7 @@ impl Settings {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Settings {
+pub struct StreamSettings {
     pub name: String,
     pub domain: Option<String>,
     pub subjects: Vec<String>,

@@ -11,36 +11,36 @@ use std::time::Duration;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 
-use super::account_usage::{AccountUsage, StreamUsage};
-use super::arrivals::{Arrival, Hindrance};
-use super::consuming::StreamKeeper;
-use super::followers::Followers;
-use super::inflow::{Inflow, OriginState};
-use super::ingest::{BufferLimits, Incomplete, Ingest, Readers};
-use super::neighbours::Neighbours;
-use super::pending::Drained;
-use super::publish_checks::Publication;
-use super::reads::Reads;
-use super::removing::Releases;
-use super::sender_rights;
-use super::settings::{Retention, Settings};
-use super::upload_requests::UploadRequests;
-use crate::connection::staging::Staging;
+use super::consumers::consuming::ConsumersHost;
+use super::consumers::removing::Releases;
+use super::publish::checks::Publication;
+use super::publish::ingest::{BufferLimits, Incomplete, Ingest, Readers};
+use super::publish::pending::Drained;
+use super::publish::sender_rights;
+use super::read::reads::Reads;
+use super::replication::arrivals::{Arrival, Hindrance};
+use super::replication::followers::Followers;
+use super::replication::origins::OriginLookup;
+use super::replication::remote::channel::ReaderEnd;
+use super::replication::replicator::{OriginState, Replicator};
+use super::settings::{Retention, StreamSettings};
+use super::staged_commit::requests::UploadRequests;
+use super::usage::account_usage::{AccountUsage, StreamUsage};
+use crate::common::events::Events;
 use crate::consumer::consumers::{Consumers, JournalPlace, StreamFacts};
-use crate::consumer::timers::Timers;
-use crate::engine::Shared;
-use crate::events::Events;
-use crate::remote::channel::End;
+use crate::consumer::timers::ConsumerTimers;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
+use crate::routing::sender::Senders;
+use crate::routing::shared::Shared;
 use crate::routing::sink::Sink;
+use crate::routing::staging::Staging;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
-use crate::sender::Senders;
-use crate::storage::keeper::{Keeper, StorageThreads};
+use crate::storage::commit::scheduler::{CommitScheduler, StorageThreads};
+use crate::storage::commit::work_pool::Job;
 use crate::storage::message::{Purge, StoreResult};
 use crate::storage::store::staged_work::{Change, StagedWork};
 use crate::storage::store::Store;
-use crate::storage::work_pool::Job;
 use crate::wire::Publish;
 
 /// The queue group in which streams answer direct gets: one of those that could does.
@@ -50,19 +50,19 @@ const DIRECT_GET_GROUP: &[u8] = b"_sys_";
 const UNKNOWN_PUBLISHER: u64 = u64::MAX;
 
 /// What a stream needs of its surroundings.
-pub struct Surroundings<'a> {
+pub struct StreamContext<'a> {
     pub account: Arc<Account>,
     pub senders: Arc<Senders>,
     pub shared: Arc<Shared>,
     pub threads: &'a Arc<StorageThreads>,
-    pub timers: Arc<Timers>,
+    pub timers: Arc<ConsumerTimers>,
     pub long_ack_subjects: bool,
     /// Where its consumers are on disk.
     pub journal: Option<JournalPlace>,
     pub buffer: BufferLimits,
     pub usage: Arc<AccountUsage>,
     pub incomplete: Incomplete,
-    pub neighbours: Neighbours,
+    pub origin_lookup: OriginLookup,
     /// For a store whose commits do not wait for the disk.
     pub sync_interval: Option<Duration>,
     pub seed: u64,
@@ -72,7 +72,7 @@ pub struct Stream {
     pub account: Arc<Account>,
     shared: Arc<Shared>,
     pub(super) store: Arc<Store>,
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) scheduler: Arc<CommitScheduler>,
     pub(super) ingest: Mutex<Ingest>,
     pub(super) senders: Arc<Senders>,
     reads: Arc<Reads>,
@@ -86,7 +86,7 @@ pub struct Stream {
     pub(super) expiry_due_ns: AtomicI64,
     has_schedules: AtomicBool,
     /// Brings the messages of its origins, if it has any.
-    pub(super) inflow: Arc<Inflow>,
+    pub(super) replicator: Arc<Replicator>,
     /// Those whose origin it is.
     pub(super) followers: Arc<Followers>,
     pub(super) consumers: Arc<Consumers>,
@@ -98,8 +98,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(store: Arc<Store>, settings: Settings, surroundings: Surroundings<'_>) -> Arc<Self> {
-        let Surroundings {
+    pub fn new(
+        store: Arc<Store>,
+        settings: StreamSettings,
+        context: StreamContext<'_>,
+    ) -> Arc<Self> {
+        let StreamContext {
             account,
             senders,
             shared,
@@ -110,18 +114,18 @@ impl Stream {
             buffer,
             usage,
             incomplete,
-            neighbours,
+            origin_lookup,
             sync_interval,
             seed,
-        } = surroundings;
+        } = context;
         let has_schedules = settings.allow_schedules;
         let usage = Arc::new(StreamUsage::new(usage, settings.storage));
-        usage.say(store.counts().bytes, 0);
+        usage.set_used(store.counts().bytes, 0);
         if store.shares_segments() {
             usage.say_shared(&store.shared_segments());
         }
         let settings = Arc::new(settings);
-        let followers = neighbours.followers(&account.name).of(&settings.name);
+        let followers = origin_lookup.followers(&account.name).of(&settings.name);
         Arc::new_cyclic(|stream: &Weak<Self>| {
             let consumers = Arc::new(Consumers::new(StreamFacts {
                 shared: Arc::clone(&shared),
@@ -137,17 +141,17 @@ impl Stream {
                 message_bytes_max: settings
                     .message_bytes_max
                     .unwrap_or(settings.payload_bytes_max as u64),
-                keeper: Arc::new(StreamKeeper(stream.clone())),
+                host: Arc::new(ConsumersHost(stream.clone())),
                 seed,
             }));
             let told = stream.clone();
-            let keeper = Keeper::new(
+            let scheduler = CommitScheduler::new(
                 Arc::clone(&store),
                 threads,
                 sync_interval,
                 move |progress| {
                     if let Some(stream) = told.upgrade() {
-                        stream.told(&progress);
+                        stream.on_committed(&progress);
                     }
                 },
             );
@@ -160,12 +164,12 @@ impl Stream {
                 threads,
             );
             let name = &settings.name;
-            let place = neighbours.place.clone();
+            let place = origin_lookup.place.clone();
             let upload_requests = UploadRequests::new(stream.clone(), name, place, threads);
             Self {
                 account,
                 shared,
-                keeper,
+                scheduler,
                 ingest: Mutex::new(Ingest::new(
                     settings,
                     buffer,
@@ -186,7 +190,7 @@ impl Stream {
                 closed: AtomicBool::new(false),
                 expiry_due_ns: AtomicI64::new(0),
                 has_schedules: AtomicBool::new(has_schedules),
-                inflow: Inflow::new(stream.clone(), neighbours, threads),
+                replicator: Replicator::new(stream.clone(), origin_lookup, threads),
                 followers,
                 consumers,
                 releases: Releases::new(stream.clone(), threads),
@@ -216,7 +220,7 @@ impl Stream {
         &self.store
     }
 
-    pub fn settings(&self) -> Arc<Settings> {
+    pub fn settings(&self) -> Arc<StreamSettings> {
         Arc::clone(&self.ingest.lock().settings)
     }
 
@@ -231,16 +235,16 @@ impl Stream {
     /// Takes messages on its subjects from now on, and none on those it had before and has no more.
     pub fn listen(self: &Arc<Self>) {
         let settings = self.settings();
-        let mut wanted: Vec<Wanted> = Vec::new();
+        let mut wanted: Vec<WantedSubscription> = Vec::new();
         for subject in &settings.subjects {
             let sink: Arc<dyn Sink> = Arc::clone(self) as Arc<dyn Sink>;
-            wanted.push(Wanted {
+            wanted.push(WantedSubscription {
                 subject: subject.clone().into_bytes(),
                 queue: None,
                 sink,
             });
         }
-        wanted.push(Wanted {
+        wanted.push(WantedSubscription {
             subject: UploadRequests::subject(&settings.name).into_bytes(),
             queue: None,
             sink: Arc::clone(&self.upload_requests) as Arc<dyn Sink>,
@@ -253,7 +257,7 @@ impl Stream {
             for tail in ["", ".>"] {
                 let subject = format!("$JS.API.DIRECT.GET.{name}{tail}").into_bytes();
                 let sink: Arc<dyn Sink> = Arc::clone(&self.reads) as Arc<dyn Sink>;
-                wanted.push(Wanted {
+                wanted.push(WantedSubscription {
                     subject,
                     queue: Some(DIRECT_GET_GROUP),
                     sink,
@@ -261,7 +265,7 @@ impl Stream {
             }
         }
         // By subject, as a stream may have tens of thousands of them.
-        let mut missing: AHashMap<Vec<u8>, Wanted> = wanted
+        let mut missing: AHashMap<Vec<u8>, WantedSubscription> = wanted
             .into_iter()
             .map(|wanted| (wanted.subject.clone(), wanted))
             .collect();
@@ -291,23 +295,23 @@ impl Stream {
 
     /// Is in the registry from now on: follows its origins, and those who follow it hear of it.
     pub fn begin(&self) {
-        self.inflow.follow(&self.settings());
-        self.followers.ask();
+        self.replicator.follow(&self.settings());
+        self.followers.schedule();
     }
 
     /// Imports have changed, which may lead to other origins.
     pub fn look_for_origins(&self) {
-        self.inflow.look_again(&self.settings());
+        self.replicator.look_again(&self.settings());
     }
 
     /// Is not in the registry any more.
     pub fn end(&self) {
-        self.followers.ask();
+        self.followers.schedule();
     }
 
     /// How it stands with each of its origins, in the order of the settings.
     pub fn origin_states(&self) -> Vec<OriginState> {
-        self.inflow.states(&self.settings(), self.now_ns())
+        self.replicator.states(&self.settings(), self.now_ns())
     }
 
     /// The mirror has caught up with its origin.
@@ -321,7 +325,7 @@ impl Stream {
     /// is taken when the settings have changed meanwhile.
     pub fn take_arrivals<'a>(
         &self,
-        settings: &Arc<Settings>,
+        settings: &Arc<StreamSettings>,
         arrivals: impl Iterator<Item = Arrival<'a>>,
         resets: u64,
         mut taken: impl FnMut(Option<u64>),
@@ -341,12 +345,12 @@ impl Stream {
 
     /// What is staged is to be committed.
     pub fn commit_soon(&self) {
-        self.keeper.ask();
+        self.scheduler.schedule();
     }
 
     /// Puts other settings in force. Limits that are lower than before take effect at once. Their definition is on disk already, so whatever the
     /// store cannot do now is in its status, and is done when it is opened again.
-    pub fn update(self: &Arc<Self>, settings: Settings) {
+    pub fn update(self: &Arc<Self>, settings: StreamSettings) {
         let limits = settings.removing_limits();
         self.has_schedules
             .store(settings.allow_schedules, Ordering::Relaxed);
@@ -359,17 +363,17 @@ impl Stream {
         }
         self.expiry_due_ns.store(0, Ordering::Relaxed);
         self.listen();
-        self.keeper.ask();
+        self.scheduler.schedule();
         self.begin();
     }
 
     /// Takes no messages any more; with a farewell if it is about to be removed.
-    pub fn stop(&self, end: End) {
+    pub fn stop(&self, end: ReaderEnd) {
         self.closed.store(true, Ordering::Release);
         for subscription in self.subscriptions.lock().drain(..) {
             self.account.unsubscribe(&subscription);
         }
-        self.inflow.stop(end);
+        self.replicator.stop(end);
     }
 
     /// Takes messages again, after a removal that failed.
@@ -381,7 +385,7 @@ impl Stream {
 
     /// Removes messages, durably; returns how many.
     pub fn purge(&self, purge: &Purge) -> StoreResult<u64> {
-        self.inflow.save()?;
+        self.replicator.save()?;
         self.upload_requests.save();
         let (mut staged, count) = match &purge.filter {
             None => {
@@ -408,7 +412,7 @@ impl Stream {
         // What is counted from now on begins with what is there.
         ingest.forget_counters();
         drop(ingest);
-        self.keeper.ask();
+        self.scheduler.schedule();
         committed
     }
 
@@ -427,13 +431,13 @@ impl Stream {
         };
         let forked = self.store.fork(folder, last_sequence);
         // It has committed what others staged.
-        self.keeper.ask();
+        self.scheduler.schedule();
         forked
     }
 
     /// Removes one message, durably; false if there is none.
     pub fn delete(&self, sequence: u64, erase: bool) -> StoreResult<bool> {
-        self.inflow.save()?;
+        self.replicator.save()?;
         self.upload_requests.save();
         let staged = self.store.stage(&Change {
             remove: &[sequence],
@@ -452,7 +456,7 @@ impl Stream {
     pub(super) fn say_usage(&self, ingest: &Ingest) {
         let counts = self.store.counts();
         let (_, waiting_bytes) = ingest.pending.counts_behind(counts.last_sequence);
-        self.usage.say(counts.bytes, waiting_bytes);
+        self.usage.set_used(counts.bytes, waiting_bytes);
     }
 
     /// Says which of its segments other streams may have as well.
@@ -476,18 +480,18 @@ impl Stream {
         self.report_findings();
         self.say_shared();
         // A failure is in the store's status, and the next publisher hears of it.
-        let _ = self.keeper.tick();
-        self.inflow.tick();
+        let _ = self.scheduler.tick();
+        self.replicator.tick();
         self.upload_requests.tick();
         self.consumers.tick();
         let given_up = self.ingest.lock().expire_batches(now_ns);
         if given_up {
-            self.keeper.ask();
+            self.scheduler.schedule();
         }
         if self.has_schedules.load(Ordering::Relaxed) {
             self.load_stored_once();
             if self.publish_due(now_ns) {
-                self.keeper.ask();
+                self.scheduler.schedule();
             }
         }
         self.expire_due(now_ns);
@@ -496,7 +500,7 @@ impl Stream {
     /// Everything staged is committed, and the store says where it ends.
     pub fn close(&self) -> StoreResult<()> {
         let consumers = self.consumers.close();
-        self.stop(End::Pause);
+        self.stop(ReaderEnd::Pause);
         self.upload_requests.close(&self.store);
         self.store.close()?;
         consumers
@@ -509,15 +513,15 @@ impl Stream {
         let mut ingest = self.ingest.lock();
         // Whoever sent it may be gone by now.
         ingest.publisher_id = UNKNOWN_PUBLISHER;
-        ingest.take(&self.store, publication, reply);
+        ingest.stage(&self.store, publication, reply);
         if !ingest.held_back.is_empty() {
-            self.loading.ask();
+            self.loading.schedule();
         }
     }
 }
 
 impl Sink for Stream {
-    fn take(
+    fn accept(
         &self,
         publisher: &Publisher<'_>,
         publish: &Publish<'_>,
@@ -547,13 +551,13 @@ impl Sink for Stream {
             ingest.add_receipt(receipts.issue());
         }
         if !ingest.held_back.is_empty() {
-            self.loading.ask();
+            self.loading.schedule();
         }
         true
     }
 
-    fn settle(&self) {
-        self.keeper.settle();
+    fn finish_read(&self) {
+        self.scheduler.commit_or_schedule();
     }
 
     fn stores(&self) -> bool {
@@ -562,13 +566,13 @@ impl Sink for Stream {
 }
 
 /// A subscription that a stream wants to have.
-struct Wanted {
+struct WantedSubscription {
     subject: Vec<u8>,
     queue: Option<&'static [u8]>,
     sink: Arc<dyn Sink>,
 }
 
-impl Wanted {
+impl WantedSubscription {
     fn is(&self, subscription: &Subscription) -> bool {
         *subscription.subject == *self.subject && subscription.queue.as_deref() == self.queue
     }

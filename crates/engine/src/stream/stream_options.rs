@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::atomic_batches::BatchLimits;
-use super::fast_batches::FastLimits;
-use super::ingest::BufferLimits;
-use crate::remote::options::RemoteOptions;
-use crate::secret::Secret;
+use super::batch::atomic_batches::BatchLimits;
+use super::batch::fast_batches::FastLimits;
+use super::publish::ingest::BufferLimits;
+use super::replication::remote::options::RemoteOptions;
+use crate::common::secret::Secret;
 
 /// How streams are served.
 #[derive(Debug, Clone, Deserialize)]

@@ -10,21 +10,21 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::stream::Stream;
-use crate::engine::Shared;
-use crate::events::Level;
-use crate::storage::keeper::StorageThreads;
-use crate::storage::work_pool::{Job, THREADS_MAX};
+use crate::common::events::Level;
+use crate::routing::shared::Shared;
+use crate::storage::commit::scheduler::StorageThreads;
+use crate::storage::commit::work_pool::{Job, THREADS_MAX};
 
 /// Threads that go through streams at most: so many disks can hang before the others are late.
 const RUNNERS_MAX: usize = THREADS_MAX;
 
 pub struct Ticker {
-    round: Arc<Round>,
+    round: Arc<TickerRound>,
     runners: Vec<Runner>,
 }
 
 /// What the threads share.
-struct Round {
+struct TickerRound {
     shared: Arc<Shared>,
     waiting: Mutex<VecDeque<Arc<Stream>>>,
     /// Those whose turn is under way, by their address.
@@ -39,7 +39,7 @@ struct Runner {
 impl Ticker {
     pub fn new(shared: Arc<Shared>) -> Self {
         Self {
-            round: Arc::new(Round {
+            round: Arc::new(TickerRound {
                 shared,
                 waiting: Mutex::default(),
                 under_way: Mutex::default(),
@@ -72,7 +72,7 @@ impl Ticker {
 }
 
 impl Runner {
-    fn new(round: &Arc<Round>, threads: &StorageThreads) -> Self {
+    fn new(round: &Arc<TickerRound>, threads: &StorageThreads) -> Self {
         let is_busy = Arc::new(AtomicBool::new(false));
         let (round, busy) = (Arc::clone(round), Arc::clone(&is_busy));
         let job = threads.ticking(move || {
@@ -84,11 +84,11 @@ impl Runner {
 
     fn start(&self) {
         self.is_busy.store(true, Ordering::Release);
-        self.job.ask();
+        self.job.schedule();
     }
 }
 
-impl Round {
+impl TickerRound {
     fn run(&self) {
         loop {
             let next = self.waiting.lock().pop_front();

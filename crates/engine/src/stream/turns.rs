@@ -12,19 +12,19 @@ pub struct Turns {
 }
 
 /// Keeps others from changing something of an account.
-pub struct Turn<'a> {
+pub struct AccountTurn<'a> {
     turns: &'a Turns,
     account: String,
 }
 
 impl Turns {
     /// Waits until no other request is changing something in the account.
-    pub fn of(&self, account: &str) -> Turn<'_> {
+    pub fn of(&self, account: &str) -> AccountTurn<'_> {
         let mut taken = self.taken.lock();
         while !taken.insert(account.to_owned()) {
             self.given_back.wait(&mut taken);
         }
-        Turn {
+        AccountTurn {
             turns: self,
             account: account.to_owned(),
         }
@@ -40,7 +40,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for AccountTurn<'_> {
     fn drop(&mut self) {
         self.turns.taken.lock().remove(&self.account);
         self.turns.given_back.notify_all();

@@ -28,7 +28,7 @@ pub struct ParserLimits {
 
 /// What the front of the buffer holds.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum ParserStep<'a> {
     Operation {
         operation: Operation<'a>,
         consumed: usize,
@@ -37,12 +37,12 @@ pub enum Step<'a> {
     Incomplete {
         bytes_needed: usize,
     },
-    Refused(Refusal),
+    Refused(ProtocolViolation),
 }
 
 /// How a client broke the protocol. The session decides what is said and closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ProtocolViolation {
     UnknownOperation,
     ControlLineTooLong,
     PayloadTooLarge,
@@ -51,27 +51,27 @@ pub enum Refusal {
     HeadersNotAnnounced,
 }
 
-type Parsed<'a> = Result<Step<'a>, Refusal>;
+type Parsed<'a> = Result<ParserStep<'a>, ProtocolViolation>;
 
 /// Reads one operation from the front of `buffer`.
-pub fn parse<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Step<'a> {
+pub fn parse<'a>(buffer: &'a [u8], limits: &ParserLimits) -> ParserStep<'a> {
     match parse_operation(buffer, limits) {
         Ok(step) => step,
-        Err(refusal) => Step::Refused(refusal),
+        Err(refusal) => ParserStep::Refused(refusal),
     }
 }
 
 fn parse_operation<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
     let Some(&first) = buffer.first() else {
-        return Ok(Step::Incomplete { bytes_needed: 1 });
+        return Ok(ParserStep::Incomplete { bytes_needed: 1 });
     };
     match first {
         b'P' | b'p' => match buffer.get(1) {
             Some(b'U' | b'u') => parse_publish(buffer, false, limits),
             Some(b'I' | b'i') => parse_bare(buffer, b"PING", Operation::Ping, limits),
             Some(b'O' | b'o') => parse_bare(buffer, b"PONG", Operation::Pong, limits),
-            Some(_) => Err(Refusal::UnknownOperation),
-            None => Ok(Step::Incomplete { bytes_needed: 2 }),
+            Some(_) => Err(ProtocolViolation::UnknownOperation),
+            None => Ok(ParserStep::Incomplete { bytes_needed: 2 }),
         },
         b'H' | b'h' => parse_publish(buffer, true, limits),
         b'S' | b's' => parse_subscribe(buffer, limits),
@@ -80,7 +80,7 @@ fn parse_operation<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
         b'+' => parse_bare(buffer, b"+OK", Operation::Acknowledged, limits),
         b'-' => parse_error(buffer, limits),
         b'I' | b'i' => parse_text(buffer, b"INFO", limits, Operation::Information),
-        _ => Err(Refusal::UnknownOperation),
+        _ => Err(ProtocolViolation::UnknownOperation),
     }
 }
 
@@ -102,14 +102,14 @@ fn read_announced<'a>(
     buffer: &'a [u8],
     with_headers: bool,
     limits: &ParserLimits,
-) -> Result<Result<Announced<'a>, Step<'a>>, Refusal> {
+) -> Result<Result<Announced<'a>, ParserStep<'a>>, ProtocolViolation> {
     let name: &[u8] = if with_headers { b"HPUB" } else { b"PUB" };
     let line = match read_line(buffer, name, CarriageReturn::IsText, limits)? {
-        Line::Complete(line) => line,
-        Line::Incomplete(step) => return Ok(Err(step)),
+        LineSearch::Complete(line) => line,
+        LineSearch::Incomplete(step) => return Ok(Err(step)),
     };
     if with_headers && !limits.headers {
-        return Err(Refusal::HeadersNotAnnounced);
+        return Err(ProtocolViolation::HeadersNotAnnounced);
     }
     let (subject, reply, header_size_text, total_size_text) = match (with_headers, line.arguments())
     {
@@ -117,19 +117,19 @@ fn read_announced<'a>(
         (false, [subject, reply, total]) => (*subject, Some(*reply), &b""[..], *total),
         (true, [subject, header, total]) => (*subject, None, *header, *total),
         (true, [subject, reply, header, total]) => (*subject, Some(*reply), *header, *total),
-        _ => return Err(Refusal::BadArguments),
+        _ => return Err(ProtocolViolation::BadArguments),
     };
     let header_len = if with_headers {
-        parse_size(header_size_text).ok_or(Refusal::BadArguments)?
+        parse_size(header_size_text).ok_or(ProtocolViolation::BadArguments)?
     } else {
         0
     };
-    let total_len = parse_size(total_size_text).ok_or(Refusal::BadArguments)?;
+    let total_len = parse_size(total_size_text).ok_or(ProtocolViolation::BadArguments)?;
     if header_len > total_len {
-        return Err(Refusal::BadArguments);
+        return Err(ProtocolViolation::BadArguments);
     }
     if total_len > limits.payload_bytes_max {
-        return Err(Refusal::PayloadTooLarge);
+        return Err(ProtocolViolation::PayloadTooLarge);
     }
     Ok(Ok(Announced {
         subject,
@@ -149,8 +149,8 @@ fn parse_publish<'a>(buffer: &'a [u8], with_headers: bool, limits: &ParserLimits
         Err(step) => return Ok(step),
     };
     let body = match read_body(buffer, announced.body_start, announced.total_len)? {
-        Body::Complete(body) => body,
-        Body::Incomplete(step) => return Ok(step),
+        BodySearch::Complete(body) => body,
+        BodySearch::Incomplete(step) => return Ok(step),
     };
     let publish = Publish {
         subject: announced.subject,
@@ -160,7 +160,7 @@ fn parse_publish<'a>(buffer: &'a [u8], with_headers: bool, limits: &ParserLimits
         header_len: announced.header_len,
         body,
     };
-    Ok(Step::Operation {
+    Ok(ParserStep::Operation {
         operation: Operation::Publish(publish),
         consumed: announced.body_start + announced.total_len + 2,
     })
@@ -168,15 +168,15 @@ fn parse_publish<'a>(buffer: &'a [u8], with_headers: bool, limits: &ParserLimits
 
 fn parse_subscribe<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
     let line = match read_line(buffer, b"SUB", CarriageReturn::IsBlank, limits)? {
-        Line::Complete(line) => line,
-        Line::Incomplete(step) => return Ok(step),
+        LineSearch::Complete(line) => line,
+        LineSearch::Incomplete(step) => return Ok(step),
     };
     let (subject, queue, sid) = match line.arguments() {
         [subject, sid] => (*subject, None, *sid),
         [subject, queue, sid] => (*subject, Some(*queue), *sid),
-        _ => return Err(Refusal::BadArguments),
+        _ => return Err(ProtocolViolation::BadArguments),
     };
-    Ok(Step::Operation {
+    Ok(ParserStep::Operation {
         operation: Operation::Subscribe {
             subject,
             queue,
@@ -188,8 +188,8 @@ fn parse_subscribe<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
 
 fn parse_unsubscribe<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
     let line = match read_line(buffer, b"UNSUB", CarriageReturn::IsBlank, limits)? {
-        Line::Complete(line) => line,
-        Line::Incomplete(step) => return Ok(step),
+        LineSearch::Complete(line) => line,
+        LineSearch::Incomplete(step) => return Ok(step),
     };
     let (sid, delivered_max) = match line.arguments() {
         [sid] => (*sid, None),
@@ -198,9 +198,9 @@ fn parse_unsubscribe<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> 
             *sid,
             parse_size(max).filter(|max| *max > 0).map(|max| max as u64),
         ),
-        _ => return Err(Refusal::BadArguments),
+        _ => return Err(ProtocolViolation::BadArguments),
     };
-    Ok(Step::Operation {
+    Ok(ParserStep::Operation {
         operation: Operation::Unsubscribe { sid, delivered_max },
         consumed: line.end,
     })
@@ -214,8 +214,8 @@ fn parse_error<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
     }
     match buffer.get(NAME.len()) {
         Some(b' ' | b'\t') => parse_text(buffer, NAME, limits, |_| Operation::Failed),
-        Some(_) => Err(Refusal::UnknownOperation),
-        None => Ok(Step::Incomplete {
+        Some(_) => Err(ProtocolViolation::UnknownOperation),
+        None => Ok(ParserStep::Incomplete {
             bytes_needed: NAME.len() + 1,
         }),
     }
@@ -239,9 +239,9 @@ fn parse_text<'a>(
                 text = stripped;
             }
             if text.len() > limits.control_line_bytes_max {
-                return Err(Refusal::ControlLineTooLong);
+                return Err(ProtocolViolation::ControlLineTooLong);
             }
-            Ok(Step::Operation {
+            Ok(ParserStep::Operation {
                 operation: operation(text),
                 consumed: start + length + 1,
             })
@@ -261,7 +261,7 @@ fn parse_bare<'a>(
         return Ok(step);
     }
     match memchr::memchr(b'\n', &buffer[name.len()..]) {
-        Some(length) => Ok(Step::Operation {
+        Some(length) => Ok(ParserStep::Operation {
             operation,
             consumed: name.len() + length + 1,
         }),
@@ -278,9 +278,9 @@ pub fn announced_subject<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Option<
     }
 }
 
-enum Line<'a> {
+enum LineSearch<'a> {
     Complete(ControlLine<'a>),
-    Incomplete(Step<'a>),
+    Incomplete(ParserStep<'a>),
 }
 
 struct ControlLine<'a> {
@@ -310,15 +310,15 @@ fn read_line<'a>(
     name: &[u8],
     carriage_return: CarriageReturn,
     limits: &ParserLimits,
-) -> Result<Line<'a>, Refusal> {
+) -> Result<LineSearch<'a>, ProtocolViolation> {
     if let Some(step) = check_name(buffer, name)? {
-        return Ok(Line::Incomplete(step));
+        return Ok(LineSearch::Incomplete(step));
     }
     match buffer.get(name.len()) {
         Some(b' ' | b'\t') => {}
-        Some(_) => return Err(Refusal::UnknownOperation),
+        Some(_) => return Err(ProtocolViolation::UnknownOperation),
         None => {
-            return Ok(Line::Incomplete(Step::Incomplete {
+            return Ok(LineSearch::Incomplete(ParserStep::Incomplete {
                 bytes_needed: name.len() + 1,
             }))
         }
@@ -354,12 +354,12 @@ fn read_line<'a>(
                 if position - usize::from(has_pair) - arguments_start
                     > limits.control_line_bytes_max
                 {
-                    return Err(Refusal::ControlLineTooLong);
+                    return Err(ProtocolViolation::ControlLineTooLong);
                 }
                 if count > ARGUMENTS_MAX {
-                    return Err(Refusal::BadArguments);
+                    return Err(ProtocolViolation::BadArguments);
                 }
-                return Ok(Line::Complete(ControlLine {
+                return Ok(LineSearch::Complete(ControlLine {
                     items,
                     count,
                     end: position + 1,
@@ -368,25 +368,29 @@ fn read_line<'a>(
         }
         position += 1;
     }
-    incomplete_line(buffer, arguments_start, limits).map(Line::Incomplete)
+    incomplete_line(buffer, arguments_start, limits).map(LineSearch::Incomplete)
 }
 
-enum Body<'a> {
+enum BodySearch<'a> {
     Complete(&'a [u8]),
-    Incomplete(Step<'a>),
+    Incomplete(ParserStep<'a>),
 }
 
 #[inline]
-fn read_body<'a>(buffer: &'a [u8], start: usize, length: usize) -> Result<Body<'a>, Refusal> {
+fn read_body<'a>(
+    buffer: &'a [u8],
+    start: usize,
+    length: usize,
+) -> Result<BodySearch<'a>, ProtocolViolation> {
     let end = start + length;
     // A wrong byte behind the payload is an error as soon as it is there, even when the second one is still missing.
     if buffer.get(end).is_some_and(|byte| *byte != b'\r') {
-        return Err(Refusal::UnknownOperation);
+        return Err(ProtocolViolation::UnknownOperation);
     }
     match buffer.get(end + 1) {
-        Some(b'\n') => Ok(Body::Complete(&buffer[start..end])),
-        Some(_) => Err(Refusal::UnknownOperation),
-        None => Ok(Body::Incomplete(Step::Incomplete {
+        Some(b'\n') => Ok(BodySearch::Complete(&buffer[start..end])),
+        Some(_) => Err(ProtocolViolation::UnknownOperation),
+        None => Ok(BodySearch::Incomplete(ParserStep::Incomplete {
             bytes_needed: end + 2,
         })),
     }
@@ -394,13 +398,13 @@ fn read_body<'a>(buffer: &'a [u8], start: usize, length: usize) -> Result<Body<'
 
 /// Names are case-insensitive. A buffer that ends inside the name is incomplete; a wrong byte is an error at once.
 #[inline]
-fn check_name<'a>(buffer: &[u8], name: &[u8]) -> Result<Option<Step<'a>>, Refusal> {
+fn check_name<'a>(buffer: &[u8], name: &[u8]) -> Result<Option<ParserStep<'a>>, ProtocolViolation> {
     let length = name.len().min(buffer.len());
     if !buffer[..length].eq_ignore_ascii_case(&name[..length]) {
-        return Err(Refusal::UnknownOperation);
+        return Err(ProtocolViolation::UnknownOperation);
     }
     if length < name.len() {
-        return Ok(Some(Step::Incomplete {
+        return Ok(Some(ParserStep::Incomplete {
             bytes_needed: length + 1,
         }));
     }
@@ -421,15 +425,15 @@ fn incomplete_line<'a>(
     buffer: &[u8],
     arguments_start: usize,
     limits: &ParserLimits,
-) -> Result<Step<'a>, Refusal> {
+) -> Result<ParserStep<'a>, ProtocolViolation> {
     let carriage_return = usize::from(buffer.last() == Some(&b'\r'));
     let arguments_len = (buffer.len() - arguments_start).saturating_sub(carriage_return);
     if arguments_len > limits.control_line_bytes_max
         || buffer.len() > limits.control_line_bytes_max + LINE_SLACK_BYTES
     {
-        return Err(Refusal::ControlLineTooLong);
+        return Err(ProtocolViolation::ControlLineTooLong);
     }
-    Ok(Step::Incomplete {
+    Ok(ParserStep::Incomplete {
         bytes_needed: buffer.len() + 1,
     })
 }

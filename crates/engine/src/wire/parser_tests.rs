@@ -11,7 +11,7 @@ const LIMITS: ParserLimits = ParserLimits {
 
 fn operation(buffer: &[u8]) -> (Operation<'_>, usize) {
     match parse(buffer, &LIMITS) {
-        Step::Operation {
+        ParserStep::Operation {
             operation,
             consumed,
         } => (operation, consumed),
@@ -19,9 +19,9 @@ fn operation(buffer: &[u8]) -> (Operation<'_>, usize) {
     }
 }
 
-fn refused(buffer: &[u8]) -> Refusal {
+fn refused(buffer: &[u8]) -> ProtocolViolation {
     match parse(buffer, &LIMITS) {
-        Step::Refused(refusal) => refusal,
+        ParserStep::Refused(refusal) => refusal,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -54,7 +54,10 @@ fn a_header_publish_is_split_into_header_and_payload() {
 
 #[test]
 fn headers_larger_than_the_message_are_refused() {
-    assert_eq!(refused(b"HPUB a 5 4\r\nabcd\r\n"), Refusal::BadArguments);
+    assert_eq!(
+        refused(b"HPUB a 5 4\r\nabcd\r\n"),
+        ProtocolViolation::BadArguments
+    );
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn wrong_argument_counts_are_refused() {
         b"HPUB a 1\r\n",
         b"PUB a b c d e f g\r\n",
     ] {
-        assert_eq!(refused(line), Refusal::BadArguments, "{line:?}");
+        assert_eq!(refused(line), ProtocolViolation::BadArguments, "{line:?}");
     }
 }
 
@@ -85,7 +88,7 @@ fn sizes_have_one_to_nine_digits() {
     ] {
         assert_eq!(
             refused(format!("PUB a {size}\r\n").as_bytes()),
-            Refusal::BadArguments,
+            ProtocolViolation::BadArguments,
             "{size}"
         );
     }
@@ -93,14 +96,26 @@ fn sizes_have_one_to_nine_digits() {
 
 #[test]
 fn a_payload_over_the_limit_is_refused_before_it_arrives() {
-    assert_eq!(refused(b"PUB a 1025\r\n"), Refusal::PayloadTooLarge);
+    assert_eq!(
+        refused(b"PUB a 1025\r\n"),
+        ProtocolViolation::PayloadTooLarge
+    );
 }
 
 #[test]
 fn the_payload_must_end_in_carriage_return_and_line_feed() {
-    assert_eq!(refused(b"PUB a 2\r\nhi\n"), Refusal::UnknownOperation);
-    assert_eq!(refused(b"PUB a 2\r\nhix"), Refusal::UnknownOperation);
-    assert_eq!(refused(b"PUB a 2\r\nhi\rx"), Refusal::UnknownOperation);
+    assert_eq!(
+        refused(b"PUB a 2\r\nhi\n"),
+        ProtocolViolation::UnknownOperation
+    );
+    assert_eq!(
+        refused(b"PUB a 2\r\nhix"),
+        ProtocolViolation::UnknownOperation
+    );
+    assert_eq!(
+        refused(b"PUB a 2\r\nhi\rx"),
+        ProtocolViolation::UnknownOperation
+    );
 }
 
 #[test]
@@ -111,10 +126,16 @@ fn the_control_line_limit_counts_the_arguments_only() {
 
     assert!(matches!(
         parse(fits.as_bytes(), &LIMITS),
-        Step::Operation { .. }
+        ParserStep::Operation { .. }
     ));
-    assert_eq!(refused(too_long.as_bytes()), Refusal::ControlLineTooLong);
-    assert_eq!(refused(unfinished.as_bytes()), Refusal::ControlLineTooLong);
+    assert_eq!(
+        refused(too_long.as_bytes()),
+        ProtocolViolation::ControlLineTooLong
+    );
+    assert_eq!(
+        refused(unfinished.as_bytes()),
+        ProtocolViolation::ControlLineTooLong
+    );
 }
 
 #[test]
@@ -131,7 +152,11 @@ fn names_are_read_in_any_case_and_wrong_bytes_are_refused_at_once() {
         b"PUB\r\n",
         b"SUBa",
     ] {
-        assert_eq!(refused(line), Refusal::UnknownOperation, "{line:?}");
+        assert_eq!(
+            refused(line),
+            ProtocolViolation::UnknownOperation,
+            "{line:?}"
+        );
     }
 }
 
@@ -165,7 +190,7 @@ fn every_prefix_of_a_valid_operation_is_incomplete_and_asks_for_what_is_missing(
     ] {
         for length in 0..whole.len() {
             match parse(&whole[..length], &LIMITS) {
-                Step::Incomplete { bytes_needed } => {
+                ParserStep::Incomplete { bytes_needed } => {
                     assert!(
                         bytes_needed > length && bytes_needed <= whole.len(),
                         "{length} of {whole:?}: {bytes_needed}"
@@ -183,15 +208,15 @@ proptest! {
         let mut rest = &bytes[..];
         loop {
             match parse(rest, &LIMITS) {
-                Step::Operation { consumed, .. } => {
+                ParserStep::Operation { consumed, .. } => {
                     prop_assert!(consumed > 0 && consumed <= rest.len());
                     rest = &rest[consumed..];
                 }
-                Step::Incomplete { bytes_needed } => {
+                ParserStep::Incomplete { bytes_needed } => {
                     prop_assert!(bytes_needed > rest.len());
                     break;
                 }
-                Step::Refused(_) => break,
+                ParserStep::Refused(_) => break,
             }
         }
     }
@@ -214,7 +239,7 @@ proptest! {
 fn names(mut rest: &[u8]) -> (Vec<String>, usize) {
     let mut found = Vec::new();
     let mut used = 0;
-    while let Step::Operation {
+    while let ParserStep::Operation {
         operation,
         consumed,
     } = parse(rest, &LIMITS)

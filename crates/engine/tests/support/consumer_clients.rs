@@ -21,7 +21,7 @@ const BATCH: usize = 16;
 pub const PULL_PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long anything may take that is to come; ample, on a busy machine.
-pub const PATIENCE_MAX: Duration = Duration::from_secs(30);
+pub const GATHER_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The publisher waits while some consumer is so many messages behind.
 const BEHIND_MAX: usize = 200;
@@ -97,7 +97,7 @@ pub fn config_of(name: &str, policy: Policy, ack_wait_ns: u64) -> Value {
 /// Waits until every pull that was under way has ended, so that everything that was delivered before is known; returns what is known then.
 pub fn wait_for_rounds(shared: &Shared) -> Model {
     let begun = shared.lock().unwrap().clone();
-    let deadline = Instant::now() + PATIENCE_MAX;
+    let deadline = Instant::now() + GATHER_WAIT_MAX;
     loop {
         let now = shared.lock().unwrap().clone();
         let is_over = begun
@@ -229,7 +229,7 @@ impl Worker {
     }
 
     fn wait(&mut self, token: u64) {
-        let is_confirmed = self.client.is_confirmed(token, PATIENCE_MAX);
+        let is_confirmed = self.client.is_confirmed(token, GATHER_WAIT_MAX);
         assert!(is_confirmed, "{}: not confirmed", self.name);
     }
 

@@ -8,8 +8,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::storage::file_system::FileSystem;
-use jetlake_engine::storage::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::file_system::FileSystem;
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 use serde_json::{json, Value};
 
 use crate::stream_server::StreamServer;
@@ -227,15 +227,15 @@ impl Client {
         stream: &str,
         name: &str,
         batch: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Vec<Delivery> {
-        self.ask_for(stream, name, batch, patience);
+        self.ask_for(stream, name, batch, timeout);
         self.receive_deliveries(batch)
     }
 
     /// Asks for so many messages.
-    pub fn ask_for(&mut self, stream: &str, name: &str, batch: usize, patience: Duration) {
-        let body = json!({"batch": batch, "expires": patience.as_nanos() as u64}).to_string();
+    pub fn ask_for(&mut self, stream: &str, name: &str, batch: usize, timeout: Duration) {
+        let body = json!({"batch": batch, "expires": timeout.as_nanos() as u64}).to_string();
         let (inbox, size) = (&self.inbox, body.len());
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}");
         let frame = format!("PUB {subject} {inbox}.d {size}\r\n{body}\r\n");
@@ -276,9 +276,9 @@ impl Client {
     }
 
     /// Sends an acknowledgement and waits so long until it is confirmed; false if it is not.
-    pub fn try_acknowledge(&mut self, delivery: &Delivery, body: &str, patience: Duration) -> bool {
+    pub fn try_acknowledge(&mut self, delivery: &Delivery, body: &str, timeout: Duration) -> bool {
         let token = self.ask_confirmation(delivery, body);
-        self.is_confirmed(token, patience)
+        self.is_confirmed(token, timeout)
     }
 
     /// Sends an acknowledgement and returns the token of its confirmation.
@@ -292,8 +292,8 @@ impl Client {
     }
 
     /// Waits so long for a confirmation.
-    pub fn is_confirmed(&mut self, token: u64, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    pub fn is_confirmed(&mut self, token: u64, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         loop {
             let confirmed = &mut self.received.confirmed;
             if let Some(at) = confirmed.iter().position(|other| *other == token) {

@@ -26,7 +26,7 @@ fn survivals(disk: &SimulatedDisk, at_call: u64) -> Vec<Survival> {
 }
 
 fn cut_at(disk: &SimulatedDisk, at_call: u64) {
-    disk.plan(Some(Plan {
+    disk.plan(Some(FaultPlan {
         at_call,
         fault: Fault::PowerCut,
         lasting: true,
@@ -98,7 +98,7 @@ fn steps_by_chance(seed: u64) -> Vec<(usize, Step)> {
             3 => group(random.between(2, 4), random.between(1, 300)),
             4..8 => remove(nth, random.percent(70)),
             8 => purge(random.pick(&["a.*", "b.>", "c"]), random.below(4) as u64),
-            9..12 => Step::Upkeep,
+            9..12 => Step::Maintenance,
             12 => Step::Close,
             _ => Step::Kill,
         };
@@ -190,7 +190,7 @@ fn a_fork_on_a_real_disk_shares_its_files_and_lives_on_without_the_store() {
         store.append(&new).unwrap();
     }
     store.commit().unwrap();
-    while store.upkeep().unwrap() {}
+    while store.maintain().unwrap() {}
     store.remove(10, true).unwrap();
     store.commit().unwrap();
 

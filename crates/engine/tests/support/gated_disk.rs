@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::storage::file_system::{Access, File, FileSystem};
-use jetlake_engine::storage::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::file_system::{File, FileSystem, OpenMode};
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 use parking_lot::{Condvar, Mutex};
 
 /// Somebody must come to a closed gate by then, on a busy machine.
@@ -70,7 +70,7 @@ impl Gate {
 }
 
 impl FileSystem for GatedDisk {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, access: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = self.disk.open(path, access)?;
         Ok(Arc::new(GatedFile {
             file,

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jetlake_engine::config::{Options, UNCONNECTED_PAYLOAD_BYTES_MAX};
-use jetlake_engine::connection::mailbox::{Cause, Verdict};
+use jetlake_engine::common::events::Event;
+use jetlake_engine::config::options::{Options, UNCONNECTED_PAYLOAD_BYTES_MAX};
 use jetlake_engine::engine::Engine;
-use jetlake_engine::events::Event;
-use jetlake_engine::statistics;
+use jetlake_engine::routing::clients::mailbox::{RefusalCause, Verdict};
+use jetlake_engine::routing::monitoring::statistics;
 
 use super::canary;
 use super::oracle::{Rules, ADMITTED_USER};
@@ -149,7 +149,7 @@ fn hear(engine: &Engine, broken: &Mutex<Vec<String>>, stop: &AtomicBool) {
                     let verdict = if user.is_some_and(|(_, user)| user == ADMITTED_USER) {
                         Verdict::from_json(admission).expect("the verdict is right")
                     } else {
-                        Verdict::Refuse(Cause::Unauthorized)
+                        Verdict::Refuse(RefusalCause::Unauthorized)
                     };
                     // False when the client is gone already.
                     engine.decide(request.connection_id, verdict);

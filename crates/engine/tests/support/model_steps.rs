@@ -20,7 +20,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => (0..300i64, any::<bool>())
             .prop_map(|(after_ns, spare_last)| Step::Expire { after_ns, spare_last }),
         4 => Just(Step::Commit),
-        2 => Just(Step::Upkeep),
+        2 => Just(Step::Maintenance),
         1 => Just(Step::Close),
         1 => Just(Step::Kill),
         1 => any::<u64>().prop_map(|seed| Step::PowerCut { seed }),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jetlake_engine::storage::file_system::{Access, File, FileSystem};
-use jetlake_engine::storage::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::file_system::{File, FileSystem, OpenMode};
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 
 #[derive(Clone)]
 pub struct SlowDisk {
@@ -31,7 +31,7 @@ impl SlowDisk {
 }
 
 impl FileSystem for SlowDisk {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, access: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = self.disk.open(path, access)?;
         let disk = self.clone();
         Ok(Arc::new(SlowFile { file, disk }))

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jetlake_engine::storage::check::{check, Report};
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::twin_file;
+use jetlake_engine::storage::disk::twin_file::TwinFile;
 use jetlake_engine::storage::message::NewMessage;
-use jetlake_engine::storage::simulated::SimulatedDisk;
 use jetlake_engine::storage::store::{Store, StoreOptions};
-use jetlake_engine::storage::twin_file::{self, TwinFile};
 
 pub const FOLDER: &str = "/stream";
 pub const SUBJECTS: [&str; 3] = ["orders.new", "orders.paid", "returns"];
@@ -72,7 +73,7 @@ pub fn small_store_with(close: bool, options: StoreOptions) -> SimulatedDisk {
     store.remove(2, false).unwrap();
     store.remove(3, true).unwrap();
     store.commit().unwrap();
-    store.upkeep().unwrap();
+    store.maintain().unwrap();
     for number in 17..=34 {
         append(&store, number);
         store.commit().unwrap();

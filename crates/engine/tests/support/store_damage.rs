@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jetlake_engine::storage::check::check;
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::twin_file;
+use jetlake_engine::storage::disk::twin_file::Twins;
 use jetlake_engine::storage::finding::Finding;
 use jetlake_engine::storage::message::NewMessage;
-use jetlake_engine::storage::simulated::SimulatedDisk;
 use jetlake_engine::storage::store::{Store, StoreOptions};
-use jetlake_engine::storage::twin_file::{self, Twins};
 
 use crate::store_history::{contents, open, options, History, Kept, Step, FOLDER};
 
@@ -79,7 +80,7 @@ impl Fixture {
             Step::Define,
             append(6, 150),
             remove(5, true),
-            Step::Upkeep,
+            Step::Maintenance,
             append(4, 100),
             Step::Kill,
             append(2, 300),
@@ -87,15 +88,15 @@ impl Fixture {
             remove(9, true),
             group(2, 40),
             append(1, 40),
-            Step::Upkeep,
+            Step::Maintenance,
             append(3, 90),
-            Step::Upkeep,
+            Step::Maintenance,
             Step::Commit,
             append(1, 1800),
             Step::Commit,
             remove(20, true),
             group(2, 60),
-            Step::Upkeep,
+            Step::Maintenance,
             append(1, 30),
             Step::Commit,
         ];

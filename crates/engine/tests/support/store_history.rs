@@ -9,13 +9,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use jetlake_engine::routing::subject;
-use jetlake_engine::storage::file_system::FileSystem;
+use jetlake_engine::common::subject;
+use jetlake_engine::storage::disk::file_system::FileSystem;
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::twin_file;
+use jetlake_engine::storage::disk::twin_file::{TwinFile, Twins};
 use jetlake_engine::storage::finding::Finding;
 use jetlake_engine::storage::message::{Limits, NewMessage, Purge, StoreError, StoreResult};
-use jetlake_engine::storage::simulated::SimulatedDisk;
 use jetlake_engine::storage::store::{Store, StoreOptions};
-use jetlake_engine::storage::twin_file::{self, TwinFile, Twins};
 
 pub const FOLDER: &str = "/stream";
 pub const SUBJECTS: [&str; 5] = ["a.one", "a.two", "b.one", "b.two.x", "c"];
@@ -58,7 +59,7 @@ pub enum Step {
         age: i64,
         spare_last: bool,
     },
-    Upkeep,
+    Maintenance,
     /// A new definition of the stream, as a twin file.
     Define,
     Close,
@@ -284,9 +285,9 @@ impl History {
                 assert_eq!((expired.removed, expired.spared), (gone, spared));
                 Ok(())
             }
-            Step::Upkeep => {
+            Step::Maintenance => {
                 self.commit()?;
-                while self.store().upkeep()? {}
+                while self.store().maintain()? {}
                 Ok(())
             }
             Step::Define => {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jetlake_engine::config::Options;
-use jetlake_engine::connection::mailbox::Verdict;
+use jetlake_engine::common::events::Event;
+use jetlake_engine::config::options::Options;
 use jetlake_engine::engine::Engine;
-use jetlake_engine::events::Event;
-use jetlake_engine::storage::file_system::FileSystem;
+use jetlake_engine::routing::clients::mailbox::Verdict;
+use jetlake_engine::storage::disk::file_system::FileSystem;
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 use jetlake_engine::storage::message::Purge;
-use jetlake_engine::storage::simulated::SimulatedDisk;
 use jetlake_engine::stream::stream::Stream;
 
 const ACCOUNT: &str = "$G";

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jetlake_engine::storage::file_system::{Access, File, FileSystem};
-use jetlake_engine::storage::simulated::SimulatedDisk;
+use jetlake_engine::storage::disk::file_system::{File, FileSystem, OpenMode};
+use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 
 type Told = dyn Fn(&Path) + Send + Sync;
 
@@ -27,7 +27,7 @@ impl WatchedDisk {
 }
 
 impl FileSystem for WatchedDisk {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, access: OpenMode) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(WatchedFile {
             file: self.disk.open(path, access)?,
             path: path.to_owned(),

@@ -16,7 +16,7 @@ The answer has `created`, `first` and `last` of the stream, `end` (where the nex
 
 Rows are sent to `deliver_subject` as a stream of Arrow's IPC format in chunks; the other keys are `start`, `end`,
 `columns`, `subjects`, `batch_rows` and `batch_bytes`. How chunks are put together and answered is told in
-crates/engine/src/stream/scan.rs.
+crates/engine/src/stream/read/scan.rs.
 
 `….FILES` says for `start` and `end` where the messages lie on disk, and only to connections from the same host.
 nats-server has no such endpoints, and does not answer.

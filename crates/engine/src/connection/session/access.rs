@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 
-use crate::connection::mailbox::Admission;
-use crate::routing::permissions::{Permissions, SubscribeVerdict};
+use crate::common::permissions::{Permissions, SubscribeVerdict};
+use crate::routing::clients::mailbox::Admission;
 use crate::routing::responses::Responses;
 use crate::routing::subscription::Restrictions;
 
@@ -15,7 +15,7 @@ use crate::routing::subscription::Restrictions;
 const VERDICTS_MAX: usize = 256;
 
 #[derive(Default)]
-pub struct Access {
+pub struct ClientAccess {
     restricted: Option<Box<Restricted>>,
     payload_bytes_max: Option<usize>,
     subscriptions_max: Option<usize>,
@@ -28,7 +28,7 @@ struct Restricted {
     verdicts: AHashMap<Box<[u8]>, bool>,
 }
 
-impl Access {
+impl ClientAccess {
     pub fn new(admission: &Admission) -> Self {
         let restricted = admission.permissions.as_ref().map(|lists| {
             let permissions = Permissions::new(lists);
@@ -111,6 +111,6 @@ impl Restricted {
             || self
                 .responses
                 .as_ref()
-                .is_some_and(|responses| responses.take(subject, now_ms))
+                .is_some_and(|responses| responses.use_grant(subject, now_ms))
     }
 }

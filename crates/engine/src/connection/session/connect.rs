@@ -1,13 +1,13 @@
 //! The handshake as the session sees it: CONNECT, the verdict, and the time a client has for it.
 
-use super::access::Access;
-use super::{Context, Next, Phase, Session};
-use crate::connection::closed_reason::ClosedReason;
+use super::access::ClientAccess;
+use super::{Context, Next, Session, SessionPhase};
+use crate::common::events::{AuthenticationRequest, Event};
 use crate::connection::connect_options::Credentials;
-use crate::connection::mailbox::{Admission, Verdict};
-use crate::engine::Shared;
-use crate::events::{AuthenticationRequest, Event};
-use crate::system_events;
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::routing::clients::mailbox::{Admission, Verdict};
+use crate::routing::monitoring::system_events;
+use crate::routing::shared::Shared;
 
 /// What a verdict led to.
 pub enum Decision {
@@ -37,8 +37,8 @@ impl Session {
         self.options = options;
         self.said_connect = true;
         if auth_required {
-            self.phase = Phase::AwaitingVerdict;
-            self.ask(credentials, false, context);
+            self.phase = SessionPhase::AwaitingVerdict;
+            self.request_verdict(credentials, false, context);
             return Ok(());
         }
         match self.open(context) {
@@ -48,7 +48,12 @@ impl Session {
     }
 
     /// Asks Python who this is.
-    pub(super) fn ask(&mut self, credentials: Credentials, again: bool, context: &Context<'_>) {
+    pub(super) fn request_verdict(
+        &mut self,
+        credentials: Credentials,
+        again: bool,
+        context: &Context<'_>,
+    ) {
         let request = AuthenticationRequest {
             connection_id: self.connection.id,
             connect: credentials.to_json(&self.options),
@@ -64,23 +69,24 @@ impl Session {
 
     /// Users or permissions have changed: asks about a client that is in.
     pub fn ask_again(&mut self, context: &Context<'_>) {
-        if self.phase == Phase::Open && context.shared.requires_login(&self.connection) {
+        if self.phase == SessionPhase::Open && context.shared.requires_login(&self.connection) {
             self.review_pending = true;
             let credentials = self.credentials.take().unwrap_or_default();
-            self.ask(*credentials, true, context);
+            self.request_verdict(*credentials, true, context);
         }
     }
 
     /// Python has decided. Does nothing when no verdict is awaited.
     pub fn decide(&mut self, verdict: Verdict, context: &mut Context<'_>) -> Decision {
-        if self.phase != Phase::AwaitingVerdict && !std::mem::take(&mut self.review_pending) {
+        if self.phase != SessionPhase::AwaitingVerdict && !std::mem::take(&mut self.review_pending)
+        {
             return Decision::Unasked;
         }
         let admission = match verdict {
             Verdict::Refuse(cause) => return Decision::Ended(self.refuse_login(cause, context)),
             Verdict::Admit(admission) => admission,
         };
-        if self.phase == Phase::Open {
+        if self.phase == SessionPhase::Open {
             return match self.review(&admission, context) {
                 Some(next) => Decision::Ended(next),
                 None => Decision::Reviewed,
@@ -98,7 +104,7 @@ impl Session {
         if admission.max_subscriptions == Some(0) {
             return Decision::Ended(self.refuse_subscriptions(context));
         }
-        self.access = Access::new(&admission);
+        self.access = ClientAccess::new(&admission);
         self.expires_unix_ms = admission.expires_unix_ms;
         let mut identity = self.connection.identity.lock();
         identity.user.clone_from(&admission.user);
@@ -144,7 +150,7 @@ impl Session {
         if admission.max_subscriptions == Some(0) {
             return Some(self.refuse_subscriptions(context));
         }
-        self.access = Access::new(admission);
+        self.access = ClientAccess::new(admission);
         self.connection
             .identity
             .lock()
@@ -197,7 +203,7 @@ impl Session {
                 ClosedReason::NoRespondersRequiresHeaders,
             ));
         }
-        self.phase = Phase::Open;
+        self.phase = SessionPhase::Open;
         self.connected = self.said_connect;
         self.limits.headers = headers;
         self.apply_options(context.shared);
@@ -219,7 +225,10 @@ impl Session {
     pub fn handshake_due(&self, context: &mut Context<'_>) -> Option<ClosedReason> {
         let done = if context.shared.requires_login(&self.connection) {
             // Python answers within limits of its own.
-            matches!(self.phase, Phase::Open | Phase::AwaitingVerdict)
+            matches!(
+                self.phase,
+                SessionPhase::Open | SessionPhase::AwaitingVerdict
+            )
         } else {
             self.spoke
         };

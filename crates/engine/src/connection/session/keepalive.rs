@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use super::{Context, Session};
-use crate::config::{FIRST_PING_MS, ROUND_TRIP_AGE_MS_MAX};
-use crate::connection::closed_reason::ClosedReason;
+use crate::config::options::{FIRST_PING_MS, ROUND_TRIP_AGE_MS_MAX};
+use crate::routing::clients::closed_reason::ClosedReason;
 use crate::wire::encoder;
 
 /// What the ping timer asks for.

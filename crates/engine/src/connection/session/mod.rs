@@ -18,38 +18,39 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 
-use access::Access;
+use access::ClientAccess;
 use tracing::Tracing;
 
-use super::closed_reason::ClosedReason;
-use super::connect_options::{ConnectOptions, Credentials};
-use super::input::Input;
-use super::staging::Staging;
-use super::trace;
-use super::websocket::upgrade::Cookies;
-use super::Connection;
-use crate::config::{
+use crate::common::subject;
+use crate::config::options::{
     UNCONNECTED_PAYLOAD_BYTES_MAX, WEBSOCKET_MESSAGE_BYTES_MAX, WEBSOCKET_MESSAGE_PAYLOADS,
 };
-use crate::engine::Shared;
-use crate::message_trace::{request, MessageTrace};
+use crate::connection::connect_options::{ConnectOptions, Credentials};
+use crate::connection::input::Input;
+use crate::connection::trace;
 use crate::routing::account::Account;
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::routing::clients::connection::Connection;
 use crate::routing::mappings::Mapped;
+use crate::routing::message_trace::{request, MessageTrace};
 use crate::routing::own_requests;
 use crate::routing::router::{Publisher, Router};
-use crate::routing::subject;
+use crate::routing::sender::Sender;
+use crate::routing::shared::Shared;
+use crate::routing::staging::Staging;
 use crate::routing::subscription::Subscription;
-use crate::sender::Sender;
+use crate::transport::websocket::upgrade::Cookies;
 use crate::wire::{
-    announced_subject, encoder, parse, Operation, ParserLimits, Publish, Refusal, Step,
+    announced_subject, encoder, parse, Operation, ParserLimits, ParserStep, ProtocolViolation,
+    Publish,
 };
 
 pub struct Session {
     pub connection: Arc<Connection>,
     pub input: Input,
-    phase: Phase,
+    phase: SessionPhase,
     account: Arc<Account>,
-    access: Access,
+    access: ClientAccess,
     options: ConnectOptions,
     /// Let in after CONNECT.
     connected: bool,
@@ -83,7 +84,7 @@ pub struct Session {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum SessionPhase {
     /// CONNECT is awaited before anything else.
     Closed,
     /// Python decides; nothing is read meanwhile.
@@ -92,7 +93,7 @@ enum Phase {
 }
 
 /// Where `process` stopped, and why.
-pub struct Progress {
+pub struct SessionProgress {
     pub consumed: usize,
     pub next: Next,
 }
@@ -129,12 +130,12 @@ impl Session {
             connection,
             input: Input::default(),
             phase: if requires_login {
-                Phase::Closed
+                SessionPhase::Closed
             } else {
-                Phase::Open
+                SessionPhase::Open
             },
             account: Arc::clone(shared.global_account()),
-            access: Access::default(),
+            access: ClientAccess::default(),
             options: ConnectOptions::default(),
             connected: false,
             said_connect: false,
@@ -164,7 +165,7 @@ impl Session {
 
     /// Whether the client has been let in or, where nobody asks who it is, has said something that makes sense.
     pub fn is_known(&self) -> bool {
-        self.phase == Phase::Open && (self.connected || self.spoke)
+        self.phase == SessionPhase::Open && (self.connected || self.spoke)
     }
 
     /// Other options are in force.
@@ -188,7 +189,7 @@ impl Session {
     }
 
     pub fn is_waiting(&self) -> bool {
-        self.phase == Phase::AwaitingVerdict
+        self.phase == SessionPhase::AwaitingVerdict
     }
 
     /// The first thing a client hears.
@@ -199,19 +200,19 @@ impl Session {
     }
 
     /// Runs every complete operation in the buffer.
-    pub fn process(&mut self, buffer: &[u8], context: &mut Context<'_>) -> Progress {
+    pub fn process(&mut self, buffer: &[u8], context: &mut Context<'_>) -> SessionProgress {
         let mut consumed = 0;
         let mut messages = 0;
         let mut message_bytes = 0;
         let next = loop {
             let rest = &buffer[consumed..];
-            if self.phase != Phase::Open {
+            if self.phase != SessionPhase::Open {
                 if let Some(next) = self.gate(rest, context) {
                     break next;
                 }
             }
             match parse(rest, &self.limits) {
-                Step::Operation {
+                ParserStep::Operation {
                     operation: Operation::Publish(publish),
                     consumed: length,
                 } => {
@@ -223,7 +224,7 @@ impl Session {
                         break Next::HandOver;
                     }
                 }
-                Step::Operation {
+                ParserStep::Operation {
                     operation,
                     consumed: length,
                 } => {
@@ -232,13 +233,13 @@ impl Session {
                         break next;
                     }
                 }
-                Step::Incomplete { bytes_needed } => {
+                ParserStep::Incomplete { bytes_needed } => {
                     self.check_announced(rest, context);
                     break Next::Read { bytes_needed };
                 }
-                Step::Refused(refusal) => {
+                ParserStep::Refused(refusal) => {
                     self.check_announced(rest, context);
-                    if refusal == Refusal::PayloadTooLarge {
+                    if refusal == ProtocolViolation::PayloadTooLarge {
                         self.trace_oversized(rest, context);
                     }
                     break self.refuse(refusal, context);
@@ -254,17 +255,17 @@ impl Session {
                 .last_activity_ms
                 .store(context.now_ms, Ordering::Relaxed);
         }
-        Progress { consumed, next }
+        SessionProgress { consumed, next }
     }
 
     /// The one gate before any operation: until a client is let in, only CONNECT passes.
     fn gate(&mut self, rest: &[u8], context: &mut Context<'_>) -> Option<Next> {
         match (self.phase, rest.first()) {
-            (Phase::AwaitingVerdict, _) => Some(Next::Wait),
+            (SessionPhase::AwaitingVerdict, _) => Some(Next::Wait),
             (_, None | Some(b'C' | b'c')) => None,
             (_, Some(_)) if context.shared.options().admits_without_connect => {
-                self.ask(Credentials::default(), false, context);
-                self.phase = Phase::AwaitingVerdict;
+                self.request_verdict(Credentials::default(), false, context);
+                self.phase = SessionPhase::AwaitingVerdict;
                 Some(Next::Wait)
             }
             (_, Some(_)) => Some(self.violate_authorization(context)),

@@ -1,11 +1,11 @@
 //! Refusals that end a session: what is said, what is logged, and the reason that monitoring shows.
 
 use super::{Context, Next, Session};
-use crate::connection::closed_reason::ClosedReason;
-use crate::connection::mailbox::Cause;
-use crate::events::Level;
-use crate::routing::subject;
-use crate::wire::Refusal;
+use crate::common::events::Level;
+use crate::common::subject;
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::routing::clients::mailbox::RefusalCause;
+use crate::wire::ProtocolViolation;
 
 impl Session {
     /// There are too many connections; this one hears so and goes.
@@ -25,7 +25,7 @@ impl Session {
         );
     }
 
-    pub(super) fn refuse(&self, refusal: Refusal, context: &mut Context<'_>) -> Next {
+    pub(super) fn refuse(&self, refusal: ProtocolViolation, context: &mut Context<'_>) -> Next {
         let log = |text: &str| {
             context.shared.events.log(
                 Level::Error,
@@ -33,7 +33,7 @@ impl Session {
             );
         };
         match refusal {
-            Refusal::UnknownOperation => {
+            ProtocolViolation::UnknownOperation => {
                 log("Client parser ERROR: unknown protocol operation");
                 self.close_with_error(
                     context,
@@ -41,7 +41,7 @@ impl Session {
                     ClosedReason::ProtocolViolation,
                 )
             }
-            Refusal::ControlLineTooLong => {
+            ProtocolViolation::ControlLineTooLong => {
                 log("maximum control line exceeded");
                 self.close_with_error(
                     context,
@@ -49,7 +49,7 @@ impl Session {
                     ClosedReason::MaximumControlLineExceeded,
                 )
             }
-            Refusal::PayloadTooLarge => {
+            ProtocolViolation::PayloadTooLarge => {
                 log("maximum payload violation");
                 self.close_with_error(
                     context,
@@ -57,11 +57,11 @@ impl Session {
                     ClosedReason::MaximumPayloadExceeded,
                 )
             }
-            Refusal::BadArguments => {
+            ProtocolViolation::BadArguments => {
                 log("Client parser ERROR: wrong arguments of an operation");
                 Next::Close(ClosedReason::ParseError)
             }
-            Refusal::HeadersNotAnnounced => {
+            ProtocolViolation::HeadersNotAnnounced => {
                 log("message headers not supported by this connection");
                 Next::Close(ClosedReason::MessageHeaderViolation)
             }
@@ -108,14 +108,14 @@ impl Session {
     }
 
     /// A client is not let in, or must go.
-    pub(super) fn refuse_login(&self, cause: Cause, context: &mut Context<'_>) -> Next {
+    pub(super) fn refuse_login(&self, cause: RefusalCause, context: &mut Context<'_>) -> Next {
         let (text, reason) = match cause {
-            Cause::Unauthorized => return self.violate_authorization(context),
-            Cause::Revoked => (
+            RefusalCause::Unauthorized => return self.violate_authorization(context),
+            RefusalCause::Revoked => (
                 "User Authentication Revoked",
                 ClosedReason::CredentialsRevoked,
             ),
-            Cause::AccountExpired => (
+            RefusalCause::AccountExpired => (
                 "Account Authentication Expired",
                 ClosedReason::AuthenticationExpired,
             ),

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::{Context, Session};
-use crate::closed::{LastSubscriptions, SUBSCRIPTIONS_MAX};
-use crate::reports::{by_number, SubscriptionReport};
-use crate::routing::subject;
+use crate::common::subject;
+use crate::routing::monitoring::closed::{LastSubscriptions, SUBSCRIPTIONS_MAX};
+use crate::routing::monitoring::reports::{by_number, SubscriptionReport};
 use crate::routing::subscription::{Receiver, Subscription};
 
 /// A queue group name that servers keep for themselves.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::{reserved_violation, Context, Session};
-use crate::connection::Connection;
-use crate::events::Level;
-use crate::message_trace::request::{self, ORIGIN_ACCOUNT, TRACE_DESTINATION};
-use crate::message_trace::{Begin, MessageTrace};
-use crate::routing::subject;
+use crate::common::events::Level;
+use crate::common::subject;
+use crate::routing::clients::connection::Connection;
+use crate::routing::message_trace::request;
+use crate::routing::message_trace::request::{ORIGIN_ACCOUNT, TRACE_DESTINATION};
+use crate::routing::message_trace::{MessageTrace, TraceBegin};
+use crate::routing::sender::Sender;
 use crate::routing::targets::{self, Target};
-use crate::sender::Sender;
 use crate::wire::Publish;
 
 /// What is to be done with a message that has a header of tracing.
@@ -74,7 +75,7 @@ impl Session {
             self.refuse_publish(&destination, context);
             return Tracing::Dropped;
         }
-        Tracing::Traced(Box::new(MessageTrace::begin(Begin {
+        Tracing::Traced(Box::new(MessageTrace::begin(TraceBegin {
             only,
             account: &self.account,
             destination,

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::Worker;
-use crate::config::{PAUSE_MS, STALL_BYTES_PER_MS, STALL_MS_MAX, STALL_MS_MIN};
-use crate::connection::staging::Followup;
-use crate::connection::Connection;
+use crate::config::options::{PAUSE_MS, STALL_BYTES_PER_MS, STALL_MS_MAX, STALL_MS_MIN};
+use crate::routing::clients::connection::Connection;
+use crate::routing::staging::Followup;
 
 /// Why a publisher is not read.
 pub(super) struct Stall {
@@ -58,7 +58,7 @@ impl Worker {
             message_bytes,
         }) = self.core.followups.pop()
         {
-            if self.core.shared.settle(&connection, flushed) {
+            if self.core.shared.follow_up(&connection, flushed) {
                 if let Some(publisher) = publisher {
                     self.stall(publisher, connection, message_bytes);
                 }

@@ -1,15 +1,15 @@
 //! A worker thread: polls its sockets, reads, lets sessions work, hands over what they staged.
 //!
-//! Each turn: wait for events → letters from other threads → one turn of reading per ready connection (`reading`) → what was staged is
-//! handed over (`delivery`) → newcomers → deadlines (`upkeep`). Everything shared is touched per read or per turn and not per message.
+//! Each turn: wait for events → commands from other threads → one turn of reading per ready connection (`reading`) → what was staged is
+//! handed over (`delivery`) → newcomers → deadlines (`maintenance`). Everything shared is touched per read or per turn and not per message.
 
 mod delivery;
+mod maintenance;
 mod reading;
 mod securing;
-mod strangers;
 mod transport;
+mod unauthenticated;
 mod upgrading;
-mod upkeep;
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,22 +23,22 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use delivery::Stall;
-use strangers::Strangers;
+use unauthenticated::Unauthenticated;
 
-use super::closed_reason::ClosedReason;
-use super::listener::{Listener, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN};
-use super::mailbox::{Letter, Newcomer};
-use super::outbox::{Flushed, Outbox};
-use super::session::{Context, Decision, Next, Session};
-use super::staging::{Followup, Staging};
-use super::timers::{Timer, Timers};
-use super::ConnectionType;
-use crate::config::{CLOSE_DEADLINE_MS, PAUSE_MS, READ_BUFFER_BYTES};
-use crate::engine::Shared;
-use crate::identity;
-use crate::random::Random;
+use crate::common::identity;
+use crate::common::random::Random;
+use crate::config::connection_type::ConnectionType;
+use crate::config::options::{CLOSE_DEADLINE_MS, PAUSE_MS, READ_BUFFER_BYTES};
+use crate::connection::listener::{Listener, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN};
+use crate::connection::session::{Context, Decision, Next, Session};
+use crate::connection::timers::{ConnectionTimers, Timer};
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::routing::clients::mailbox::{AcceptedConnection, WorkerCommand};
 use crate::routing::router::Router;
-use crate::sender::Sender;
+use crate::routing::sender::Sender;
+use crate::routing::shared::Shared;
+use crate::routing::staging::{Followup, Staging};
+use crate::transport::outbox::{Flushed, Outbox};
 
 use transport::Transport;
 use upgrading::WebSocket;
@@ -48,7 +48,7 @@ pub const WAKER_TOKEN: Token = Token(usize::MAX - 1);
 /// Events taken from the poll at once.
 const EVENTS_PER_POLL: usize = 1024;
 
-/// Letters that are read before sockets are looked at again: a message to thousands of receivers is as many letters, each a system call of some microseconds.
+/// Letters that are read before sockets are looked at again: a message to thousands of receivers is as many commands, each a system call of some microseconds.
 const LETTERS_PER_ROUND: usize = 256;
 
 /// An idle worker looks around this often: for write deadlines, and to let go of outdated routes.
@@ -58,13 +58,13 @@ pub struct Worker {
     index: usize,
     poll: Poll,
     listeners: Vec<Listener>,
-    members: AHashMap<usize, Member>,
-    core: Core,
+    members: AHashMap<usize, WorkerConnection>,
+    core: WorkerCore,
     read_buffer: Vec<u8>,
-    strangers: Strangers,
-    timers: Timers,
+    unauthenticated: Unauthenticated,
+    timers: ConnectionTimers,
     /// Letters that are not read yet.
-    letters: VecDeque<Letter>,
+    commands: VecDeque<WorkerCommand>,
     /// Connections with bytes to read.
     ready: VecDeque<usize>,
     /// Publishers that wait for a receiver to catch up.
@@ -74,7 +74,7 @@ pub struct Worker {
 }
 
 /// What sessions work with.
-struct Core {
+struct WorkerCore {
     shared: Arc<Shared>,
     router: Router,
     staging: Staging,
@@ -84,14 +84,14 @@ struct Core {
 }
 
 /// A connection of this worker.
-struct Member {
+struct WorkerConnection {
     session: Session,
     socket: Arc<TcpStream>,
     transport: Transport,
     /// Of a client that speaks WebSocket.
     websocket: Option<Box<WebSocket>>,
     /// What it is counted for among those whom nobody knows; 0 when it is known.
-    stranger_bytes: usize,
+    unauthenticated_bytes: usize,
     /// In `ready` already.
     queued: bool,
     /// The poll has reported that the peer ended its side.
@@ -115,7 +115,7 @@ impl Worker {
             poll,
             listeners,
             members: AHashMap::new(),
-            core: Core {
+            core: WorkerCore {
                 router: Router::new(Arc::clone(&shared), Random::seeded(seed)),
                 staging,
                 followups: Vec::new(),
@@ -124,9 +124,9 @@ impl Worker {
                 shared,
             },
             read_buffer: vec![0; READ_BUFFER_BYTES],
-            strangers: Strangers::default(),
-            timers: Timers::default(),
-            letters: VecDeque::new(),
+            unauthenticated: Unauthenticated::default(),
+            timers: ConnectionTimers::default(),
+            commands: VecDeque::new(),
             ready: VecDeque::new(),
             stalled: Vec::new(),
             next_sweep_ms: 0,
@@ -144,14 +144,14 @@ impl Worker {
             }
             self.core.shared.events.fail_point("worker");
             self.core.now_ms = self.core.shared.clock.now_ms();
-            let mut newcomers = false;
+            let mut has_accepted = false;
             for event in &events {
                 match event.token() {
                     WAKER_TOKEN => {
-                        let letters = self.core.shared.take_letters(self.index);
-                        self.letters.extend(letters);
+                        let commands = self.core.shared.take_commands(self.index);
+                        self.commands.extend(commands);
                     }
-                    LISTENER_TOKEN | WEBSOCKET_LISTENER_TOKEN => newcomers = true,
+                    LISTENER_TOKEN | WEBSOCKET_LISTENER_TOKEN => has_accepted = true,
                     Token(slot) => self.note_event(slot, event),
                 }
             }
@@ -166,7 +166,7 @@ impl Worker {
             }
             self.hand_over(&[]);
             // After those who are here already: a flood must not keep them waiting.
-            if newcomers || self.is_accept_due() {
+            if has_accepted || self.is_accept_due() {
                 self.accept();
             }
             self.retry_stalled();
@@ -176,7 +176,7 @@ impl Worker {
     }
 
     fn wait(&self) -> Duration {
-        if !self.ready.is_empty() || !self.letters.is_empty() {
+        if !self.ready.is_empty() || !self.commands.is_empty() {
             return Duration::ZERO;
         }
         if !self.stalled.is_empty() {
@@ -233,12 +233,12 @@ impl Worker {
     fn read_letters(&mut self) -> bool {
         let shared = Arc::clone(&self.core.shared);
         for _ in 0..LETTERS_PER_ROUND {
-            let Some(letter) = self.letters.pop_front() else {
+            let Some(command) = self.commands.pop_front() else {
                 break;
             };
-            match letter {
-                Letter::Accepted(newcomer) => self.admit(newcomer),
-                Letter::Flush {
+            match command {
+                WorkerCommand::Accepted(accepted) => self.admit(accepted),
+                WorkerCommand::Flush {
                     slot,
                     connection_id,
                 } => {
@@ -246,7 +246,7 @@ impl Worker {
                         self.flush(slot, Outbox::flush_for_owner);
                     }
                 }
-                Letter::Lost {
+                WorkerCommand::Lost {
                     slot,
                     connection_id,
                     reason,
@@ -255,7 +255,7 @@ impl Worker {
                         self.end(slot, reason);
                     }
                 }
-                Letter::Close {
+                WorkerCommand::Close {
                     slot,
                     connection_id,
                     reason,
@@ -272,7 +272,7 @@ impl Worker {
                     }
                     self.begin_close(slot, reason);
                 }
-                Letter::Ended {
+                WorkerCommand::Ended {
                     slot,
                     connection_id,
                 } => {
@@ -280,7 +280,7 @@ impl Worker {
                         member.session.forget_ended();
                     }
                 }
-                Letter::Verdict {
+                WorkerCommand::Verdict {
                     slot,
                     connection_id,
                     verdict,
@@ -303,23 +303,23 @@ impl Worker {
                         Decision::Ended(_) | Decision::Unasked => {}
                     }
                 }
-                Letter::OptionsChanged => {
+                WorkerCommand::OptionsChanged => {
                     let pending_bytes_max = shared.options().max_pending_bytes;
                     self.core.staging.limit_entries(pending_bytes_max);
                     for member in self.members.values_mut() {
                         member.session.apply_options(&shared);
                     }
                 }
-                Letter::Reauthenticate { account } => {
+                WorkerCommand::Reauthenticate { account } => {
                     for member in self.members.values_mut() {
                         if account.is_none_or(|index| member.session.is_in_account(index)) {
                             member.session.ask_again(&self.core.context());
                         }
                     }
                 }
-                Letter::StopAccepting => self.listeners.clear(),
-                Letter::LameDuck => self.announce_lame_duck(),
-                Letter::Shutdown => {
+                WorkerCommand::StopAccepting => self.listeners.clear(),
+                WorkerCommand::LameDuck => self.announce_lame_duck(),
+                WorkerCommand::Shutdown => {
                     self.listeners.clear();
                     self.end_all();
                     return true;
@@ -329,7 +329,7 @@ impl Worker {
         false
     }
 
-    fn member(&mut self, slot: usize, connection_id: u64) -> Option<&mut Member> {
+    fn member(&mut self, slot: usize, connection_id: u64) -> Option<&mut WorkerConnection> {
         self.members
             .get_mut(&slot)
             .filter(|member| member.session.connection.id == connection_id)
@@ -345,13 +345,13 @@ impl Worker {
         for listener in &mut self.listeners {
             own.extend(listener.accept_some(&self.core.shared, self.index, self.core.now_ms));
         }
-        for newcomer in own {
-            self.admit(newcomer);
+        for accepted in own {
+            self.admit(accepted);
         }
     }
 
     /// A new connection of this worker: say INFO and start its clocks, unless it has to be upgraded first.
-    fn admit(&mut self, (connection, socket): Newcomer) {
+    fn admit(&mut self, (connection, socket): AcceptedConnection) {
         let slot = connection.slot;
         let shared = &self.core.shared;
         let over_limit = shared.listed_count() > shared.options().max_connections;
@@ -379,12 +379,12 @@ impl Worker {
         };
         self.members.insert(
             slot,
-            Member {
+            WorkerConnection {
                 session,
                 socket,
                 transport,
                 websocket,
-                stranger_bytes: 0,
+                unauthenticated_bytes: 0,
                 queued: false,
                 read_closed: false,
                 stall: None,
@@ -397,7 +397,7 @@ impl Worker {
         }
         if upgrades {
             self.await_upgrade(slot);
-            return self.expect_stranger(slot, connection.id);
+            return self.expect_login(slot, connection.id);
         }
         let member = self.members.get_mut(&slot).expect("just inserted");
         if member.transport.greets_at_once() {
@@ -419,7 +419,7 @@ impl Worker {
         } else {
             self.await_handshake(slot);
         }
-        self.expect_stranger(slot, connection.id);
+        self.expect_login(slot, connection.id);
     }
 
     /// A connection carries messages from now on: its client has so long to say CONNECT, and is asked now and then if it is there.
@@ -489,11 +489,11 @@ impl Worker {
         let Some(mut member) = self.members.remove(&slot) else {
             return;
         };
-        self.forget_stranger(member.stranger_bytes);
+        self.forget_unauthenticated(member.unauthenticated_bytes);
         let was_cut_off = member.session.connection.outbox.was_cut_off();
         let reason = match member.closing {
             Some(closing) => closing,
-            // The end of the socket is often seen before the letter that says why.
+            // The end of the socket is often seen before the command that says why.
             None if was_cut_off => ClosedReason::SlowConsumerPendingBytes,
             None => reason,
         };
@@ -544,7 +544,7 @@ impl Worker {
     }
 }
 
-impl Core {
+impl WorkerCore {
     fn context(&mut self) -> Context<'_> {
         Context {
             shared: &self.shared,

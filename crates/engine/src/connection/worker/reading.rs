@@ -8,13 +8,13 @@ use std::io::{self, Read};
 use mio::net::TcpStream;
 
 use super::transport::Transport;
-use super::{Member, Worker};
-use crate::config::{READS_PER_TURN_MAX, READ_BUFFER_BYTES};
-use crate::connection::closed_reason::ClosedReason;
+use super::{Worker, WorkerConnection};
+use crate::config::options::{READS_PER_TURN_MAX, READ_BUFFER_BYTES};
 use crate::connection::session::Next;
+use crate::routing::clients::closed_reason::ClosedReason;
 
 /// What becomes of a connection after a read.
-pub(super) enum Turn {
+pub(super) enum ReadTurn {
     Drained,
     More,
     Ended(ClosedReason),
@@ -27,7 +27,7 @@ pub(super) enum Received {
     Ended(ClosedReason),
 }
 
-impl Member {
+impl WorkerConnection {
     /// Reads once: to `apart`, or to `buffer`, which is the worker's, behind what is kept there.
     fn receive(&mut self, buffer: &mut Vec<u8>, kept: usize, apart: Option<&mut [u8]>) -> Received {
         match self.websocket {
@@ -76,9 +76,9 @@ impl Worker {
         }
         for _ in 0..READS_PER_TURN_MAX {
             match self.read_once(slot) {
-                Turn::Drained => return,
-                Turn::More => {}
-                Turn::Ended(reason) => {
+                ReadTurn::Drained => return,
+                ReadTurn::More => {}
+                ReadTurn::Ended(reason) => {
                     // A client that only ended its own side still gets the answers to its last words.
                     self.hand_over(&[]);
                     return self.end_after_answers(slot, reason);
@@ -102,18 +102,18 @@ impl Worker {
         }
     }
 
-    fn read_once(&mut self, slot: usize) -> Turn {
+    fn read_once(&mut self, slot: usize) -> ReadTurn {
         let Some(member) = self.members.get_mut(&slot) else {
-            return Turn::Drained;
+            return ReadTurn::Drained;
         };
         if member.closing.is_some() {
             return discard(member, &mut self.read_buffer);
         }
         if member.session.is_waiting() || member.stall.is_some() {
-            return Turn::Drained;
+            return ReadTurn::Drained;
         }
         if std::mem::take(&mut member.interrupted) {
-            let bytes = member.session.input.take();
+            let bytes = member.session.input.take_operation();
             return self.process(slot, &bytes);
         }
         if !member.transport.carries_messages() {
@@ -140,7 +140,7 @@ impl Worker {
     }
 
     /// Reads behind what was kept, in the worker's buffer.
-    fn read_small(&mut self, slot: usize, buffer: &mut Vec<u8>) -> Turn {
+    fn read_small(&mut self, slot: usize, buffer: &mut Vec<u8>) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let kept = member.session.input.move_to(buffer);
         let (count, drained) = match member.receive(buffer, kept, None) {
@@ -148,38 +148,42 @@ impl Worker {
             Received::Nothing { drained } => {
                 let input = &mut member.session.input;
                 input.keep(&buffer[..kept], kept + 1, READ_BUFFER_BYTES);
-                return if drained { Turn::Drained } else { Turn::More };
+                return if drained {
+                    ReadTurn::Drained
+                } else {
+                    ReadTurn::More
+                };
             }
-            Received::Ended(reason) => return Turn::Ended(reason),
+            Received::Ended(reason) => return ReadTurn::Ended(reason),
         };
         match self.process(slot, &buffer[..kept + count]) {
-            Turn::More if drained => Turn::Drained,
+            ReadTurn::More if drained => ReadTurn::Drained,
             other => other,
         }
     }
 
     /// Reads the rest of an operation that is larger than the worker's buffer.
-    fn read_large(&mut self, slot: usize, buffer: &mut Vec<u8>) -> Turn {
+    fn read_large(&mut self, slot: usize, buffer: &mut Vec<u8>) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let mut input = std::mem::take(&mut member.session.input);
         let received = member.receive(buffer, 0, Some(input.missing()));
         member.session.input = input;
         match received {
             Received::Bytes { count, .. } => member.session.input.add(count),
-            Received::Nothing { drained: true } => return Turn::Drained,
-            Received::Nothing { drained: false } => return Turn::More,
-            Received::Ended(reason) => return Turn::Ended(reason),
+            Received::Nothing { drained: true } => return ReadTurn::Drained,
+            Received::Nothing { drained: false } => return ReadTurn::More,
+            Received::Ended(reason) => return ReadTurn::Ended(reason),
         }
         if member.session.input.has_missing() {
-            return Turn::More;
+            return ReadTurn::More;
         }
-        let bytes = member.session.input.take();
+        let bytes = member.session.input.take_operation();
         self.process(slot, &bytes)
     }
 
     /// Runs what was read. Where much is staged for one receiver it is handed over in between; if that stalls this connection, the rest
     /// of what was read waits until the stall is over.
-    pub(super) fn process(&mut self, slot: usize, mut bytes: &[u8]) -> Turn {
+    pub(super) fn process(&mut self, slot: usize, mut bytes: &[u8]) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let was_connected = member.session.is_connected();
         let mut progress = member.session.process(bytes, &mut self.core.context());
@@ -187,7 +191,7 @@ impl Worker {
             self.hand_over(bytes);
             bytes = &bytes[progress.consumed..];
             let Some(member) = self.members.get_mut(&slot) else {
-                return Turn::Drained;
+                return ReadTurn::Drained;
             };
             if member.stall.is_some() && !bytes.is_empty() {
                 let input = &mut member.session.input;
@@ -196,7 +200,7 @@ impl Worker {
                 if !was_connected && member.session.is_connected() {
                     self.start_pings(slot);
                 }
-                return Turn::Drained;
+                return ReadTurn::Drained;
             }
             progress = member.session.process(bytes, &mut self.core.context());
         }
@@ -205,7 +209,7 @@ impl Worker {
             self.hand_over(bytes);
         }
         let Some(member) = self.members.get_mut(&slot) else {
-            return Turn::Drained;
+            return ReadTurn::Drained;
         };
         let rest = &bytes[progress.consumed..];
         match progress.next {
@@ -214,26 +218,26 @@ impl Worker {
                     .session
                     .input
                     .keep(rest, bytes_needed, READ_BUFFER_BYTES);
-                let counted = member.stranger_bytes > 0;
+                let counted = member.unauthenticated_bytes > 0;
                 if !was_connected && member.session.is_connected() {
                     self.start_pings(slot);
                 }
                 if counted {
-                    self.weigh_stranger(slot);
+                    self.weigh_unauthenticated(slot);
                 }
-                Turn::More
+                ReadTurn::More
             }
             Next::Wait => {
                 member
                     .session
                     .input
                     .keep(rest, rest.len() + 1, READ_BUFFER_BYTES);
-                self.weigh_stranger(slot);
-                Turn::Drained
+                self.weigh_unauthenticated(slot);
+                ReadTurn::Drained
             }
             Next::Close(reason) => {
                 self.begin_close(slot, reason);
-                Turn::More
+                ReadTurn::More
             }
             Next::HandOver => unreachable!("handed over above"),
         }
@@ -242,9 +246,9 @@ impl Worker {
     /// The client was let in: run what it sent meanwhile, then read on.
     pub(super) fn resume(&mut self, slot: usize) {
         self.start_pings(slot);
-        self.weigh_stranger(slot);
+        self.weigh_unauthenticated(slot);
         if let Some(member) = self.members.get_mut(&slot) {
-            let bytes = member.session.input.take();
+            let bytes = member.session.input.take_operation();
             if !bytes.is_empty() {
                 self.process(slot, &bytes);
             }
@@ -263,12 +267,12 @@ pub(super) fn read(mut socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usiz
 }
 
 /// Reads and drops what a connection that is being closed still sends.
-fn discard(member: &Member, buffer: &mut [u8]) -> Turn {
+fn discard(member: &WorkerConnection, buffer: &mut [u8]) -> ReadTurn {
     match read(&member.socket, buffer) {
-        Ok(0) => Turn::Ended(ClosedReason::ClientClosed),
-        Ok(count) if count == buffer.len() || member.read_closed => Turn::More,
-        Ok(_) => Turn::Drained,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Turn::Drained,
-        Err(_) => Turn::Ended(ClosedReason::ReadError),
+        Ok(0) => ReadTurn::Ended(ClosedReason::ClientClosed),
+        Ok(count) if count == buffer.len() || member.read_closed => ReadTurn::More,
+        Ok(_) => ReadTurn::Drained,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => ReadTurn::Drained,
+        Err(_) => ReadTurn::Ended(ClosedReason::ReadError),
     }
 }

@@ -1,24 +1,25 @@
 //! From the first byte of a client to a connection that carries messages.
 //!
 //! What a client may hold before its handshake is over is small: its first record as far as it came, then what rustls needs, and never
-//! more than `TLS_UNFINISHED_BYTES_MAX` of input. All of it counts as what strangers hold.
+//! more than `TLS_UNFINISHED_BYTES_MAX` of input. All of it counts as what clients that have not logged in hold.
 
 use std::io;
 use std::sync::Arc;
 
-use super::reading::{read, Turn};
+use super::reading::{read, ReadTurn};
 use super::transport::{make_room, Handshake, Secure, Transport};
 use super::Worker;
-use crate::connection::closed_reason::ClosedReason;
-use crate::connection::outbox::{Flushed, Outbox};
-use crate::connection::staging::Followup;
+use crate::common::events::Level;
 use crate::connection::timers::Timer;
-use crate::connection::tls::channel::{
-    Channel, End, Plaintext, RECORD_BYTES_MAX, ROOM_BEFORE_BYTES,
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::routing::staging::Followup;
+use crate::transport::outbox::{Flushed, Outbox};
+use crate::transport::tls::channel::{
+    Plaintext, TlsChannel, TlsEnd, RECORD_BYTES_MAX, ROOM_BEFORE_BYTES,
 };
-use crate::connection::tls::hello::{self, Hello};
-use crate::connection::tls::peer::Peer;
-use crate::events::Level;
+use crate::transport::tls::hello;
+use crate::transport::tls::hello::Hello;
+use crate::transport::tls::peer::Peer;
 
 impl Worker {
     /// A new connection may not speak yet: sets its deadlines.
@@ -88,27 +89,31 @@ impl Worker {
     }
 
     /// Reads once for a connection that carries no messages yet.
-    pub(super) fn shake_hands(&mut self, slot: usize) -> Turn {
+    pub(super) fn shake_hands(&mut self, slot: usize) -> ReadTurn {
         let mut buffer = std::mem::take(&mut self.read_buffer);
         make_room(&mut buffer);
         let turn = self.shake_hands_once(slot, &mut buffer);
         self.read_buffer = buffer;
         // Last, because it may be this one that has to go.
-        self.weigh_stranger(slot);
+        self.weigh_unauthenticated(slot);
         turn
     }
 
-    fn shake_hands_once(&mut self, slot: usize, buffer: &mut [u8]) -> Turn {
+    fn shake_hands_once(&mut self, slot: usize, buffer: &mut [u8]) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let room = &mut buffer[ROOM_BEFORE_BYTES..][..RECORD_BYTES_MAX];
         let mut count = match read(&member.socket, room) {
-            Ok(0) => return Turn::Ended(ClosedReason::TlsHandshakeFailure),
+            Ok(0) => return ReadTurn::Ended(ClosedReason::TlsHandshakeFailure),
             Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Drained,
-            Err(_) => return Turn::Ended(ClosedReason::ReadError),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ReadTurn::Drained,
+            Err(_) => return ReadTurn::Ended(ClosedReason::ReadError),
         };
         let drained = count < room.len() && !member.read_closed;
-        let pause = if drained { Turn::Drained } else { Turn::More };
+        let pause = if drained {
+            ReadTurn::Drained
+        } else {
+            ReadTurn::More
+        };
         if let Transport::Awaiting(awaiting) = &mut member.transport {
             awaiting.received.reserve_exact(count);
             awaiting.received.extend_from_slice(&room[..count]);
@@ -122,33 +127,33 @@ impl Worker {
                 }
             }
             if !self.begin_handshake(slot) {
-                return Turn::More;
+                return ReadTurn::More;
             }
         }
         self.advance_handshake(slot, buffer, count);
         match self.members.get(&slot) {
-            Some(member) if member.transport.carries_messages() => Turn::More,
-            Some(member) if member.closing.is_some() => Turn::More,
+            Some(member) if member.transport.carries_messages() => ReadTurn::More,
+            Some(member) if member.closing.is_some() => ReadTurn::More,
             _ => pause,
         }
     }
 
     /// What came is no TLS: that is all right, or the end.
-    fn take_as_plain(&mut self, slot: usize, drained: bool) -> Turn {
+    fn take_as_plain(&mut self, slot: usize, drained: bool) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let Transport::Awaiting(awaiting) = &mut member.transport else {
-            return Turn::More;
+            return ReadTurn::More;
         };
         if !awaiting.settings.allow_non_tls || hello::begins_handshake(&awaiting.received) {
             let text = "first record does not look like a TLS handshake";
             self.fail_handshake(slot, Level::Debug, text);
-            return Turn::More;
+            return ReadTurn::More;
         }
         let bytes = std::mem::take(&mut awaiting.received);
         member.transport = Transport::Plain;
         self.start_clocks(slot);
         match self.process(slot, &bytes) {
-            Turn::More if drained => Turn::Drained,
+            ReadTurn::More if drained => ReadTurn::Drained,
             other => other,
         }
     }
@@ -174,7 +179,7 @@ impl Worker {
                 connection.label()
             )
         });
-        let channel = match Channel::new(&awaiting.settings.server_config) {
+        let channel = match TlsChannel::new(&awaiting.settings.server_config) {
             Ok(channel) => Arc::new(channel),
             Err(error) => {
                 self.fail_handshake(slot, Level::Error, &error.to_string());
@@ -203,8 +208,8 @@ impl Worker {
             self.finish_handshake(slot, &peer);
         }
         match opened.end {
-            Some(End::Failed(text)) => self.fail_handshake(slot, Level::Error, &text),
-            Some(End::ByPeer) => self.fail_handshake(slot, Level::Debug, "EOF"),
+            Some(TlsEnd::Failed(text)) => self.fail_handshake(slot, Level::Error, &text),
+            Some(TlsEnd::ByPeer) => self.fail_handshake(slot, Level::Debug, "EOF"),
             None => {}
         }
     }

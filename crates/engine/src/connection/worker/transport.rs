@@ -8,12 +8,12 @@ use std::sync::Arc;
 use mio::net::TcpStream;
 
 use super::reading::{read, Received};
-use crate::config::{READ_BUFFER_BYTES, TLS_READ_BYTES, TLS_STATE_BYTES};
-use crate::connection::closed_reason::ClosedReason;
-use crate::connection::tls::channel::{
-    Channel, End, Plaintext, RECORD_BYTES_MAX, ROOM_BEFORE_BYTES,
+use crate::config::options::{READ_BUFFER_BYTES, TLS_READ_BYTES, TLS_STATE_BYTES};
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::transport::tls::channel::{
+    Plaintext, TlsChannel, TlsEnd, RECORD_BYTES_MAX, ROOM_BEFORE_BYTES,
 };
-use crate::connection::tls::Settings;
+use crate::transport::tls::TlsSettings;
 
 /// How a connection's bytes travel.
 pub(super) enum Transport {
@@ -26,13 +26,13 @@ pub(super) enum Transport {
 }
 
 pub(super) struct Awaiting {
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<TlsSettings>,
     pub(super) received: Vec<u8>,
     pub(super) greeted: bool,
 }
 
 pub(super) struct Secure {
-    pub(super) channel: Arc<Channel>,
+    pub(super) channel: Arc<TlsChannel>,
     /// What is still to be seen to when the handshake is over; nothing afterwards.
     pub(super) handshake: Option<Handshake>,
     /// Plaintext that did not fit into the reader's buffer.
@@ -42,12 +42,12 @@ pub(super) struct Secure {
 }
 
 pub(super) struct Handshake {
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<TlsSettings>,
     pub(super) greeted: bool,
 }
 
 impl Transport {
-    pub(super) fn new(settings: Option<Arc<Settings>>) -> Self {
+    pub(super) fn new(settings: Option<Arc<TlsSettings>>) -> Self {
         match settings {
             None => Self::Plain,
             Some(settings) => Self::Awaiting(Awaiting {
@@ -82,7 +82,7 @@ impl Transport {
     }
 
     /// What it holds for a client that nobody knows yet.
-    pub(super) fn stranger_bytes(&self) -> usize {
+    pub(super) fn unauthenticated_bytes(&self) -> usize {
         match self {
             Self::Plain | Self::Failed => 0,
             Self::Awaiting(awaiting) => awaiting.received.len(),
@@ -92,7 +92,7 @@ impl Transport {
 }
 
 impl Secure {
-    pub(super) fn new(channel: Arc<Channel>, handshake: Handshake) -> Self {
+    pub(super) fn new(channel: Arc<TlsChannel>, handshake: Handshake) -> Self {
         Self {
             channel,
             handshake: Some(handshake),
@@ -151,8 +151,8 @@ impl Secure {
         };
         let opened = self.channel.open(buffer, start..start + count, plaintext);
         self.end = opened.end.map(|end| match end {
-            End::ByPeer => ClosedReason::ClientClosed,
-            End::Failed(_) => ClosedReason::ReadError,
+            TlsEnd::ByPeer => ClosedReason::ClientClosed,
+            TlsEnd::Failed(_) => ClosedReason::ReadError,
         });
         let drained = count < limit && !read_closed && self.unread.is_empty() && self.end.is_none();
         match opened.count {

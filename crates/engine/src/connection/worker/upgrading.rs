@@ -4,38 +4,39 @@
 
 use std::sync::Arc;
 
-use super::reading::{Received, Turn};
-use super::{Member, Worker};
-use crate::config::{READ_BUFFER_BYTES, UPGRADE_TIMEOUT_MS};
-use crate::connection::closed_reason::ClosedReason;
+use super::reading::{ReadTurn, Received};
+use super::{Worker, WorkerConnection};
+use crate::common::events::Level;
+use crate::config::options::{READ_BUFFER_BYTES, UPGRADE_TIMEOUT_MS};
 use crate::connection::timers::Timer;
-use crate::connection::websocket::frame_reader::{Cause, End};
-use crate::connection::websocket::upgrade::{self, Accepted, Refusal, Upgrade};
-use crate::connection::websocket::{frames, FrameReader, Framing, Settings};
-use crate::events::Level;
+use crate::routing::clients::closed_reason::ClosedReason;
+use crate::transport::websocket::frame_reader::{CloseCause, WebSocketEnd};
+use crate::transport::websocket::upgrade;
+use crate::transport::websocket::upgrade::{Accepted, Upgrade, UpgradeRefusal};
+use crate::transport::websocket::{frames, Framing, WebSocketFrameReader, WebSocketSettings};
 
 /// WebSocket on one connection.
 pub(super) enum WebSocket {
     /// The request has not arrived as a whole.
     Awaiting {
-        settings: Arc<Settings>,
+        settings: Arc<WebSocketSettings>,
         received: Vec<u8>,
     },
     Open(Open),
 }
 
 pub(super) struct Open {
-    frame_reader: FrameReader,
+    frame_reader: WebSocketFrameReader,
     /// Frames to answer with.
     answers: Vec<u8>,
     /// What to end with once everything that came before is read.
-    end: Option<End>,
+    end: Option<WebSocketEnd>,
     /// The close frame is out.
     has_ended: bool,
 }
 
 impl WebSocket {
-    pub(super) fn awaiting(settings: Arc<Settings>) -> Box<Self> {
+    pub(super) fn awaiting(settings: Arc<WebSocketSettings>) -> Box<Self> {
         Box::new(Self::Awaiting {
             settings,
             received: Vec::new(),
@@ -55,7 +56,7 @@ impl WebSocket {
     }
 }
 
-impl Member {
+impl WorkerConnection {
     /// Whether it is a client, and not a connection that may still become one.
     pub(super) fn is_client(&self) -> bool {
         !self.is_upgrading()
@@ -150,48 +151,52 @@ impl Worker {
 
     /// The time for the upgrade is over.
     pub(super) fn upgrade_overdue(&mut self, slot: usize) {
-        if self.members.get(&slot).is_some_and(Member::is_upgrading) {
+        if self
+            .members
+            .get(&slot)
+            .is_some_and(WorkerConnection::is_upgrading)
+        {
             self.end(slot, ClosedReason::AuthenticationTimeout);
         }
     }
 
     /// Reads once for a connection that is still to be upgraded.
-    pub(super) fn upgrade(&mut self, slot: usize, buffer: &mut Vec<u8>) -> Turn {
+    pub(super) fn upgrade(&mut self, slot: usize, buffer: &mut Vec<u8>) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let (count, drained) = match member.receive_bytes(buffer, 0, None) {
             Received::Bytes { count, drained } => (count, drained),
-            Received::Nothing { drained: true } => return Turn::Drained,
-            Received::Nothing { drained: false } => return Turn::More,
-            Received::Ended(reason) => return Turn::Ended(reason),
+            Received::Nothing { drained: true } => return ReadTurn::Drained,
+            Received::Nothing { drained: false } => return ReadTurn::More,
+            Received::Ended(reason) => return ReadTurn::Ended(reason),
         };
         let Some(WebSocket::Awaiting { settings, received }) = member.websocket.as_deref_mut()
         else {
-            return Turn::More;
+            return ReadTurn::More;
         };
         // Beyond what a request may have it is only looked that it is too long.
         let room = (upgrade::REQUEST_BYTES_MAX + 1).saturating_sub(received.len());
         received.extend_from_slice(&buffer[..count.min(room)]);
         match upgrade::read(received, settings) {
             Upgrade::Incomplete => {
-                self.weigh_stranger(slot);
+                self.weigh_unauthenticated(slot);
                 if drained {
-                    Turn::Drained
+                    ReadTurn::Drained
                 } else {
-                    Turn::More
+                    ReadTurn::More
                 }
             }
             Upgrade::Refused(refusal) => {
                 self.refuse_upgrade(slot, refusal);
-                Turn::More
+                ReadTurn::More
             }
             Upgrade::Accepted(accepted) => {
                 self.finish_upgrade(slot, *accepted);
-                Turn::More
+                ReadTurn::More
             }
         }
     }
 
-    fn refuse_upgrade(&mut self, slot: usize, refusal: Refusal) {
+    fn refuse_upgrade(&mut self, slot: usize, refusal: UpgradeRefusal) {
         let connection = &self.members[&slot].session.connection;
         self.core.shared.events.log(
             Level::Error,
@@ -209,7 +214,7 @@ impl Worker {
     /// The connection is a client: its session may begin.
     fn finish_upgrade(&mut self, slot: usize, accepted: Accepted) {
         let member = self.members.get_mut(&slot).expect("the caller found it");
-        let frame_reader = FrameReader::new(accepted.unmasked, accepted.compresses);
+        let frame_reader = WebSocketFrameReader::new(accepted.unmasked, accepted.compresses);
         member.websocket = Some(Box::new(WebSocket::Open(Open {
             frame_reader,
             answers: Vec::new(),
@@ -244,7 +249,7 @@ impl Worker {
         }
         self.hand_over(&[]);
         self.start_clocks(slot);
-        self.weigh_stranger(slot);
+        self.weigh_unauthenticated(slot);
     }
 
     /// Sends what WebSocket has to say by itself, and ends the connection if nothing more will be read.
@@ -265,18 +270,18 @@ impl Worker {
             self.flush(slot, |outbox, now_ms| outbox.queue_framed(answers, now_ms));
         }
         // A client that has not logged in may be holding the parts of a compressed message.
-        self.weigh_stranger(slot);
+        self.weigh_unauthenticated(slot);
         let Some(cause) = cause else {
             return;
         };
         self.hand_over(&[]);
         let reason = match cause {
-            Cause::ByPeer => ClosedReason::ClientClosed,
-            Cause::Violation(text) => {
+            CloseCause::ByPeer => ClosedReason::ClientClosed,
+            CloseCause::Violation(text) => {
                 self.log_frame_error(slot, &text);
                 ClosedReason::ReadError
             }
-            Cause::TooLarge => {
+            CloseCause::TooLarge => {
                 self.log_frame_error(slot, "maximum payload exceeded");
                 ClosedReason::MaximumPayloadExceeded
             }

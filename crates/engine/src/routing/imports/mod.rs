@@ -5,16 +5,14 @@
 //! - A service import takes requests that are published here to the exporting account (`service_import`), with a reply subject of that account's own, and brings the
 //!   answers back (`replies`).
 //!
-//! `token_map` is how subjects of the two accounts belong together, and `options` what is asked for. Who may import what is decided where configurations and claims are
+//! `token_map` is how subjects of the two accounts belong together, and `config::imports` what is asked for. Who may import what is decided where configurations and claims are
 //! read. Invariant: a message enters another account only through one of these, and under the subjects that it names.
 
-pub mod options;
 pub mod replies;
 pub mod service_import;
 pub mod stream_import;
 pub mod token_map;
 
-pub use options::ImportOptions;
 pub use replies::{PendingReply, Replies};
 pub use service_import::ServiceImport;
 pub use stream_import::{Shadow, StreamImport};

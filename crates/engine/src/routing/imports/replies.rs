@@ -9,9 +9,9 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 
-use super::options::Responses;
 use super::service_import::AnswerTerms;
-use crate::identity;
+use crate::common::identity;
+use crate::config::imports::ResponseType;
 use crate::routing::account::Account;
 use crate::routing::latency::Measurement;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
@@ -27,11 +27,11 @@ const SWEEP_MS: u64 = 1_000;
 pub struct Replies {
     /// `_R_.<name>.`
     prefix: Vec<u8>,
-    state: Mutex<State>,
+    state: Mutex<RepliesState>,
 }
 
 #[derive(Default)]
-struct State {
+struct RepliesState {
     by_token: AHashMap<u64, Arc<Subscription>>,
     next_sweep_ms: u64,
 }
@@ -58,9 +58,9 @@ impl PendingReply {
         self.due_ms
             .store(now_ms + self.terms.timeout_ms, Ordering::Relaxed);
         let is_last = match self.terms.responses {
-            Responses::One => true,
-            Responses::Stream => false,
-            Responses::Chunked => is_empty,
+            ResponseType::One => true,
+            ResponseType::Stream => false,
+            ResponseType::Chunked => is_empty,
         };
         if is_last {
             return !self.is_over.swap(true, Ordering::AcqRel);

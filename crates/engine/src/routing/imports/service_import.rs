@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::options::{Responses, ServiceImportOptions};
 use super::token_map::TokenMap;
-use crate::error::EngineError;
+use crate::common::error::EngineError;
+use crate::config::imports::{ResponseType, ServiceImportOptions};
 use crate::routing::account::Account;
 use crate::routing::latency::{Latency, LatencyQueue};
 
@@ -19,7 +19,7 @@ pub struct ExportIdentity(usize, Arc<str>);
 #[derive(Debug, Clone)]
 pub struct AnswerTerms {
     pub export: ExportIdentity,
-    pub responses: Responses,
+    pub responses: ResponseType,
     pub timeout_ms: u64,
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use super::options::StreamImportOptions;
 use super::token_map::{intersection, TokenMap};
-use crate::error::EngineError;
+use crate::common::error::EngineError;
+use crate::config::imports::StreamImportOptions;
 use crate::routing::account::Account;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 

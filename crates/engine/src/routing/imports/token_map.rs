@@ -3,8 +3,8 @@
 //! `orders.*.>` and `shop.$1.orders.>` make `orders.eu.new` and `shop.eu.orders.new` the same. Without numbers, the wildcards of the two follow each other in the same
 //! order. Invariant: every wildcard of one side has exactly one on the other, so that a map goes both ways.
 
-use crate::error::EngineError;
-use crate::routing::subject::{is_valid_subscription, tokens};
+use crate::common::error::EngineError;
+use crate::common::subject::{is_valid_subscription, tokens};
 
 const ANY: &[u8] = b"*";
 const REST: &[u8] = b">";

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::measurement::Measurement;
 use super::sampling::Headers;
-use crate::clock;
+use crate::common::clock;
+use crate::common::timestamp;
 use crate::routing::client_information::ClientInformation;
-use crate::stream::moment;
 
 const EVENT_TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
@@ -87,13 +87,13 @@ pub fn to_json(measurement: &Measurement, outcome: &Outcome, id: String) -> Vec<
     let event = LatencyEvent {
         r#type: EVENT_TYPE,
         id,
-        timestamp: moment::text(clock::system_ns()),
+        timestamp: timestamp::text(clock::system_ns()),
         status,
         description,
         requestor: requester,
         responder: answer.map(|answer| &answer.responder),
         header: &measurement.headers,
-        start: moment::text(measurement.started_ns - requester.round_trip_ns()),
+        start: timestamp::text(measurement.started_ns - requester.round_trip_ns()),
         service: answer.map_or(0, |answer| answer.service_ns),
         system: answer.map_or(0, |answer| answer.system_ns),
         total: answer.map_or(0, |answer| answer.total_ns),

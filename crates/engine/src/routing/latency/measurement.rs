@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::event::{Answer, Outcome};
-use super::reporter::{LatencyQueue, Report};
+use super::reporter::{LatencyQueue, LatencyReport};
 use super::sampling::Headers;
 use super::Latency;
-use crate::clock;
+use crate::common::clock;
 use crate::routing::account::Account;
 use crate::routing::client_information::ClientInformation;
 use crate::routing::sink::Watcher;
@@ -40,7 +40,7 @@ struct Awaited {
 }
 
 /// What a measurement begins with.
-pub struct Begin<'a> {
+pub struct MeasurementBegin<'a> {
     pub latency: &'a Latency,
     pub exporter: &'a Arc<Account>,
     pub requester: ClientInformation,
@@ -48,7 +48,7 @@ pub struct Begin<'a> {
 }
 
 impl Measurement {
-    pub fn begin(begin: Begin<'_>) -> Arc<Self> {
+    pub fn begin(begin: MeasurementBegin<'_>) -> Arc<Self> {
         Arc::new(Self {
             requester: begin.requester,
             headers: begin.headers,
@@ -91,7 +91,8 @@ impl Measurement {
     /// Reports how the request ended, once.
     pub fn end(self: &Arc<Self>, outcome: Outcome) {
         if self.finish() {
-            self.queue.report(Report::Ended(Arc::clone(self), outcome));
+            self.queue
+                .report(LatencyReport::Ended(Arc::clone(self), outcome));
         }
     }
 

@@ -11,10 +11,10 @@ pub mod sampling;
 use std::sync::Arc;
 
 pub use event::Outcome;
-pub use measurement::{Begin, Measurement};
+pub use measurement::{Measurement, MeasurementBegin};
 pub use reporter::{LatencyQueue, Reporter};
 
-use super::imports::options::LatencyOptions;
+use crate::config::imports::LatencyOptions;
 
 /// What an import of a service with latency events knows of them.
 #[derive(Clone)]

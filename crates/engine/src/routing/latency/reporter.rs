@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::event::{self, Outcome};
+use super::event;
+use super::event::Outcome;
 use super::measurement::Measurement;
-use crate::clock::Clock;
-use crate::consumer::advisory::random_text;
-use crate::engine::Shared;
-use crate::events::Level;
-use crate::random::Random;
-use crate::sender::{Outgoing, Sender};
+use crate::common::clock::Clock;
+use crate::common::events::Level;
+use crate::common::random::Random;
+use crate::routing::sender::{Outgoing, Sender};
+use crate::routing::shared::Shared;
 
 /// Reports that wait at most: some hundred milliseconds of the fastest service, and about 20 MB.
 const REPORTS_MAX: usize = 65_536;
@@ -26,7 +26,7 @@ const REPORTS_MAX: usize = 65_536;
 const ID_LETTERS: usize = 22;
 
 /// Something that the thread has to look at.
-pub enum Report {
+pub enum LatencyReport {
     Ended(Arc<Measurement>, Outcome),
     /// A subscription that matches where the answer is wanted has come or gone.
     InterestChanged(Arc<Measurement>),
@@ -43,7 +43,7 @@ pub struct LatencyQueue {
 
 #[derive(Default)]
 struct State {
-    reports: VecDeque<Report>,
+    reports: VecDeque<LatencyReport>,
     /// Requests without an answer, by when that is due.
     awaited: BTreeMap<(u64, u64), Arc<Measurement>>,
     dropped: u64,
@@ -77,15 +77,15 @@ impl LatencyQueue {
     pub(super) fn notice(&self, key: (u64, u64)) {
         let mut state = self.state.lock();
         if let Some(measurement) = state.awaited.get(&key).cloned() {
-            self.push(&mut state, Report::InterestChanged(measurement));
+            self.push(&mut state, LatencyReport::InterestChanged(measurement));
         }
     }
 
-    pub(super) fn report(&self, report: Report) {
+    pub(super) fn report(&self, report: LatencyReport) {
         self.push(&mut self.state.lock(), report);
     }
 
-    fn push(&self, state: &mut State, report: Report) {
+    fn push(&self, state: &mut State, report: LatencyReport) {
         if state.reports.len() >= REPORTS_MAX {
             state.dropped += 1;
             return;
@@ -99,13 +99,13 @@ impl LatencyQueue {
     }
 
     /// What is there to be done now, if anything.
-    fn take(&self, now_ms: u64) -> Option<Report> {
+    fn take(&self, now_ms: u64) -> Option<LatencyReport> {
         let mut state = self.state.lock();
         if let Some(report) = state.reports.pop_front() {
             return Some(report);
         }
         let first = state.awaited.first_entry()?;
-        (first.key().0 < now_ms).then(|| Report::Due(first.remove()))
+        (first.key().0 < now_ms).then(|| LatencyReport::Due(first.remove()))
     }
 
     /// Waits until there is something to do; false when there never will be.
@@ -171,17 +171,17 @@ impl Reporter {
         }
     }
 
-    fn handle(&mut self, report: Report) {
+    fn handle(&mut self, report: LatencyReport) {
         let (measurement, outcome) = match report {
-            Report::Ended(measurement, outcome) => (measurement, Some(outcome)),
-            Report::InterestChanged(measurement) => {
+            LatencyReport::Ended(measurement, outcome) => (measurement, Some(outcome)),
+            LatencyReport::InterestChanged(measurement) => {
                 if measurement.has_requester() || !measurement.finish() {
                     return;
                 }
                 measurement.forget_answer();
                 (measurement, Some(Outcome::RequesterGone))
             }
-            Report::Due(measurement) => {
+            LatencyReport::Due(measurement) => {
                 measurement.forget_answer();
                 let is_open = measurement.finish();
                 (measurement, is_open.then_some(Outcome::TimedOut))
@@ -195,7 +195,7 @@ impl Reporter {
     }
 
     fn publish(&mut self, measurement: &Measurement, outcome: &Outcome) {
-        let id = random_text(&mut self.random, ID_LETTERS);
+        let id = self.random.text(ID_LETTERS);
         let payload = event::to_json(measurement, outcome, id);
         let outgoing = Outgoing {
             subject: measurement.subject.as_bytes(),

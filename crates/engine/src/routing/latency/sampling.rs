@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::message_trace::request::wants_samples;
-use crate::random::Random;
+use crate::common::random::Random;
+use crate::routing::message_trace::request::wants_samples;
 
 const VERSION_LINE: &[u8] = b"NATS/1.0";
 

@@ -3,12 +3,12 @@
 //! A footer tells of the messages that were alive when the segment was sealed, so records it does not know were removed, and are no fault. The other
 //! way round there is no excuse: where it says a message lies, that message must lie.
 
-use crate::storage::footer::Footer;
-use crate::storage::index::counted_bytes;
-use crate::storage::record::{Kind, Record};
-use crate::storage::removal::Removal;
-use crate::storage::segment_header::SegmentHeader;
-use crate::storage::segment_index::{Extent, Place};
+use crate::storage::format::footer::Footer;
+use crate::storage::format::record::{Record, RecordKind};
+use crate::storage::format::removal::Removal;
+use crate::storage::format::segment_header::SegmentHeader;
+use crate::storage::index::messages::counted_bytes;
+use crate::storage::index::segments::{Extent, RecordLocation};
 
 /// What a footer and its records say together, record by record from front to back.
 pub struct Comparison<'a> {
@@ -42,7 +42,7 @@ impl<'a> Comparison<'a> {
     }
 
     pub fn record(&mut self, record: &Record<'_>, position: u64, length: usize) {
-        if record.kind == Kind::Erased {
+        if record.kind == RecordKind::Erased {
             self.erased.push(Removal {
                 first: record.sequence,
                 last: record.sequence,
@@ -60,10 +60,14 @@ impl<'a> Comparison<'a> {
         let sequence = index.sequence(self.rank);
         match record.kind {
             _ if record.sequence != sequence => self.unreadable.push(sequence),
-            Kind::Message | Kind::Compressed => self.message(record, Extent { position, length }),
+            RecordKind::Message | RecordKind::Compressed => {
+                self.message(record, Extent { position, length })
+            }
             // Erased since the segment was sealed.
-            Kind::Erased => {}
-            Kind::Removed | Kind::Dictionary | Kind::Group => self.unreadable.push(sequence),
+            RecordKind::Erased => {}
+            RecordKind::Removed | RecordKind::Dictionary | RecordKind::Group => {
+                self.unreadable.push(sequence)
+            }
         }
         self.rank += 1;
     }
@@ -87,9 +91,9 @@ impl<'a> Comparison<'a> {
     }
 
     /// The place of the next live message.
-    fn live_place(&mut self) -> Option<Place> {
+    fn live_place(&mut self) -> Option<RecordLocation> {
         let index = &self.footer.index;
-        while self.rank < index.rank_count() && index.place(self.rank) == Place::NONE {
+        while self.rank < index.rank_count() && index.place(self.rank) == RecordLocation::NONE {
             self.rank += 1;
         }
         (self.rank < index.rank_count()).then(|| index.place(self.rank))
@@ -123,7 +127,7 @@ impl<'a> Comparison<'a> {
         let mut count = 0;
         let mut bytes = 0;
         for rank in 0..index.rank_count() {
-            if index.place(rank) == Place::NONE {
+            if index.place(rank) == RecordLocation::NONE {
                 continue;
             }
             let sequence = index.sequence(rank);

@@ -1,10 +1,10 @@
 //! Where a store ends, and whether it should end there: what opening would find behind the last record.
 
-use crate::storage::anchor::Anchor;
 use crate::storage::finding::Finding;
-use crate::storage::record::HEAD_BYTES;
-use crate::storage::removal::Removal;
-use crate::storage::scan::Tail;
+use crate::storage::format::anchor::Anchor;
+use crate::storage::format::record::HEAD_BYTES;
+use crate::storage::format::removal::Removal;
+use crate::storage::segment::scan::Tail;
 use crate::storage::store::assembling::Assembly;
 use crate::storage::store::writing::SLACK_BYTES_MIN;
 

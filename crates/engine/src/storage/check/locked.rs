@@ -3,15 +3,19 @@
 use std::io;
 use std::path::Path;
 
-use crate::storage::file_system::{Access, FileSystem};
-use crate::storage::footer;
-use crate::storage::loading::{read_finished, Loaded};
-use crate::storage::segment_file::SegmentFile;
-use crate::storage::segment_header::{HeaderState, SegmentHeader};
+use crate::storage::disk::file_system::{FileSystem, OpenMode};
+use crate::storage::format::footer;
+use crate::storage::format::segment_header::{HeaderState, SegmentHeader};
+use crate::storage::segment::loading::{read_finished, LoadedSegment};
+use crate::storage::segment::segment_file::SegmentFile;
 
 /// Looks at a segment whose footer cannot be understood, only verified. `None` if it has no header.
-pub fn load(file_system: &dyn FileSystem, path: &Path, in_use: bool) -> io::Result<Option<Loaded>> {
-    let file = file_system.open(path, Access::Read)?;
+pub fn load(
+    file_system: &dyn FileSystem,
+    path: &Path,
+    in_use: bool,
+) -> io::Result<Option<LoadedSegment>> {
+    let file = file_system.open(path, OpenMode::Read)?;
     let file_bytes = file.len()?;
     let (header, header_healed) = match SegmentHeader::read(&*file, false)? {
         HeaderState::Good(header) => (header, false),
@@ -26,7 +30,7 @@ pub fn load(file_system: &dyn FileSystem, path: &Path, in_use: bool) -> io::Resu
     if let Some(start) = sealed_at {
         contents.index.end = start;
     }
-    Ok(Some(Loaded {
+    Ok(Some(LoadedSegment {
         file,
         footer: contents,
         file_bytes,
@@ -36,7 +40,7 @@ pub fn load(file_system: &dyn FileSystem, path: &Path, in_use: bool) -> io::Resu
 }
 
 /// Lets locked segments answer for everything up to the next one, as their footers do, unless a file is missing between the two.
-pub fn join(loaded: &mut [Loaded]) {
+pub fn join(loaded: &mut [LoadedSegment]) {
     for at in 1..loaded.len() {
         let next = loaded[at].file.header;
         let one = &mut loaded[at - 1];

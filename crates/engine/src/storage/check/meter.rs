@@ -3,14 +3,14 @@
 use std::io;
 
 /// Told how many bytes of how many are done; an error stops the check.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> io::Result<()>;
+pub type CheckProgress<'a> = &'a mut dyn FnMut(u64, u64) -> io::Result<()>;
 
 /// Bytes between two reports of progress.
 const PROGRESS_STEP_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How far the check has come.
 pub struct Meter<'a> {
-    progress: Progress<'a>,
+    progress: CheckProgress<'a>,
     done_bytes: u64,
     pub total_bytes: u64,
     told_bytes: u64,
@@ -18,7 +18,7 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    pub fn new(progress: Progress<'a>) -> Self {
+    pub fn new(progress: CheckProgress<'a>) -> Self {
         Self {
             progress,
             done_bytes: 0,

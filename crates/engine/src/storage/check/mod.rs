@@ -20,25 +20,29 @@ mod zeros;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::anchor::{self, Anchor};
-use super::file_system::{Access, FileSystem};
-use super::finding::Finding;
-use super::index::Segment;
-use super::loading::{self, Loaded, Loading};
-use super::removal::{self, Removal};
-use super::segment_file::{self, SegmentFile};
-use super::store::assembling::{assemble, Assembly};
-use super::store::verifying::verify;
+use crate::storage::disk::file_system::{FileSystem, OpenMode};
+use crate::storage::finding::Finding;
+use crate::storage::format::anchor;
+use crate::storage::format::anchor::Anchor;
+use crate::storage::format::removal;
+use crate::storage::format::removal::Removal;
+use crate::storage::index::messages::Segment;
+use crate::storage::segment::loading;
+use crate::storage::segment::loading::{LoadedSegment, Loading};
+use crate::storage::segment::segment_file;
+use crate::storage::segment::segment_file::SegmentFile;
+use crate::storage::store::assembling::{assemble, Assembly};
+use crate::storage::store::verifying::verify;
+pub use meter::CheckProgress;
 use meter::Meter;
-pub use meter::Progress;
-pub use report::{Counts, Found, Report, Severity};
+pub use report::{CheckCounts, Report, ReportedFinding, Severity};
 use segment::{examine, Examined};
 
 /// Examines the store in one folder.
 pub fn check(
     file_system: &dyn FileSystem,
     folder: &Path,
-    progress: Progress<'_>,
+    progress: CheckProgress<'_>,
 ) -> io::Result<Report> {
     let mut names = file_system
         .list(folder)
@@ -100,7 +104,7 @@ impl Check<'_> {
             .collect();
         let anchor = self.check_anchor(!segments.is_empty())?;
         for path in &segments {
-            let file = self.file_system.open(path, Access::Read);
+            let file = self.file_system.open(path, OpenMode::Read);
             let length = file.and_then(|file| file.len());
             self.meter.total_bytes += length.map_err(|error| at(path, &error))?;
         }
@@ -117,12 +121,12 @@ impl Check<'_> {
         let path = self.folder.join(anchor::NAME);
         let found = anchor::read(self.file_system, self.folder, false);
         let lost = match found.map_err(|error| at(&path, &error))? {
-            anchor::Found::Good(kept) | anchor::Found::Healed(kept) => {
+            anchor::FoundAnchor::Good(kept) | anchor::FoundAnchor::Healed(kept) => {
                 return Ok(Some(kept.anchor))
             }
-            anchor::Found::TooNew(version) => return Err(too_new(&path, version)),
-            anchor::Found::Lost => true,
-            anchor::Found::Missing => has_segments,
+            anchor::FoundAnchor::TooNew(version) => return Err(too_new(&path, version)),
+            anchor::FoundAnchor::Lost => true,
+            anchor::FoundAnchor::Missing => has_segments,
         };
         if lost {
             // Without segments nothing is left to make it from.
@@ -137,7 +141,11 @@ impl Check<'_> {
     }
 
     /// The segments of this stream, in the order of their numbers, as opening would take them.
-    fn load(&mut self, segments: &[PathBuf], anchor: Option<&Anchor>) -> io::Result<Vec<Loaded>> {
+    fn load(
+        &mut self,
+        segments: &[PathBuf],
+        anchor: Option<&Anchor>,
+    ) -> io::Result<Vec<LoadedSegment>> {
         let mut loaded = Vec::new();
         for (place, path) in segments.iter().enumerate() {
             let in_use =
@@ -159,7 +167,7 @@ impl Check<'_> {
             }
         }
         let mut stream = anchor.map(|anchor| anchor.stream);
-        let known = |one: &Loaded| Some(one.file.header.stream) == stream;
+        let known = |one: &LoadedSegment| Some(one.file.header.stream) == stream;
         if stream.is_some() && !loaded.is_empty() && !loaded.iter().any(known) {
             self.anchor_foreign = true;
             let path = self.folder.join(anchor::NAME);
@@ -174,7 +182,7 @@ impl Check<'_> {
             Some(_) => Severity::Healed,
             None => Severity::Loss,
         };
-        let (mut own, others): (Vec<Loaded>, Vec<Loaded>) = loaded
+        let (mut own, others): (Vec<LoadedSegment>, Vec<LoadedSegment>) = loaded
             .into_iter()
             .partition(|one| Some(one.file.header.stream) == stream);
         for one in others {
@@ -199,8 +207,9 @@ impl Check<'_> {
     }
 
     /// Puts segments into their order; of two with the same number, the one that has the name for it counts.
-    fn check_names(&mut self, own: &mut Vec<Loaded>, severity: Severity) {
-        let own_path = |one: &Loaded| segment_file::path(self.folder, one.file.header.number);
+    fn check_names(&mut self, own: &mut Vec<LoadedSegment>, severity: Severity) {
+        let own_path =
+            |one: &LoadedSegment| segment_file::path(self.folder, one.file.header.number);
         own.sort_by_key(|one| (one.file.header.number, one.file.path != own_path(one)));
         let mut copies = Vec::new();
         own.dedup_by(|one, before| {
@@ -218,7 +227,7 @@ impl Check<'_> {
         }
     }
 
-    fn check_name(&mut self, one: &Loaded) {
+    fn check_name(&mut self, one: &LoadedSegment) {
         let path = one.file.path.clone();
         let number = one.file.header.number;
         if one.header_healed {
@@ -231,7 +240,7 @@ impl Check<'_> {
         }
     }
 
-    fn examine(&mut self, loaded: &[Loaded]) -> io::Result<Vec<Examined>> {
+    fn examine(&mut self, loaded: &[LoadedSegment]) -> io::Result<Vec<Examined>> {
         let mut erasures: Vec<Removal> = loaded
             .iter()
             .flat_map(|one| &one.footer.index.removals)
@@ -256,7 +265,7 @@ impl Check<'_> {
     /// Puts everything together, to see what is missing and what of the damage is a loss.
     fn assemble(
         &mut self,
-        loaded: Vec<Loaded>,
+        loaded: Vec<LoadedSegment>,
         anchor: Option<&Anchor>,
         examined: &[Examined],
     ) -> Assembly {
@@ -366,7 +375,7 @@ impl Check<'_> {
 }
 
 /// The stretches of a segment without a footer that cannot be read.
-fn holes(loaded: &Loaded) -> Vec<Finding> {
+fn holes(loaded: &LoadedSegment) -> Vec<Finding> {
     let scanned = loaded.scan.iter().flat_map(|scan| &scan.holes);
     scanned
         .map(|hole| Finding::Damaged {

@@ -22,7 +22,7 @@ pub enum Severity {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct CheckCounts {
     pub segments: u64,
     /// Good records of every kind, in all segments.
     pub records: u64,
@@ -47,7 +47,7 @@ pub struct Severities {
 
 /// One finding, in words and as data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct ReportedFinding {
     pub severity: Severity,
     /// A stable name for programs.
     pub kind: &'static str,
@@ -71,11 +71,11 @@ pub struct Found {
 pub struct Report {
     pub folder: String,
     pub encrypted: bool,
-    pub counts: Counts,
+    pub counts: CheckCounts,
     /// Of all findings, listed or not.
     pub severities: Severities,
     /// The worst first.
-    pub findings: Vec<Found>,
+    pub findings: Vec<ReportedFinding>,
     /// Files of interrupted changes that nobody was told of.
     pub unfinished: Vec<String>,
     /// Files that an earlier opening put aside.
@@ -89,7 +89,7 @@ impl Report {
         Self {
             folder: folder.to_string_lossy().into_owned(),
             encrypted: false,
-            counts: Counts::default(),
+            counts: CheckCounts::default(),
             severities: Severities::default(),
             findings: Vec::new(),
             unfinished: Vec::new(),
@@ -113,13 +113,13 @@ impl Report {
             Severity::Healed => self.severities.healed += 1,
             Severity::Loss => self.severities.loss += 1,
         }
-        let found = found(finding, severity);
+        let found = reported(finding, severity);
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(found);
             return;
         }
         // What is worse takes the place of what is not as bad.
-        let lesser = |one: &Found| one.severity < severity;
+        let lesser = |one: &ReportedFinding| one.severity < severity;
         if let Some(at) = self.findings.iter().rposition(lesser) {
             self.findings[at] = found;
         }
@@ -155,7 +155,7 @@ fn severity(finding: &Finding) -> Severity {
     }
 }
 
-fn found(finding: Finding, severity: Severity) -> Found {
+fn reported(finding: Finding, severity: Severity) -> ReportedFinding {
     let (what, advice) = words(&finding, severity);
     let (path, position) = match &finding {
         Finding::Healed { path, .. }
@@ -186,7 +186,7 @@ fn found(finding: Finding, severity: Severity) -> Found {
         }
         _ => None,
     };
-    Found {
+    ReportedFinding {
         severity,
         kind: finding.kind(),
         what,

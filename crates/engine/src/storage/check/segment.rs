@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use super::comparing::Comparison;
 use super::zeros::Zeros;
 use super::Meter;
-use crate::storage::bytes::Reader;
 use crate::storage::finding::Finding;
-use crate::storage::footer;
-use crate::storage::group::Group;
-use crate::storage::loading::Loaded;
-use crate::storage::record::{padded, Kind, Record};
-use crate::storage::removal::{self, Removal};
-use crate::storage::scan::{scan, Scan};
-use crate::storage::segment_header::{COPY_OFFSETS, HEADER_BYTES, RECORDS_START};
+use crate::storage::format::bytes::ByteReader;
+use crate::storage::format::footer;
+use crate::storage::format::group::Group;
+use crate::storage::format::record::{padded, Record, RecordKind};
+use crate::storage::format::removal;
+use crate::storage::format::removal::Removal;
+use crate::storage::format::segment_header::{COPY_OFFSETS, HEADER_BYTES, RECORDS_START};
+use crate::storage::segment::loading::LoadedSegment;
+use crate::storage::segment::scan::{scan, SegmentScan};
 
 /// What was found in one file, before it is known which of its messages still count.
 #[derive(Default)]
@@ -34,7 +35,7 @@ pub struct Examined {
 
 /// Reads all of a segment. `erasures` are sorted.
 pub fn examine(
-    loaded: &Loaded,
+    loaded: &LoadedSegment,
     erasures: &[Removal],
     meter: &mut Meter<'_>,
 ) -> io::Result<Examined> {
@@ -71,8 +72,8 @@ pub fn examine(
         compressed.record(&record);
         if let Some(comparison) = &mut comparison {
             comparison.record(&record, position, bytes.len());
-            if record.kind == Kind::Removed {
-                let listed = removal::decode(&mut Reader::new(record.payload));
+            if record.kind == RecordKind::Removed {
+                let listed = removal::decode(&mut ByteReader::new(record.payload));
                 comparison.removed(&listed.unwrap_or_default());
             }
         }
@@ -121,17 +122,22 @@ impl Examined {
 
     fn record(&mut self, record: &Record<'_>, position: u64, end: u64, erasures: &[Removal]) {
         match record.kind {
-            Kind::Message | Kind::Compressed if is_listed(erasures, record.sequence) => {
+            RecordKind::Message | RecordKind::Compressed
+                if is_listed(erasures, record.sequence) =>
+            {
                 self.unerased.push(record.sequence);
             }
-            Kind::Message | Kind::Compressed | Kind::Erased | Kind::Dictionary => {}
-            Kind::Removed => {
+            RecordKind::Message
+            | RecordKind::Compressed
+            | RecordKind::Erased
+            | RecordKind::Dictionary => {}
+            RecordKind::Removed => {
                 // Its checksum is right, so it was written like this.
-                if removal::decode(&mut Reader::new(record.payload)).is_none() {
+                if removal::decode(&mut ByteReader::new(record.payload)).is_none() {
                     self.damaged(position, end);
                 }
             }
-            Kind::Group => {
+            RecordKind::Group => {
                 if Group::decode(record, position).is_none() {
                     self.damaged(position, end);
                 }
@@ -140,7 +146,7 @@ impl Examined {
     }
 
     /// What has no record in a segment with a footer; for others opening finds it.
-    fn unreadable_stretches(&mut self, scan: &Scan, until: u64) {
+    fn unreadable_stretches(&mut self, scan: &SegmentScan, until: u64) {
         for hole in &scan.holes {
             self.damaged(hole.start, hole.end);
         }
@@ -152,8 +158,8 @@ impl Examined {
     /// What a footer and its records say together.
     fn compare(
         &mut self,
-        loaded: &Loaded,
-        scan: &Scan,
+        loaded: &LoadedSegment,
+        scan: &SegmentScan,
         until: u64,
         comparison: Comparison<'_>,
     ) -> io::Result<()> {
@@ -172,7 +178,7 @@ impl Examined {
     }
 
     /// The footer begins where the records end, and nothing else is behind them.
-    fn footer_bytes_are_right(&self, loaded: &Loaded, end: u64) -> io::Result<bool> {
+    fn footer_bytes_are_right(&self, loaded: &LoadedSegment, end: u64) -> io::Result<bool> {
         let expected = footer::encode(&loaded.footer, &loaded.file.header, end, None);
         if loaded.file_bytes - end != expected.len() as u64 {
             return Ok(false);
@@ -211,8 +217,8 @@ impl Gaps {
 
     fn record(&mut self, record: &Record<'_>, position: u64, end: u64) {
         let is_message = match record.kind {
-            Kind::Message | Kind::Compressed | Kind::Erased => true,
-            Kind::Removed | Kind::Dictionary | Kind::Group => false,
+            RecordKind::Message | RecordKind::Compressed | RecordKind::Erased => true,
+            RecordKind::Removed | RecordKind::Dictionary | RecordKind::Group => false,
         };
         self.hole |= position > self.next_position;
         if is_message {
@@ -235,10 +241,14 @@ struct Compressed {
 impl Compressed {
     fn record(&mut self, record: &Record<'_>) {
         match record.kind {
-            Kind::Dictionary => self.has_dictionary = true,
+            RecordKind::Dictionary => self.has_dictionary = true,
             // The dictionary stands in front of them all.
-            Kind::Compressed if !self.has_dictionary => self.sequences.push(record.sequence),
-            Kind::Message | Kind::Compressed | Kind::Erased | Kind::Removed | Kind::Group => {}
+            RecordKind::Compressed if !self.has_dictionary => self.sequences.push(record.sequence),
+            RecordKind::Message
+            | RecordKind::Compressed
+            | RecordKind::Erased
+            | RecordKind::Removed
+            | RecordKind::Group => {}
         }
     }
 

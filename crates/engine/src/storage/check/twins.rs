@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::{at, too_new, Check};
-use crate::storage::anchor;
+use crate::storage::disk::twin_file;
+use crate::storage::disk::twin_file::TwinCopy;
 use crate::storage::finding::Finding;
-use crate::storage::twin_file::{self, Copy};
+use crate::storage::format::anchor;
 
 impl Check<'_> {
     /// Looks at every pair `NAME.1` and `NAME.2`.
@@ -28,7 +29,7 @@ impl Check<'_> {
         for copy in 0..2 {
             let copy_path = twin_file::path(self.folder, stem, copy);
             match twin_file::read_copy(self.file_system, &copy_path) {
-                Ok(Copy::TooNew(version)) => return Err(too_new(&copy_path, version)),
+                Ok(TwinCopy::TooNew(version)) => return Err(too_new(&copy_path, version)),
                 Ok(found) => copies.push((copy_path, found)),
                 // A folder whose name only looks like it.
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Ok(()),
@@ -36,10 +37,11 @@ impl Check<'_> {
             }
         }
         self.report.counts.small_files += 1;
-        let is_good = |copy: &Copy| matches!(copy, Copy::Good(_));
+        let is_good = |copy: &TwinCopy| matches!(copy, TwinCopy::Good(_));
         match (is_good(&copies[0].1), is_good(&copies[1].1)) {
             (true, true) => {
-                let (Copy::Good(one), Copy::Good(other)) = (&copies[0].1, &copies[1].1) else {
+                let (TwinCopy::Good(one), TwinCopy::Good(other)) = (&copies[0].1, &copies[1].1)
+                else {
                     return Ok(());
                 };
                 if one != other {
@@ -52,7 +54,7 @@ impl Check<'_> {
             (first_is_good, _) => {
                 let (path, bad) = copies.swap_remove(usize::from(first_is_good));
                 let what = match bad {
-                    Copy::Missing => "this copy is missing",
+                    TwinCopy::Missing => "this copy is missing",
                     _ => "this copy",
                 };
                 self.report.push(Finding::Healed { path, what });

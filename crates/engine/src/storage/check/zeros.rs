@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::storage::file_system::File;
+use crate::storage::disk::file_system::File;
 
 /// Read at once.
 const CHUNK_BYTES: u64 = 1 << 20;

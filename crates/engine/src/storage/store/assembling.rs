@@ -5,21 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::writing::BLOCK_BYTES;
-use crate::storage::encryption::StreamKey;
-use crate::storage::file_system::FileSystem;
+use crate::storage::disk::file_system::FileSystem;
 use crate::storage::finding::Finding;
-use crate::storage::group::Group;
-use crate::storage::index::{MessageIndex, Segment};
-use crate::storage::loading::Loaded;
+use crate::storage::format::encryption::StreamKey;
+use crate::storage::format::group::Group;
+use crate::storage::format::record::Record;
+use crate::storage::format::removal;
+use crate::storage::format::removal::Removal;
+use crate::storage::format::round::Round;
+use crate::storage::format::segment_header::RECORDS_START;
+use crate::storage::index::messages::{MessageIndex, Segment};
+use crate::storage::index::segments::{RecordLocation, SegmentIndex};
+use crate::storage::index::subjects::SubjectId;
 use crate::storage::message::Counting;
-use crate::storage::record::Record;
-use crate::storage::removal::{self, Removal};
-use crate::storage::round::Round;
-use crate::storage::scan::{Hole, Tail};
-use crate::storage::segment_file::{Buffers, Found, SegmentFile};
-use crate::storage::segment_header::RECORDS_START;
-use crate::storage::segment_index::{Place, SegmentIndex};
-use crate::storage::subject_index::SubjectId;
+use crate::storage::segment::loading::LoadedSegment;
+use crate::storage::segment::scan::{Hole, Tail};
+use crate::storage::segment::segment_file::{Buffers, FoundRecord, SegmentFile};
 
 /// How the last segment ends, if it has no footer.
 pub struct LastTail {
@@ -87,7 +88,7 @@ impl Assembly {
             .rev()
             .find(|rank| {
                 let place = segment.index.place(*rank);
-                place != Place::NONE && place.position() < hole.start
+                place != RecordLocation::NONE && place.position() < hole.start
             })
             .map_or(segment.index.base_sequence, |rank| {
                 segment.index.sequence(rank) + 1
@@ -95,13 +96,13 @@ impl Assembly {
         let mut erasures = self.erasures.iter();
         let erased = erasures.any(|removal| removal.contains(before));
         let rank = segment.index.rank(before);
-        let there = rank.is_some_and(|rank| segment.index.place(rank) != Place::NONE);
+        let there = rank.is_some_and(|rank| segment.index.place(rank) != RecordLocation::NONE);
         (erased && !there).then_some(before)
     }
 }
 
 /// Puts loaded segments together, in the order of their numbers.
-pub fn assemble(loaded: Vec<Loaded>, origin: u64, findings: &mut Vec<Finding>) -> Assembly {
+pub fn assemble(loaded: Vec<LoadedSegment>, origin: u64, findings: &mut Vec<Finding>) -> Assembly {
     let mut assembly = Assembly {
         index: MessageIndex::default(),
         tail: None,
@@ -138,12 +139,12 @@ pub fn assemble(loaded: Vec<Loaded>, origin: u64, findings: &mut Vec<Finding>) -
 
 fn add_segment(
     assembly: &mut Assembly,
-    loaded: Loaded,
+    loaded: LoadedSegment,
     next_base: Option<u64>,
     is_last: bool,
     findings: &mut Vec<Finding>,
 ) {
-    let Loaded {
+    let LoadedSegment {
         file,
         footer,
         file_bytes,
@@ -200,7 +201,7 @@ fn add_segment(
         })
         .collect();
     for (rank, id) in contents.subject_ids.iter_mut().enumerate() {
-        if contents.places[rank] != Place::NONE.0 {
+        if contents.places[rank] != RecordLocation::NONE.0 {
             *id = ids[*id as usize];
         }
     }
@@ -289,7 +290,7 @@ fn find_lost(assembly: &mut Assembly, removals: &[Removal], findings: &mut Vec<F
         let mut lost: Vec<Removal> = Vec::new();
         let mut expected = contents.base_sequence;
         let there = (0..contents.rank_count())
-            .filter(|rank| contents.place(*rank) != Place::NONE)
+            .filter(|rank| contents.place(*rank) != RecordLocation::NONE)
             .map(|rank| contents.sequence(rank));
         for sequence in there.chain([contents.last_sequence + 1]) {
             // They may be very many, where sequences were passed over.
@@ -394,7 +395,7 @@ pub fn finish_erasures(
             };
             if !matches!(
                 segment.file.read(sequence, extent, &mut buffers)?,
-                Found::Erased
+                FoundRecord::Erased
             ) {
                 own_file(segment, file_system, stream_key)?;
                 segment.file.erase(sequence, extent)?;
@@ -428,7 +429,7 @@ pub fn own_file(
 /// Fills a hole with one erased record.
 fn wipe(file: &SegmentFile, sequence: u64, hole: &Hole) -> io::Result<()> {
     let length = (hole.end - hole.start) as usize;
-    let Some(blank) = length.checked_sub(crate::storage::record::HEAD_BYTES) else {
+    let Some(blank) = length.checked_sub(crate::storage::format::record::HEAD_BYTES) else {
         return Ok(());
     };
     let mut bytes = Vec::with_capacity(length);

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Store, StoreOptions};
+use crate::storage::disk::simulated::SimulatedDisk;
 use crate::storage::message::{Limits, NewMessage};
-use crate::storage::simulated::SimulatedDisk;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 

@@ -4,32 +4,34 @@ use std::io;
 use std::sync::Arc;
 
 use super::verifying::links;
-use crate::storage::bits::Bits;
-use crate::storage::compression::{self, Packer, SAMPLES_MAX, SAMPLE_BYTES_MAX};
+use crate::storage::format::compression;
+use crate::storage::format::compression::{Packer, SAMPLES_MAX, SAMPLE_BYTES_MAX};
+use crate::storage::format::record::{Record, RecordKind};
+use crate::storage::format::removal;
+use crate::storage::format::removal::Removal;
+use crate::storage::format::segment_header::RECORDS_START;
+use crate::storage::index::bits::Bits;
+use crate::storage::index::segments::{Placed, RecordLocation, SegmentIndex};
+use crate::storage::index::subjects::SubjectId;
 use crate::storage::message::Counting;
-use crate::storage::record::{Kind, Record};
-use crate::storage::removal::{self, Removal};
-use crate::storage::segment_file::{Buffers, Found, Remains, SegmentFile};
-use crate::storage::segment_header::RECORDS_START;
-use crate::storage::segment_index::{Place, Placed, SegmentIndex};
-use crate::storage::subject_index::SubjectId;
+use crate::storage::segment::segment_file::{Buffers, FoundRecord, Remains, SegmentFile};
 
 /// A segment as it was when its rewriting began.
-pub struct Source {
+pub struct CopySource {
     pub file: Arc<SegmentFile>,
     pub index: Arc<SegmentIndex>,
     pub dead: Bits,
     pub names: Vec<(SubjectId, Box<[u8]>)>,
 }
 
-impl Source {
+impl CopySource {
     fn is_live(&self, rank: usize) -> bool {
-        self.index.place(rank) != Place::NONE && !self.dead.get(rank)
+        self.index.place(rank) != RecordLocation::NONE && !self.dead.get(rank)
     }
 }
 
 /// What the live messages of some segments have in common; nothing if that is too little.
-pub fn common(sources: &[Source]) -> io::Result<Vec<u8>> {
+pub fn common(sources: &[CopySource]) -> io::Result<Vec<u8>> {
     let mut samples = Vec::new();
     let mut buffers = Buffers::default();
     let each = SAMPLES_MAX / sources.len();
@@ -41,7 +43,9 @@ pub fn common(sources: &[Source]) -> io::Result<Vec<u8>> {
                 continue;
             };
             let sequence = source.index.sequence(rank);
-            if let Found::Message(record) = source.file.read(sequence, extent, &mut buffers)? {
+            if let FoundRecord::Message(record) =
+                source.file.read(sequence, extent, &mut buffers)?
+            {
                 let mut sample = [record.headers, record.payload].concat();
                 sample.truncate(SAMPLE_BYTES_MAX);
                 samples.push(sample);
@@ -55,7 +59,7 @@ pub fn common(sources: &[Source]) -> io::Result<Vec<u8>> {
 const COPY_BYTES: usize = 1 << 20;
 
 /// A new segment as it is filled with messages of others.
-pub struct Copy<'a> {
+pub struct SegmentCopy<'a> {
     file: &'a SegmentFile,
     pub index: SegmentIndex,
     packer: Option<Packer>,
@@ -70,7 +74,7 @@ pub struct Copy<'a> {
     pub last_time_ns: Option<i64>,
 }
 
-impl<'a> Copy<'a> {
+impl<'a> SegmentCopy<'a> {
     pub fn new(file: &'a SegmentFile, counting: Counting, last_sequence: u64) -> Self {
         let header = &file.header;
         Self {
@@ -99,7 +103,7 @@ impl<'a> Copy<'a> {
         for _ in 0..2 {
             let binding = self.file.header.binding();
             let record = Record {
-                kind: Kind::Dictionary,
+                kind: RecordKind::Dictionary,
                 encrypted: self.file.header.encrypted,
                 ..Record::removed(binding.base_sequence, dictionary)
             };
@@ -119,7 +123,7 @@ impl<'a> Copy<'a> {
     }
 
     /// Copies the live messages of a segment, and of a chained one what is left of the others.
-    pub fn messages(&mut self, source: &Source, first_sequence: u64) -> io::Result<()> {
+    pub fn messages(&mut self, source: &CopySource, first_sequence: u64) -> io::Result<()> {
         let mut buffers = Buffers::default();
         if self.file.header.chained {
             let mut chained = Vec::new();
@@ -148,7 +152,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    fn live(&mut self, source: &Source, rank: usize, buffers: &mut Buffers) -> io::Result<()> {
+    fn live(&mut self, source: &CopySource, rank: usize, buffers: &mut Buffers) -> io::Result<()> {
         let Some(extent) = source.index.extent(rank) else {
             return Ok(());
         };
@@ -177,11 +181,11 @@ impl<'a> Copy<'a> {
         self.index.add_other(position, end);
     }
 
-    fn message(&mut self, sequence: u64, id: SubjectId, found: &Found<'_>) {
+    fn message(&mut self, sequence: u64, id: SubjectId, found: &FoundRecord<'_>) {
         let record = match found {
-            Found::Message(record) => record,
-            Found::Erased => return,
-            Found::Damaged => {
+            FoundRecord::Message(record) => record,
+            FoundRecord::Erased => return,
+            FoundRecord::Damaged => {
                 self.lost.push(sequence);
                 return;
             }
@@ -199,7 +203,7 @@ impl<'a> Copy<'a> {
         };
         if let Some(packed) = &packed {
             record = Record {
-                kind: Kind::Compressed,
+                kind: RecordKind::Compressed,
                 headers: b"",
                 payload: packed,
                 ..record

@@ -14,36 +14,40 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::assembling::not_removed;
-use super::copying::Source;
+use super::copying::CopySource;
+use super::maintenance::{Front, RewriteTarget};
 use super::opening::random_identity;
-use super::upkeep::{Front, Target};
 use super::writing::{create, write_zeros, BLOCK_BYTES, SLACK_BYTES};
 use super::Store;
-use crate::clock::system_ns;
-use crate::storage::anchor::{self, Anchor, Closed, Kept, RESERVE_STEP};
-use crate::storage::bits::Bits;
-use crate::storage::encryption;
-use crate::storage::failure;
-use crate::storage::index::{MessageIndex, Segment};
+use crate::common::clock::system_ns;
+use crate::storage::disk::failure;
+use crate::storage::disk::twin_file;
+use crate::storage::disk::twin_file::{TwinFile, Twins};
+use crate::storage::format::anchor;
+use crate::storage::format::anchor::{Anchor, Closed, StoredAnchor, RESERVE_STEP};
+use crate::storage::format::encryption;
+use crate::storage::format::record::Record;
+use crate::storage::format::removal;
+use crate::storage::format::removal::{Removal, RANGES_MAX};
+use crate::storage::format::round::Round;
+use crate::storage::format::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
+use crate::storage::index::bits::Bits;
+use crate::storage::index::messages::{MessageIndex, Segment};
+use crate::storage::index::subjects::SubjectId;
 use crate::storage::message::{StoreError, StoreResult};
-use crate::storage::record::Record;
-use crate::storage::removal::{self, Removal, RANGES_MAX};
-use crate::storage::round::Round;
-use crate::storage::segment_file::{self, SegmentFile};
-use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
-use crate::storage::subject_index::SubjectId;
-use crate::storage::twin_file::{self, TwinFile, Twins};
+use crate::storage::segment::segment_file;
+use crate::storage::segment::segment_file::SegmentFile;
 
 /// No stream gets this far, and there is room behind it.
 const SEQUENCE_MAX: u64 = u64::MAX / 2;
 
 /// A segment of which a fork has something.
-enum Piece {
+enum ForkedSegment {
     Shared(Arc<SegmentFile>),
-    Copied(Box<Source>),
+    Copied(Box<CopySource>),
 }
 
-impl Piece {
+impl ForkedSegment {
     fn number(&self) -> u64 {
         match self {
             Self::Shared(file) => file.header.number,
@@ -54,7 +58,7 @@ impl Piece {
 
 /// What a fork is made of.
 struct Pieces {
-    pieces: Vec<Piece>,
+    pieces: Vec<ForkedSegment>,
     /// Messages of shared segments that are gone, and sequences that no segment answers for.
     removals: Vec<Removal>,
     front: Front,
@@ -69,10 +73,10 @@ impl Store {
             return Err(fork_error(io::ErrorKind::InvalidInput.into()));
         }
         loop {
-            self.check_removable()?;
+            self.health.check_removable()?;
             self.commit_staged(true)?;
             // Segments stay as they are meanwhile; messages may be added.
-            let _upkeep = self.upkeep.lock();
+            let _maintaining = self.maintenance.lock();
             let pieces = {
                 let _writer = self.writer.lock();
                 // What was to be overwritten must not be shared before it is.
@@ -146,14 +150,14 @@ impl Store {
         for piece in &pieces.pieces {
             let target = segment_file::path(folder, piece.number());
             match piece {
-                Piece::Shared(file) => {
+                ForkedSegment::Shared(file) => {
                     // Before it has two names, so that nobody writes into it between the two.
                     file.set_shared();
                     self.has_shared.store(true, Ordering::Relaxed);
                     self.file_system.link(&file.path, &target)?;
                 }
-                Piece::Copied(source) => {
-                    let into = Target {
+                ForkedSegment::Copied(source) => {
+                    let into = RewriteTarget {
                         folder,
                         compressed: false,
                         last_sequence: pieces.last_sequence,
@@ -171,7 +175,7 @@ impl Store {
             self.file_system.sync_folder(parent)?;
         }
         let next_sequence = pieces.last_sequence + 1;
-        let mut kept = Kept {
+        let mut kept = StoredAnchor {
             anchor: Anchor {
                 stream: self.stream,
                 origin_sequence: self.origin_sequence.min(next_sequence),
@@ -206,7 +210,7 @@ impl Store {
 
     /// The segment a fork goes on with: what is gone of the others stands in it. Returns where its records end.
     fn begin_fork(&self, folder: &Path, pieces: &Pieces) -> io::Result<(SegmentHeader, u64)> {
-        let last_number = pieces.pieces.iter().map(Piece::number).max();
+        let last_number = pieces.pieces.iter().map(ForkedSegment::number).max();
         let header = SegmentHeader {
             version: FORMAT_VERSION,
             identity: random_identity(),
@@ -260,9 +264,9 @@ fn pieces(index: &MessageIndex, last_sequence: u64) -> Pieces {
         first_base = first_base.min(segment.index.base_sequence);
         if segment.sealed && segment.index.last_sequence <= last_sequence {
             gone_of(segment, &lost, &mut gone);
-            pieces.push(Piece::Shared(Arc::clone(&segment.file)));
+            pieces.push(ForkedSegment::Shared(Arc::clone(&segment.file)));
         } else {
-            pieces.push(Piece::Copied(Box::new(source(index, segment))));
+            pieces.push(ForkedSegment::Copied(Box::new(source(index, segment))));
         }
     }
     let range = |first: u64, last: u64| Removal {
@@ -328,12 +332,12 @@ fn gone_of(segment: &Segment, lost: &[Removal], gone: &mut Vec<Removal>) {
 }
 
 /// A segment as it is now; messages may be added to it meanwhile, so its index is a copy.
-fn source(index: &MessageIndex, segment: &Segment) -> Source {
+fn source(index: &MessageIndex, segment: &Segment) -> CopySource {
     let name = |id: usize| {
         let id = id as SubjectId;
         (id, index.subjects.name(id).into())
     };
-    Source {
+    CopySource {
         file: Arc::clone(&segment.file),
         index: Arc::new((*segment.index).clone()),
         dead: Bits::clone(&segment.dead),

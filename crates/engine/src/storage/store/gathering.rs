@@ -5,21 +5,26 @@ use std::path::{Path, PathBuf};
 
 use super::opening::Opening;
 use super::reading::read_error;
-use crate::storage::anchor::{self, Kept};
 use crate::storage::finding::Finding;
-use crate::storage::loading::{self, Loaded, Loading};
+use crate::storage::format::anchor;
+use crate::storage::format::anchor::StoredAnchor;
 use crate::storage::message::{StoreError, StoreResult};
-use crate::storage::segment_file;
+use crate::storage::segment::loading;
+use crate::storage::segment::loading::{LoadedSegment, Loading};
+use crate::storage::segment::segment_file;
 
 /// Of a segment on its way to its right name.
 const MOVED_SUFFIX: &str = ".moved";
 
 impl Opening<'_> {
     /// All segments of this stream, in the order of their numbers.
-    pub fn load_segments(&mut self, kept: Option<&Kept>) -> StoreResult<Vec<Loaded>> {
+    pub fn load_segments(
+        &mut self,
+        kept: Option<&StoredAnchor>,
+    ) -> StoreResult<Vec<LoadedSegment>> {
         let mut names = self.file_system.list(self.folder).map_err(read_error)?;
         names.sort();
-        let mut loaded: Vec<Loaded> = Vec::new();
+        let mut loaded: Vec<LoadedSegment> = Vec::new();
         let is_segment =
             |name: &&String| segment_file::number(name).is_some() || name.ends_with(MOVED_SUFFIX);
         let segments: Vec<&String> = names.iter().filter(is_segment).collect();
@@ -51,7 +56,7 @@ impl Opening<'_> {
             self.findings.push(Finding::AnchorLost { path });
         }
         let mut stream = kept.map(|kept| kept.anchor.stream);
-        let known = |one: &Loaded| Some(one.file.header.stream) == stream;
+        let known = |one: &LoadedSegment| Some(one.file.header.stream) == stream;
         if stream.is_some() && !loaded.is_empty() && !loaded.iter().any(known) {
             // All segments speak against it.
             self.anchor_foreign = true;
@@ -76,8 +81,9 @@ impl Opening<'_> {
     }
 
     /// Reports segments that have the name of another, and gives them their own.
-    fn check_names(&mut self, loaded: &mut Vec<Loaded>) -> io::Result<()> {
-        let own_path = |one: &Loaded| segment_file::path(self.folder, one.file.header.number);
+    fn check_names(&mut self, loaded: &mut Vec<LoadedSegment>) -> io::Result<()> {
+        let own_path =
+            |one: &LoadedSegment| segment_file::path(self.folder, one.file.header.number);
         // Of two with the same number, the one that has the name for it counts.
         loaded.sort_by_key(|one| (one.file.header.number, one.file.path != own_path(one)));
         let mut copies = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
 //! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile; `staged_work` tells each caller what became of its own.
-//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again, `slices` goes through many messages without holding others up, `planning` divides a range among readers, `pieces` says where it lies; `upkeep` seals, compacts and frees segments behind everybody's back.
+//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again, `slices` goes through many messages without holding others up, `planning` divides a range among readers, `pieces` says where it lies; `maintenance` seals, compacts and frees segments in the background.
 //! - `forking` makes another store of what this one holds, and shares its sealed segments.
 //! - `opening` finds out what there is, after whatever happened: `gathering` finds the files, `assembling` sees what is missing.
 //!
@@ -17,6 +17,8 @@ pub(super) mod assembling;
 mod copying;
 mod forking;
 mod gathering;
+mod health;
+mod maintenance;
 mod opening;
 pub mod pieces;
 pub mod planning;
@@ -25,7 +27,6 @@ mod removing;
 pub mod slices;
 pub mod staged_work;
 mod staging;
-mod upkeep;
 pub(super) mod verifying;
 pub mod walking;
 pub(super) mod writing;
@@ -36,24 +37,22 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::encryption::{MasterKey, StreamKey};
-use super::file_system::FileSystem;
-use super::finding::Finding;
-use super::index::MessageIndex;
-use super::message::{
-    Appended, Committed, Counting, Counts, Limits, NewMessage, Progress, StoreError, StoreResult,
-    StoreState,
+use crate::storage::disk::file_system::FileSystem;
+use crate::storage::disk::sync_times::SyncTimes;
+use crate::storage::finding::Finding;
+use crate::storage::format::encryption::{MasterKey, StreamKey};
+use crate::storage::format::removal::Removal;
+use crate::storage::index::messages::MessageIndex;
+use crate::storage::message::{
+    Appended, CommitProgress, Committed, Counting, Counts, Limits, NewMessage, StoreError,
+    StoreResult, StoreState,
 };
-use super::removal::Removal;
-use super::sync_times::SyncTimes;
-use staging::Staging;
+use health::Health;
+use staging::AppendStaging;
 use writing::Writer;
 
 /// What a segment may hold before the next one begins.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
-
-/// Findings kept for whoever asks; the oldest go first.
-const FINDINGS_MAX: usize = 1000;
 
 #[derive(Clone)]
 pub struct StoreOptions {
@@ -100,17 +99,6 @@ impl Default for StoreOptions {
     }
 }
 
-/// Whether the store takes messages.
-enum Status {
-    Writable,
-    /// The disk was full, or the process lacked something; whether it still is so, is tried now and then.
-    Hindered {
-        error: StoreError,
-        tried: std::time::Instant,
-    },
-    ReadOnly(Arc<std::io::Error>),
-}
-
 /// Tells the owner of a store that what is in its folder counts from now on.
 type OnSettled = Box<dyn Fn() -> std::io::Result<()> + Send>;
 
@@ -123,38 +111,37 @@ pub struct Store {
     origin_sequence: u64,
     stream_key: Option<StreamKey>,
     /// Taken for each message, never while something is written.
-    staging: Mutex<Staging>,
+    staging: Mutex<AppendStaging>,
     /// Taken by one commit at a time, while it writes.
     writer: Mutex<Writer>,
     index: RwLock<MessageIndex>,
     limits: Mutex<Limits>,
-    status: Mutex<Status>,
+    health: Health,
     /// Taken by whatever changes segments that no commit writes to.
-    upkeep: Mutex<()>,
+    maintenance: Mutex<()>,
     /// Files whose messages are elsewhere or removed, and that could not be removed yet.
     leftovers: Mutex<Vec<PathBuf>>,
-    /// What is removed, durably, and has still to be overwritten. Whoever takes it holds `upkeep` until it is done.
+    /// What is removed, durably, and has still to be overwritten. Whoever takes it holds `maintenance` until it is done.
     erasures: Mutex<Vec<Removal>>,
     /// What the store began with is not durable yet. Changes while `writer` is held.
     is_unsettled: AtomicBool,
     /// Some segments may be those of another store as well, and must not be counted twice.
     has_shared: AtomicBool,
     on_settled: Mutex<OnSettled>,
-    findings: Mutex<Vec<Finding>>,
-    progress: Mutex<Progress>,
+    progress: Mutex<CommitProgress>,
     sync_times: SyncTimes,
 }
 
 impl Store {
     /// Stages a message behind all others.
     pub fn append(&self, message: &NewMessage<'_>) -> StoreResult<Appended> {
-        self.check_writable()?;
+        self.health.check_writable()?;
         self.staging.lock().append(message, &self.options)
     }
 
     /// Stages messages with consecutive sequences that are there together or not at all, whatever happens before they are committed.
     pub fn append_all(&self, messages: &[NewMessage<'_>]) -> StoreResult<Vec<Appended>> {
-        self.check_writable()?;
+        self.health.check_writable()?;
         self.staging.lock().append_all(messages, &self.options)
     }
 
@@ -166,7 +153,7 @@ impl Store {
         sequence: Option<u64>,
         resets: u64,
     ) -> StoreResult<Option<Appended>> {
-        self.check_writable()?;
+        self.health.check_writable()?;
         let mut staging = self.staging.lock();
         let next_sequence = staging.next_sequence;
         let sequence = sequence.unwrap_or(next_sequence);
@@ -209,12 +196,9 @@ impl Store {
         mut writer: MutexGuard<'_, Writer>,
         lazy: bool,
     ) -> StoreResult<Committed> {
-        let read_only = match &*self.status.lock() {
-            Status::ReadOnly(cause) => Some(Arc::clone(cause)),
-            Status::Writable | Status::Hindered { .. } => None,
-        };
+        let read_only = self.health.read_only();
         let mut staging = self.staging.lock();
-        let batch = staging.take(writer.committed, lazy);
+        let batch = staging.take_batch(writer.committed, lazy);
         if self.options.sync_commits {
             staging.begin_round();
         }
@@ -223,7 +207,7 @@ impl Store {
             if read_only.is_none() {
                 let settled = writer
                     .finish_undoing(self)
-                    .and_then(|()| writer.settle(self));
+                    .and_then(|()| writer.write_beginning(self));
                 settled.map_err(|error| self.postpone(error))?;
             }
             return Ok(writer.committed);
@@ -260,11 +244,7 @@ impl Store {
         drop(staging);
         let committed = writer.committed;
         drop(writer);
-        let mut status = self.status.lock();
-        if matches!(*status, Status::Hindered { .. }) {
-            *status = Status::Writable;
-        }
-        drop(status);
+        self.health.recover();
         Ok(committed)
     }
 
@@ -279,13 +259,15 @@ impl Store {
     }
 
     /// Makes durable what the store began with, and has its owner told.
-    pub fn settle(&self) -> StoreResult<()> {
+    pub fn make_durable(&self) -> StoreResult<()> {
         if !self.is_unsettled() {
             return Ok(());
         }
-        self.check_removable()?;
+        self.health.check_removable()?;
         let mut writer = self.writer.lock();
-        writer.settle(self).map_err(|error| self.postpone(error))
+        writer
+            .write_beginning(self)
+            .map_err(|error| self.postpone(error))
     }
 
     /// Has the owner of a store that is not settled write down that there is none; then nothing will be settled any more.
@@ -299,15 +281,20 @@ impl Store {
         Ok(())
     }
 
+    /// Why nothing can be stored at the moment, if that is so.
+    pub fn hindrance(&self) -> Option<StoreError> {
+        self.health.hindrance()
+    }
+
     /// Messages that wait for the next commit.
     pub fn staged_messages(&self) -> usize {
         self.staging.lock().staged_messages()
     }
 
     /// What became of everything staged since the last time somebody asked.
-    pub fn take_progress(&self) -> Progress {
+    pub fn take_progress(&self) -> CommitProgress {
         let mut progress = self.progress.lock();
-        Progress {
+        CommitProgress {
             committed: progress.committed,
             refused: std::mem::take(&mut progress.refused),
             told_through: progress.told_through,
@@ -376,15 +363,7 @@ impl Store {
 
     /// What has been found since the last time somebody asked.
     pub fn take_findings(&self) -> Vec<Finding> {
-        std::mem::take(&mut self.findings.lock())
-    }
-
-    fn found(&self, finding: Finding) {
-        let mut findings = self.findings.lock();
-        if findings.len() == FINDINGS_MAX {
-            findings.remove(0);
-        }
-        findings.push(finding);
+        self.health.take_findings()
     }
 
     /// Writes down where the store ends, so that a later opening can tell whether anything is missing.
@@ -396,15 +375,12 @@ impl Store {
 
     /// Writes nothing any more, whatever is asked for. When this returns, nothing is being written.
     pub fn retire(&self) {
-        self.become_read_only(std::io::Error::other("the stream was deleted"));
+        drop(
+            self.health
+                .become_read_only(std::io::Error::other("the stream was deleted")),
+        );
         drop(self.writer.lock());
-        drop(self.upkeep.lock());
-    }
-
-    fn become_read_only(&self, error: std::io::Error) -> StoreError {
-        let cause = Arc::new(error);
-        *self.status.lock() = Status::ReadOnly(Arc::clone(&cause));
-        StoreError::ReadOnly(cause)
+        drop(self.maintenance.lock());
     }
 }
 

@@ -12,26 +12,31 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use super::assembling::{assemble, finish_erasures, own_file, Assembly};
+use super::health::Health;
 use super::reading::read_error;
-use super::staging::{Staging, Start};
+use super::staging::{AppendStaging, StreamStart};
 use super::verifying::last_link;
 use super::writing::{create, write_zeros, Active, Writer, SLACK_BYTES, SLACK_BYTES_MIN};
-use super::{Status, Store, StoreOptions};
-use crate::clock::system_ns;
-use crate::storage::anchor::{self, Anchor, Kept, RESERVE_STEP};
-use crate::storage::chain::Link;
-use crate::storage::encryption::{self, KeyFound, StreamKey};
-use crate::storage::file_system::{Access, FileSystem};
+use super::{Store, StoreOptions};
+use crate::common::clock::system_ns;
+use crate::storage::disk::file_system::{FileSystem, OpenMode};
+use crate::storage::disk::sync_times::SyncTimes;
 use crate::storage::finding::Finding;
-use crate::storage::loading::Loaded;
-use crate::storage::message::{Committed, Progress, StoreError, StoreResult, Ticket};
-use crate::storage::record::HEAD_BYTES;
-use crate::storage::round::Round;
-use crate::storage::scan::Tail;
-use crate::storage::sealing::{self, Contents};
-use crate::storage::segment_file::{self, SegmentFile};
-use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
-use crate::storage::sync_times::SyncTimes;
+use crate::storage::format::anchor;
+use crate::storage::format::anchor::{Anchor, StoredAnchor, RESERVE_STEP};
+use crate::storage::format::chain::ChainLink;
+use crate::storage::format::encryption;
+use crate::storage::format::encryption::{KeyFound, StreamKey};
+use crate::storage::format::record::HEAD_BYTES;
+use crate::storage::format::round::Round;
+use crate::storage::format::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
+use crate::storage::message::{CommitProgress, Committed, StoreError, StoreResult, Ticket};
+use crate::storage::segment::loading::LoadedSegment;
+use crate::storage::segment::scan::Tail;
+use crate::storage::segment::sealing;
+use crate::storage::segment::sealing::Contents;
+use crate::storage::segment::segment_file;
+use crate::storage::segment::segment_file::SegmentFile;
 
 /// Torn bytes put aside at most.
 const ASIDE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -74,7 +79,7 @@ impl Store {
         let limits = options.limits;
         let mut segments = opened.assembly.index.segments.iter();
         let has_shared = segments.any(|segment| segment.file.is_shared());
-        let staging = Staging::new(Start {
+        let staging = AppendStaging::new(StreamStart {
             header: opened.active.file.header,
             position: opened.active.end,
             next_sequence: opened.next_sequence,
@@ -99,16 +104,15 @@ impl Store {
             )),
             index: RwLock::new(opened.assembly.index),
             limits: Mutex::new(limits),
-            status: Mutex::new(Status::Writable),
-            upkeep: Mutex::new(()),
+            health: Health::new(findings),
+            maintenance: Mutex::new(()),
             leftovers: Mutex::default(),
             erasures: Mutex::default(),
             is_unsettled: AtomicBool::new(is_unsettled),
             has_shared: AtomicBool::new(has_shared),
             on_settled: Mutex::new(Box::new(|| Ok(()))),
-            findings: Mutex::new(findings),
             sync_times: SyncTimes::default(),
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(CommitProgress {
                 committed,
                 refused: Vec::new(),
                 told_through: Ticket(0),
@@ -119,19 +123,19 @@ impl Store {
     }
 }
 
-struct Opened {
+struct OpenedStore {
     assembly: Assembly,
     active: Active,
-    kept: Kept,
+    kept: StoredAnchor,
     next_sequence: u64,
     /// Of the last record.
     round: Round,
     /// Of the last message, if the stream is chained.
-    link: Option<Link>,
+    link: Option<ChainLink>,
 }
 
 /// Where the last segment ends, and which sequence comes next.
-struct Tailored {
+struct TailRecovery {
     next_sequence: u64,
     /// The segment can be written on from here, and is filled up to there.
     writable: Option<(u64, u64)>,
@@ -151,7 +155,7 @@ pub struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    fn open(&mut self, options: &StoreOptions) -> StoreResult<Opened> {
+    fn open(&mut self, options: &StoreOptions) -> StoreResult<OpenedStore> {
         self.file_system
             .create_folder(self.folder)
             .map_err(read_error)?;
@@ -166,21 +170,21 @@ impl Opening<'_> {
         self.build(options, kept, loaded).map_err(read_error)
     }
 
-    fn read_anchor(&mut self) -> StoreResult<Option<Kept>> {
+    fn read_anchor(&mut self) -> StoreResult<Option<StoredAnchor>> {
         let path = self.folder.join(anchor::NAME);
         match anchor::read(self.file_system, self.folder, true).map_err(read_error)? {
-            anchor::Found::Good(kept) => Ok(Some(kept)),
-            anchor::Found::Healed(kept) => {
+            anchor::FoundAnchor::Good(kept) => Ok(Some(kept)),
+            anchor::FoundAnchor::Healed(kept) => {
                 let what = "a copy of the anchor";
                 self.findings.push(Finding::Healed { path, what });
                 Ok(Some(kept))
             }
-            anchor::Found::TooNew(version) => Err(StoreError::TooNew { version }),
-            anchor::Found::Lost => {
+            anchor::FoundAnchor::TooNew(version) => Err(StoreError::TooNew { version }),
+            anchor::FoundAnchor::Lost => {
                 self.findings.push(Finding::AnchorLost { path });
                 Ok(None)
             }
-            anchor::Found::Missing => {
+            anchor::FoundAnchor::Missing => {
                 self.anchor_missing = true;
                 Ok(None)
             }
@@ -220,9 +224,9 @@ impl Opening<'_> {
     fn build(
         &mut self,
         options: &StoreOptions,
-        kept: Option<Kept>,
-        loaded: Vec<Loaded>,
-    ) -> io::Result<Opened> {
+        kept: Option<StoredAnchor>,
+        loaded: Vec<LoadedSegment>,
+    ) -> io::Result<OpenedStore> {
         let is_new = kept.is_none() && loaded.is_empty();
         let origin = kept.map_or(options.first_sequence, |kept| kept.anchor.origin_sequence);
         let mut assembly = assemble(loaded, origin, &mut self.findings);
@@ -245,17 +249,17 @@ impl Opening<'_> {
         }
         let tail = assembly.tail.as_ref();
         let round = tail.map_or(Round::default(), |tail| tail.round);
-        let mut tailored = self.tailor(&mut assembly, kept.as_ref(), origin, options.follows)?;
+        let mut tail = self.recover_tail(&mut assembly, kept.as_ref(), origin, options.follows)?;
         let last = assembly.index.segments.last().map(|last| last.file.header);
         let alike = |header: &SegmentHeader| {
             header.chained == options.chained && header.encrypted == self.stream_key.is_some()
         };
-        if tailored.writable.is_some() && !last.as_ref().is_some_and(alike) {
+        if tail.writable.is_some() && !last.as_ref().is_some_and(alike) {
             // What is stored from now on looks different, and a segment looks the same all over.
-            self.end_segment(&mut assembly, tailored.next_sequence)?;
-            tailored.writable = None;
+            self.end_segment(&mut assembly, tail.next_sequence)?;
+            tail.writable = None;
         }
-        let next_sequence = tailored.next_sequence;
+        let next_sequence = tail.next_sequence;
         assembly.index.last_sequence = next_sequence - 1;
         if assembly.index.messages == 0 {
             assembly.index.first_sequence = next_sequence;
@@ -278,7 +282,7 @@ impl Opening<'_> {
         let mut kept = kept;
         if is_new {
             // Before the first segment: a segment without an anchor would look as if the anchor had been lost.
-            let mut first = Kept {
+            let mut first = StoredAnchor {
                 anchor: Anchor {
                     stream,
                     origin_sequence: next_sequence,
@@ -295,7 +299,7 @@ impl Opening<'_> {
             }
             kept = Some(first);
         }
-        let active = match (tailored.writable, assembly.index.segments.last()) {
+        let active = match (tail.writable, assembly.index.segments.last()) {
             (Some((end, filled)), Some(segment)) => Active {
                 file: Arc::clone(&segment.file),
                 end,
@@ -336,7 +340,7 @@ impl Opening<'_> {
                     last_number: active.file.header.number,
                     closed: None,
                 };
-                let mut kept = Kept {
+                let mut kept = StoredAnchor {
                     anchor,
                     generation: 0,
                 };
@@ -352,7 +356,7 @@ impl Opening<'_> {
             }
             false => None,
         };
-        Ok(Opened {
+        Ok(OpenedStore {
             assembly,
             active,
             kept,
@@ -363,13 +367,13 @@ impl Opening<'_> {
     }
 
     /// Looks at the end of the last segment: what was torn is put aside and wiped out.
-    fn tailor(
+    fn recover_tail(
         &mut self,
         assembly: &mut Assembly,
-        kept: Option<&Kept>,
+        kept: Option<&StoredAnchor>,
         origin: u64,
         follows: bool,
-    ) -> io::Result<Tailored> {
+    ) -> io::Result<TailRecovery> {
         let anchor = kept.map(|kept| kept.anchor);
         let reserved = anchor.map_or(0, |anchor| anchor.reserved_sequence);
         let closed = anchor.and_then(|anchor| anchor.closed);
@@ -384,7 +388,7 @@ impl Opening<'_> {
                     last: closed.map_or(reserved, |closed| closed.last_sequence + 1) - 1,
                 });
             }
-            return Ok(Tailored {
+            return Ok(TailRecovery {
                 next_sequence,
                 writable: None,
             });
@@ -400,14 +404,14 @@ impl Opening<'_> {
             });
             let next_sequence = next_sequence.max(last + 1);
             self.end_segment(assembly, next_sequence)?;
-            return Ok(Tailored {
+            return Ok(TailRecovery {
                 next_sequence,
                 writable: None,
             });
         }
         let Some(tail) = assembly.tail.take() else {
             // Sealed: the next one was never begun.
-            return Ok(Tailored {
+            return Ok(TailRecovery {
                 next_sequence,
                 writable: None,
             });
@@ -423,7 +427,7 @@ impl Opening<'_> {
             if last_in_segment + 1 < next_sequence || file.is_shared() {
                 // What comes behind sequences that were passed over begins a segment, and nothing goes into a file that somebody else has.
                 self.end_segment(assembly, next_sequence)?;
-                return Ok(Tailored {
+                return Ok(TailRecovery {
                     next_sequence,
                     writable: None,
                 });
@@ -432,7 +436,7 @@ impl Opening<'_> {
                 // The process may have ended before it synced what is read here, and readers are not shown what could still be lost.
                 file.file.sync()?;
             }
-            return Ok(Tailored {
+            return Ok(TailRecovery {
                 next_sequence,
                 writable: Some((tail.end, tail.file_bytes)),
             });
@@ -454,7 +458,7 @@ impl Opening<'_> {
         });
         self.findings.extend(tail.group_cut(&file.path));
         self.end_segment(assembly, next_sequence)?;
-        Ok(Tailored {
+        Ok(TailRecovery {
             next_sequence,
             writable: None,
         })
@@ -475,7 +479,7 @@ impl Opening<'_> {
         segment.file.read_exact_at(&mut bytes, from)?;
         let name = format!("{:010}.tail-{from}.aside", segment.header.number);
         let path = self.folder.join(name);
-        match self.file_system.open(&path, Access::Create) {
+        match self.file_system.open(&path, OpenMode::Create) {
             Ok(file) => {
                 file.write_all_at(&bytes, 0)?;
                 file.sync()

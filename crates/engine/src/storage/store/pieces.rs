@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Store;
-use crate::storage::index::Segment;
+use crate::storage::index::messages::Segment;
 use crate::storage::message::{StoreError, StoreResult};
 
 /// Ranges of messages that are gone, in one answer: with more, it would be larger than what it spares.
@@ -18,7 +18,7 @@ const GONE_MAX: usize = 20_000;
 /// Neighbouring messages in one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Piece {
+pub struct FilePiece {
     pub path: PathBuf,
     /// Of the file, made by chance: whoever finds it in the file has the right one.
     pub identity: u64,
@@ -34,8 +34,8 @@ pub struct Piece {
 
 impl Store {
     /// The pieces of a range, `end` not included.
-    pub fn pieces(&self, start: u64, end: u64) -> StoreResult<Vec<Piece>> {
-        let mut pieces: Vec<Piece> = Vec::new();
+    pub fn pieces(&self, start: u64, end: u64) -> StoreResult<Vec<FilePiece>> {
+        let mut pieces: Vec<FilePiece> = Vec::new();
         let mut gone_count = 0;
         let mut from = start;
         loop {
@@ -70,7 +70,7 @@ fn refused(reason: &str) -> StoreError {
 }
 
 /// The messages of one segment that belong to the range; `None` if there are none.
-fn piece_of(segment: &Segment, start: u64, end: u64) -> Option<Piece> {
+fn piece_of(segment: &Segment, start: u64, end: u64) -> Option<FilePiece> {
     let index = &segment.index;
     let rank_end = index.rank_from(end.max(start));
     let mut next = segment.next_live(index.rank_from(start));
@@ -96,7 +96,7 @@ fn piece_of(segment: &Segment, start: u64, end: u64) -> Option<Piece> {
         next = segment.next_live(rank + 1);
     }
     let last = index.extent(last_rank)?;
-    Some(Piece {
+    Some(FilePiece {
         path: std::path::absolute(&segment.file.path).ok()?,
         identity: segment.file.header.identity,
         from: first.position,

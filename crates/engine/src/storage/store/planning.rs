@@ -4,8 +4,8 @@
 //! and have at least one message each; what they say of rows is exact as of when they were looked at.
 
 use super::Store;
-use crate::storage::index::Segment;
-use crate::storage::lookup::Matching;
+use crate::storage::index::lookup::Matching;
+use crate::storage::index::messages::Segment;
 
 /// Messages, or places of messages, that are looked at as one: ranges are cut between cells.
 const CELL_RANKS: usize = 1024;
@@ -74,7 +74,7 @@ impl Room {
         rows <= self.rows && bytes <= self.bytes
     }
 
-    fn take(&mut self, rows: u64, bytes: u64) {
+    fn charge(&mut self, rows: u64, bytes: u64) {
         self.rows -= rows.min(self.rows);
         self.bytes -= bytes.min(self.bytes);
         self.is_empty = false;
@@ -113,7 +113,7 @@ fn put_cells(
             continue;
         };
         if room.takes(cell.rows, cell.bytes) {
-            room.take(cell.rows, cell.bytes);
+            room.charge(cell.rows, cell.bytes);
             cells.push(cell);
             continue;
         }
@@ -155,7 +155,7 @@ fn counted(
         });
     }
     if let (Some(room), Some(cell)) = (room, cell) {
-        room.take(cell.rows, cell.bytes);
+        room.charge(cell.rows, cell.bytes);
     }
     cell
 }

@@ -7,13 +7,13 @@ use std::io;
 use std::sync::Arc;
 
 use super::Store;
-use crate::storage::encryption::TAG_BYTES;
 use crate::storage::finding::Finding;
+use crate::storage::format::encryption::TAG_BYTES;
+use crate::storage::format::record::Record;
+use crate::storage::format::removal::Removal;
+use crate::storage::index::segments::Extent;
 use crate::storage::message::{Message, StoreError, StoreResult};
-use crate::storage::record::Record;
-use crate::storage::removal::Removal;
-use crate::storage::segment_file::{Buffers, Found, SegmentFile};
-use crate::storage::segment_index::Extent;
+use crate::storage::segment::segment_file::{Buffers, FoundRecord, SegmentFile};
 
 /// Read at once when messages are read in order.
 const CHUNK_BYTES: u64 = 512 * 1024;
@@ -22,7 +22,7 @@ const CHUNK_BYTES: u64 = 512 * 1024;
 const CHUNK_MESSAGES: usize = 8192;
 
 /// Neighbouring messages in one segment.
-struct Chunk {
+struct SegmentRun {
     file: Arc<SegmentFile>,
     messages: Vec<(u64, Extent)>,
 }
@@ -52,11 +52,11 @@ impl Store {
             return Cached::NoMessage;
         };
         match file.read_cached(sequence, extent, buffers) {
-            Some(Found::Message(record)) => {
+            Some(FoundRecord::Message(record)) => {
                 visit(&record);
                 Cached::Visited
             }
-            Some(Found::Erased | Found::Damaged) | None => Cached::Unknown,
+            Some(FoundRecord::Erased | FoundRecord::Damaged) | None => Cached::Unknown,
         }
     }
 
@@ -114,7 +114,7 @@ impl Store {
             .read(sequence, extent, &mut buffers)
             .map_err(read_error)?
         {
-            Found::Message(record) => {
+            FoundRecord::Message(record) => {
                 let mut message = Message {
                     sequence,
                     time_ns: record.time_ns,
@@ -136,7 +136,7 @@ impl Store {
                 }
                 Ok(Some(message))
             }
-            Found::Erased => {
+            FoundRecord::Erased => {
                 // Whoever shared the file has erased it there, after this store took another one in its place.
                 let now = self.place_of(sequence);
                 match now.is_some_and(|(now, _)| !Arc::ptr_eq(&now, &file)) {
@@ -144,7 +144,7 @@ impl Store {
                     false => Ok(None),
                 }
             }
-            Found::Damaged => self.report_damaged(sequence, &file, extent),
+            FoundRecord::Damaged => self.report_damaged(sequence, &file, extent),
         }
     }
 
@@ -169,7 +169,7 @@ impl Store {
         if !same || !self.index.write().lose(sequence) {
             return Ok(None);
         }
-        self.found(Finding::Damaged {
+        self.health.report(Finding::Damaged {
             path: file.path.clone(),
             position: extent.position,
             bytes: extent.length as u64,
@@ -179,7 +179,7 @@ impl Store {
             last: sequence,
             erase: false,
         };
-        self.found(Finding::Lost { range });
+        self.health.report(Finding::Lost { range });
         Err(StoreError::Damaged { sequence })
     }
 
@@ -207,14 +207,14 @@ impl Store {
                     .file
                     .decode(*sequence, extent.position, bytes, &mut body);
                 match found {
-                    Found::Message(record) => {
+                    FoundRecord::Message(record) => {
                         if !visit(&record) {
                             return Ok(());
                         }
                     }
-                    Found::Erased => {}
+                    FoundRecord::Erased => {}
                     // Read once more by itself, which reports it.
-                    Found::Damaged => match self.read(*sequence) {
+                    FoundRecord::Damaged => match self.read(*sequence) {
                         Ok(_) | Err(StoreError::Damaged { .. }) => {}
                         Err(error) => return Err(error),
                     },
@@ -226,7 +226,7 @@ impl Store {
     }
 
     /// The next messages that can be read with one call.
-    fn chunk(&self, sequence: u64) -> Option<Chunk> {
+    fn chunk(&self, sequence: u64) -> Option<SegmentRun> {
         let index = self.index.read();
         let first = index.next_live(sequence)?;
         let (at, rank) = index.locate(first)?;
@@ -243,7 +243,7 @@ impl Store {
             messages.push((segment.index.sequence(rank), extent));
             next = segment.next_live(rank + 1);
         }
-        Some(Chunk {
+        Some(SegmentRun {
             file: Arc::clone(&segment.file),
             messages,
         })
@@ -391,10 +391,10 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::storage::file_system::FileSystem;
-    use crate::storage::memory::MemoryFileSystem;
+    use crate::storage::disk::file_system::FileSystem;
+    use crate::storage::disk::memory::MemoryFileSystem;
+    use crate::storage::disk::simulated::SimulatedDisk;
     use crate::storage::message::NewMessage;
-    use crate::storage::simulated::SimulatedDisk;
     use crate::storage::store::StoreOptions;
 
     fn store_with_one(file_system: Arc<dyn FileSystem>) -> Store {

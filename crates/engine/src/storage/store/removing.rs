@@ -9,16 +9,17 @@ use std::sync::Arc;
 use super::slices;
 use super::staged_work::{Change, StagedWork};
 use super::Store;
-use crate::storage::index::MessageIndex;
-use crate::storage::lookup::Matching;
+use crate::storage::format::removal;
+use crate::storage::format::removal::Removal;
+use crate::storage::index::lookup::Matching;
+use crate::storage::index::messages::MessageIndex;
 use crate::storage::message::{Expired, Limits, Purge, StoreResult, EXPIRES_NEVER_NS};
-use crate::storage::removal::{self, Removal};
-use crate::storage::segment_file::SegmentFile;
+use crate::storage::segment::segment_file::SegmentFile;
 
 impl Store {
     /// Stages the removal of all messages of a subject below a sequence, those that are staged themselves included.
     pub fn roll_up(&self, subject: &[u8], staged: &[u64], below_sequence: u64) -> StoreResult<()> {
-        self.check_removable()?;
+        self.health.check_removable()?;
         let mut removals = Vec::new();
         {
             let index = self.index.read();
@@ -41,17 +42,17 @@ impl Store {
 
     /// Stages the removal of a message that is staged itself.
     pub fn remove_staged(&self, sequence: u64) -> StoreResult<()> {
-        self.check_removable()?;
+        self.health.check_removable()?;
         self.staging.lock().remove(single(sequence));
         Ok(())
     }
 
     /// Stages that the next message gets this sequence, and that everything below is removed. Nothing happens if it is not ahead.
     pub fn advance(&self, next_sequence: u64) -> StoreResult<StagedWork> {
-        self.check_removable()?;
+        self.health.check_removable()?;
         let first = self.index.read().first_sequence;
         let mut staging = self.staging.lock();
-        let mut work = staging.work();
+        let mut work = staging.new_work();
         if next_sequence > staging.next_sequence {
             work.cover(staging.advance(first, next_sequence));
         }
@@ -60,7 +61,7 @@ impl Store {
 
     /// Stages the removal of everything below a sequence, what is staged itself included.
     pub fn roll_up_all(&self, below_sequence: u64) -> StoreResult<()> {
-        self.check_removable()?;
+        self.health.check_removable()?;
         let first = self.index.read().first_sequence;
         if first < below_sequence {
             self.staging.lock().remove(Removal {
@@ -89,14 +90,14 @@ impl Store {
 
     /// The same, for whoever commits it.
     pub fn stage_purge(&self, purge: &Purge) -> StoreResult<StagedWork> {
-        self.check_removable()?;
+        self.health.check_removable()?;
         let index = self.index.read();
         let removals = match &purge.filter {
             None => purge_all(&index, purge),
             Some(filter) => purge_matching(&index, &index.matching(filter), purge),
         };
         let mut staging = self.staging.lock();
-        let mut work = staging.work();
+        let mut work = staging.new_work();
         for (removal, messages) in removals {
             work.cover(staging.remove(removal));
             work.removed += messages;
@@ -106,7 +107,7 @@ impl Store {
 
     /// Removes what is older than the stream keeps, or has expired. Where `spare_last`, the last message of a subject is only reported.
     pub fn expire(&self, now_ns: i64, spare_last: bool) -> StoreResult<Expired> {
-        self.check_removable()?;
+        self.health.check_removable()?;
         let age_ns_max = self.limits.lock().age_ns_max;
         let first_young = match age_ns_max.and_then(|age| now_ns.checked_sub(age)) {
             Some(oldest_ns) => self.sequence_at(oldest_ns.saturating_add(1))?,
@@ -160,7 +161,7 @@ impl Store {
 
     /// Overwrites the bytes of messages whose removal is durable.
     pub(super) fn erase_removed(&self) -> io::Result<()> {
-        let _upkeep = self.upkeep.lock();
+        let _maintaining = self.maintenance.lock();
         let removals = std::mem::take(&mut *self.erasures.lock());
         let erased = self.erase(&removals);
         if erased.is_err() {

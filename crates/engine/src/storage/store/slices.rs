@@ -10,11 +10,12 @@ use parking_lot::RwLockWriteGuard;
 
 use super::staged_work::{Change, StagedWork};
 use super::Store;
-use crate::routing::subject;
-use crate::storage::index::MessageIndex;
-use crate::storage::lookup::Matching;
+use crate::common::subject;
+use crate::storage::format::removal;
+use crate::storage::format::removal::Removal;
+use crate::storage::index::lookup::Matching;
+use crate::storage::index::messages::MessageIndex;
 use crate::storage::message::{Expired, Limits, Purge, StoreResult};
-use crate::storage::removal::{self, Removal};
 
 /// Messages that are looked at or removed before others get the lock: about half a millisecond.
 pub const SLICE_MESSAGES: usize = 2048;
@@ -85,9 +86,9 @@ pub(super) fn expire(
     first_young: u64,
     spare_last: bool,
 ) -> (Expired, Vec<Removal>) {
-    let mut due = Due {
+    let mut due = DueMessages {
         spare_last,
-        ..Due::default()
+        ..DueMessages::default()
     };
     let mut after = Bound::Unbounded;
     loop {
@@ -127,7 +128,7 @@ pub(super) fn expire(
 }
 
 #[derive(Default)]
-struct Due {
+struct DueMessages {
     spare_last: bool,
     removed: u64,
     spared: Vec<u64>,
@@ -135,7 +136,7 @@ struct Due {
     pace: Pace,
 }
 
-impl Due {
+impl DueMessages {
     fn remove(&mut self, index: &mut RwLockWriteGuard<'_, MessageIndex>, sequence: u64) {
         if self.spare_last && index.is_last_of_subject(sequence) {
             self.spared.push(sequence);
@@ -262,7 +263,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::storage::memory::MemoryFileSystem;
+    use crate::storage::disk::memory::MemoryFileSystem;
     use crate::storage::message::NewMessage;
     use crate::storage::store::StoreOptions;
 

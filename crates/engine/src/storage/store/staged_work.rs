@@ -7,8 +7,8 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Store;
+use crate::storage::format::removal::Removal;
 use crate::storage::message::{Committed, NewMessage, StoreError, StoreResult, Ticket};
-use crate::storage::removal::Removal;
 
 /// What is staged at once, and committed or discarded at once.
 #[derive(Default)]
@@ -79,12 +79,12 @@ impl Store {
     /// Stages a change as a whole. It is durable and visible when `commit_through` has returned without an error.
     pub fn stage(&self, change: &Change<'_>) -> StoreResult<StagedWork> {
         match change.append {
-            [] => self.check_removable()?,
-            _ => self.check_writable()?,
+            [] => self.health.check_removable()?,
+            _ => self.health.check_writable()?,
         }
         let index = self.index.read();
         let mut staging = self.staging.lock();
-        let mut work = staging.work();
+        let mut work = staging.new_work();
         for appended in staging.append_all(change.append, &self.options)? {
             work.sequences.push(appended.sequence);
             work.cover(appended.ticket);
@@ -108,7 +108,7 @@ impl Store {
     /// Stages a removal that was found to be due.
     pub(super) fn stage_range(&self, removal: Removal) -> StagedWork {
         let mut staging = self.staging.lock();
-        let mut work = staging.work();
+        let mut work = staging.new_work();
         work.cover(staging.remove(removal));
         work
     }

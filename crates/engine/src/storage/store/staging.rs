@@ -7,15 +7,18 @@ use std::sync::Arc;
 
 use super::staged_work::{Epoch, StagedWork};
 use super::StoreOptions;
-use crate::storage::chain::{self, Link};
-use crate::storage::encryption::{SegmentKey, StreamKey};
-use crate::storage::group;
+use crate::storage::format::chain;
+use crate::storage::format::chain::ChainLink;
+use crate::storage::format::encryption::{SegmentKey, StreamKey};
+use crate::storage::format::group;
+use crate::storage::format::record;
+use crate::storage::format::record::{Record, RecordKind, SUBJECT_BYTES_MAX};
+use crate::storage::format::removal;
+use crate::storage::format::removal::{Removal, RANGES_MAX};
+use crate::storage::format::round::Round;
+use crate::storage::format::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
+use crate::storage::index::segments::Placed;
 use crate::storage::message::{Appended, Committed, NewMessage, StoreError, StoreResult, Ticket};
-use crate::storage::record::{self, Kind, Record, SUBJECT_BYTES_MAX};
-use crate::storage::removal::{self, Removal, RANGES_MAX};
-use crate::storage::round::Round;
-use crate::storage::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
-use crate::storage::segment_index::Placed;
 
 /// Waiting bytes from which on no more is taken: the disk is slower than the publishers.
 pub const STAGED_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -36,7 +39,7 @@ pub struct StagedMessage {
 }
 
 /// What goes into one segment.
-pub struct Part {
+pub struct SegmentPart {
     pub header: SegmentHeader,
     /// The segment begins with this part.
     pub opens: bool,
@@ -50,7 +53,7 @@ pub struct Part {
     pub removals: Vec<Removal>,
 }
 
-impl Part {
+impl SegmentPart {
     fn new(header: SegmentHeader, opens: bool, start: u64) -> Self {
         Self {
             header,
@@ -69,18 +72,18 @@ impl Part {
     }
 }
 
-pub struct Batch {
-    pub parts: Vec<Part>,
+pub struct StagedBatch {
+    pub parts: Vec<SegmentPart>,
     /// As they were asked for, and durable with this batch; each with the number of messages of the batch that come before it.
     pub removals: Vec<(usize, Removal)>,
     /// Known already, and only to be remembered.
     pub lazy_removals: Vec<Removal>,
     pub last_ticket: Ticket,
     pub last_sequence: u64,
-    pub last_link: Option<Link>,
+    pub last_link: Option<ChainLink>,
 }
 
-pub struct Staging {
+pub struct AppendStaging {
     next_ticket: u64,
     pub next_sequence: u64,
     /// The segment the next record goes to, and where.
@@ -89,7 +92,7 @@ pub struct Staging {
     opens: bool,
     /// The round of the next record.
     round: Round,
-    parts: Vec<Part>,
+    parts: Vec<SegmentPart>,
     staged_bytes: usize,
     staged_messages: usize,
     removals: Vec<(usize, Removal)>,
@@ -98,12 +101,12 @@ pub struct Staging {
     leaving: HashMap<u64, Ticket>,
     /// … and those whose removal is being written.
     departing: HashMap<u64, Ticket>,
-    spare: Option<Part>,
+    spare: Option<SegmentPart>,
     stream_key: Option<StreamKey>,
     /// The key of the segment the next record goes to.
     key: Option<Arc<SegmentKey>>,
     /// The link of the last message, if the stream is chained.
-    link: Option<Link>,
+    link: Option<ChainLink>,
     last_time_ns: i64,
     /// How often everything staged was forgotten.
     pub resets: u64,
@@ -112,7 +115,7 @@ pub struct Staging {
 }
 
 /// Where a stream goes on.
-pub struct Start {
+pub struct StreamStart {
     pub header: SegmentHeader,
     pub position: u64,
     pub next_sequence: u64,
@@ -120,12 +123,12 @@ pub struct Start {
     pub last_time_ns: i64,
     pub round: Round,
     pub stream_key: Option<StreamKey>,
-    pub link: Option<Link>,
+    pub link: Option<ChainLink>,
 }
 
-impl Staging {
-    pub fn new(start: Start) -> Self {
-        let Start {
+impl AppendStaging {
+    pub fn new(start: StreamStart) -> Self {
+        let StreamStart {
             header,
             position,
             next_sequence,
@@ -219,7 +222,7 @@ impl Staging {
         }
         let blank = vec![0; group::payload_bytes(body_bytes)];
         let head = Record {
-            kind: Kind::Group,
+            kind: RecordKind::Group,
             round: self.round,
             ..Record::removed(self.next_sequence, &blank)
         };
@@ -277,9 +280,9 @@ impl Staging {
     }
 
     /// The next message as a record.
-    fn record<'a>(&self, message: &NewMessage<'a>, link: Option<&'a Link>) -> Record<'a> {
+    fn record<'a>(&self, message: &NewMessage<'a>, link: Option<&'a ChainLink>) -> Record<'a> {
         Record {
-            kind: Kind::Message,
+            kind: RecordKind::Message,
             encrypted: self.header.encrypted,
             round: self.round,
             sequence: self.next_sequence,
@@ -372,10 +375,10 @@ impl Staging {
     pub fn roll(&mut self) {
         self.header = SegmentHeader {
             version: FORMAT_VERSION,
-            identity: super::opening::random_identity(),
+            identity: crate::storage::store::opening::random_identity(),
             number: self.header.number + 1,
             base_sequence: self.next_sequence,
-            created_ns: crate::clock::system_ns(),
+            created_ns: crate::common::clock::system_ns(),
             ..self.header
         };
         self.key = self
@@ -387,9 +390,9 @@ impl Staging {
     }
 
     /// The part the next record goes into.
-    fn part(&mut self) -> &mut Part {
+    fn part(&mut self) -> &mut SegmentPart {
         if self.opens || self.parts.is_empty() {
-            let mut part = Part::new(self.header, self.opens, self.position);
+            let mut part = SegmentPart::new(self.header, self.opens, self.position);
             if let Some(spare) = self.spare.take() {
                 part.bytes = spare.bytes;
                 part.names = spare.names;
@@ -411,7 +414,7 @@ impl Staging {
     }
 
     /// Nothing yet, of those who will hear what becomes of what is staged now.
-    pub fn work(&self) -> StagedWork {
+    pub fn new_work(&self) -> StagedWork {
         StagedWork::new(&self.epoch)
     }
 
@@ -451,7 +454,7 @@ impl Staging {
     }
 
     /// Everything staged, to be written now; `None` if there is nothing that anybody waits for. With `lazy`, what nobody waits for is written too.
-    pub fn take(&mut self, committed: Committed, lazy: bool) -> Option<Batch> {
+    pub fn take_batch(&mut self, committed: Committed, lazy: bool) -> Option<StagedBatch> {
         let lazy_min = if lazy { 1 } else { RANGES_MAX };
         let enough_lazy = self.lazy_removals.len() >= lazy_min;
         if self.parts.is_empty() && self.removals.is_empty() && !enough_lazy {
@@ -468,7 +471,7 @@ impl Staging {
         self.departing = std::mem::take(&mut self.leaving);
         self.staged_bytes = 0;
         self.staged_messages = 0;
-        Some(Batch {
+        Some(StagedBatch {
             parts: std::mem::take(&mut self.parts),
             removals,
             lazy_removals,
@@ -510,7 +513,7 @@ impl Staging {
     }
 
     /// Takes the buffers of a batch back, for the next one.
-    pub fn give_back(&mut self, batch: Batch) {
+    pub fn give_back(&mut self, batch: StagedBatch) {
         self.departing.clear();
         let Some(mut part) = batch.parts.into_iter().next_back() else {
             return;
@@ -529,9 +532,9 @@ impl Staging {
         header: SegmentHeader,
         position: u64,
         next_sequence: u64,
-        link: Option<Link>,
+        link: Option<ChainLink>,
     ) {
-        let start = Start {
+        let start = StreamStart {
             header,
             position,
             next_sequence,

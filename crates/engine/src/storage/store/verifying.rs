@@ -4,17 +4,19 @@ use std::io;
 
 use super::reading::read_error;
 use super::Store;
-use crate::storage::chain::{self, Link, Verification, Verifier};
+use crate::storage::format::chain;
+use crate::storage::format::chain::{ChainLink, Verification, Verifier};
+use crate::storage::format::record;
+use crate::storage::format::record::{Record, RecordKind};
 use crate::storage::message::StoreResult;
-use crate::storage::record::{self, Kind, Record};
-use crate::storage::scan::scan;
-use crate::storage::segment_file::{Remains, SegmentFile};
+use crate::storage::segment::scan::scan;
+use crate::storage::segment::segment_file::{Remains, SegmentFile};
 
 impl Store {
     /// Follows the chain through all segments, removed messages included.
     pub fn verify(&self) -> StoreResult<Verification> {
         // Segments stay as they are meanwhile; messages may be added.
-        let _upkeep = self.upkeep.lock();
+        let _maintaining = self.maintenance.lock();
         let (files, last_sequence) = {
             let index = self.index.read();
             let files: Vec<_> = index
@@ -75,16 +77,16 @@ pub fn links(
             })
         };
         match (record.kind, &file.key) {
-            (Kind::Removed | Kind::Dictionary | Kind::Group, _) => {}
-            (Kind::Erased, _) => found(record.sequence, Remains::of(&record)),
-            (Kind::Message | Kind::Compressed, Some(key)) if record.encrypted => {
+            (RecordKind::Removed | RecordKind::Dictionary | RecordKind::Group, _) => {}
+            (RecordKind::Erased, _) => found(record.sequence, Remains::of(&record)),
+            (RecordKind::Message | RecordKind::Compressed, Some(key)) if record.encrypted => {
                 plain.clear();
                 plain.extend_from_slice(bytes);
                 let opened = record::open(&mut plain, binding, position, key);
                 let whole = opened.and_then(|record| file.expand(record, &mut body));
                 found(record.sequence, whole.as_ref().and_then(contents));
             }
-            (Kind::Message | Kind::Compressed, _) => {
+            (RecordKind::Message | RecordKind::Compressed, _) => {
                 let whole = file.expand(record, &mut body);
                 found(record.sequence, whole.as_ref().and_then(contents));
             }
@@ -98,7 +100,7 @@ pub fn links(
 pub fn last_link<'a>(
     files: impl Iterator<Item = (&'a SegmentFile, u64)>,
     stream: u64,
-) -> io::Result<Link> {
+) -> io::Result<ChainLink> {
     for (file, end) in files {
         let mut last = None;
         links(file, end, |_, remains| {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::reading::read_error;
 use super::Store;
-use crate::routing::subject;
-use crate::storage::index::{MessageIndex, Segment};
+use crate::common::subject;
+use crate::storage::format::record::Record;
+use crate::storage::index::messages::{MessageIndex, Segment};
+use crate::storage::index::segments::Extent;
 use crate::storage::message::{StoreError, StoreResult};
-use crate::storage::record::Record;
-use crate::storage::segment_file::{Found, SegmentFile};
-use crate::storage::segment_index::Extent;
+use crate::storage::segment::segment_file::{FoundRecord, SegmentFile};
 
 /// Read at once at most.
 const PIECE_BYTES_MAX: u64 = 256 * 1024;
@@ -78,7 +78,7 @@ impl Walk {
 }
 
 /// What a walk has come to.
-pub enum Step<T> {
+pub enum WalkStep<T> {
     Message(T),
     /// Nothing up to this sequence matches.
     End(u64),
@@ -146,18 +146,18 @@ impl Store {
         from: u64,
         ahead: usize,
         visit: impl FnOnce(&Record<'_>) -> T,
-    ) -> StoreResult<Step<T>> {
+    ) -> StoreResult<WalkStep<T>> {
         let mut from = from;
         let mut tries = 0;
         loop {
             if !walk.holds(from) {
                 if let Some(end) = self.find_piece(walk, patterns, from, ahead) {
-                    return Ok(Step::End(end));
+                    return Ok(WalkStep::End(end));
                 }
             }
             if walk.is_unread {
                 if self.has_disk() {
-                    return Ok(Step::Unread);
+                    return Ok(WalkStep::Unread);
                 }
                 self.load(walk)?;
             }
@@ -174,10 +174,10 @@ impl Store {
             let at = (extent.position - walk.start) as usize;
             let bytes = &mut walk.buffer[at..at + extent.length];
             match file.decode(sequence, extent.position, bytes, &mut walk.body) {
-                Found::Message(record) => return Ok(Step::Message(visit(&record))),
-                Found::Erased => {}
+                FoundRecord::Message(record) => return Ok(WalkStep::Message(visit(&record))),
+                FoundRecord::Erased => {}
                 // Read once more by itself, which reports it.
-                Found::Damaged => match self.read(sequence) {
+                FoundRecord::Damaged => match self.read(sequence) {
                     Ok(Some(_)) if tries < TRIES_MAX => {
                         // The disk could not read it a moment ago, or it lies elsewhere now.
                         tries += 1;

@@ -9,23 +9,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::slices::{self, Pace};
-use super::staging::{Batch, Part};
-use super::{Status, Store};
-use crate::storage::anchor::{self, Anchor, Closed, Kept, RESERVE_STEP};
-use crate::storage::chain::Link;
-use crate::storage::encryption;
-use crate::storage::failure;
-use crate::storage::file_system::{Access, File, FileSystem};
-use crate::storage::index::{MessageIndex, Segment};
-use crate::storage::message::{Committed, Counting, Refused, StoreError, StoreResult, Ticket};
-use crate::storage::removal::Removal;
-use crate::storage::segment_file::{self, SegmentFile};
-use crate::storage::segment_header::{SegmentHeader, RECORDS_START};
-use crate::storage::segment_index::SegmentIndex;
-use crate::storage::twin_file;
+use super::slices;
+use super::slices::Pace;
+use super::staging::{SegmentPart, StagedBatch};
+use super::Store;
+use crate::storage::disk::failure;
+use crate::storage::disk::file_system::{File, FileSystem, OpenMode};
+use crate::storage::disk::twin_file;
+use crate::storage::format::anchor;
+use crate::storage::format::anchor::{Anchor, Closed, StoredAnchor, RESERVE_STEP};
+use crate::storage::format::chain::ChainLink;
+use crate::storage::format::encryption;
+use crate::storage::format::removal::Removal;
+use crate::storage::format::segment_header::{SegmentHeader, RECORDS_START};
+use crate::storage::index::messages::{MessageIndex, Segment};
+use crate::storage::index::segments::SegmentIndex;
+use crate::storage::message::{Committed, Counting, Refused, StoreError, Ticket};
+use crate::storage::segment::segment_file;
+use crate::storage::segment::segment_file::SegmentFile;
 
 /// Zeros that follow the last record. Removals may use them when the disk is full.
 pub const SLACK_BYTES: u64 = 16 * 1024;
@@ -42,9 +45,6 @@ const FILL_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Batches from this size on are written once, not twice: growing costs them less than filling.
 const FILL_BATCH_BYTES_MAX: usize = 64 * 1024;
-
-/// How often a disk that is full, or a process that lacks something, is tried again.
-const HINDERED_RETRY: Duration = Duration::from_millis(100);
 
 static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
 
@@ -63,11 +63,11 @@ pub struct Writer {
     pub committed: Committed,
     /// Segments that the batch being written has begun.
     pub opened: Vec<Arc<SegmentFile>>,
-    pub anchor: Kept,
+    pub anchor: StoredAnchor,
     /// Written to, but not synced.
     unsynced: Vec<Arc<SegmentFile>>,
     /// The link of the last message, if the stream is chained.
-    pub link: Option<Link>,
+    pub link: Option<ChainLink>,
     /// When the active segment was begun.
     pub begun: Instant,
     /// A file of zeros that becomes the next segment.
@@ -89,7 +89,12 @@ pub struct Spare {
 }
 
 impl Writer {
-    pub fn new(active: Active, committed: Committed, anchor: Kept, link: Option<Link>) -> Self {
+    pub fn new(
+        active: Active,
+        committed: Committed,
+        anchor: StoredAnchor,
+        link: Option<ChainLink>,
+    ) -> Self {
         Self {
             link,
             active,
@@ -104,8 +109,8 @@ impl Writer {
     }
 
     /// Writes a batch and makes it durable.
-    pub fn write(&mut self, store: &Store, batch: &Batch) -> io::Result<()> {
-        self.settle(store)?;
+    pub fn write(&mut self, store: &Store, batch: &StagedBatch) -> io::Result<()> {
+        self.write_beginning(store)?;
         self.reserve(store, batch.last_sequence)?;
         for part in &batch.parts {
             if part.opens {
@@ -135,7 +140,7 @@ impl Writer {
     }
 
     /// Makes durable what the store began with, if that was left for later, and says so to its owner.
-    pub fn settle(&mut self, store: &Store) -> io::Result<()> {
+    pub fn write_beginning(&mut self, store: &Store) -> io::Result<()> {
         if !store.is_unsettled.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -170,7 +175,7 @@ impl Writer {
     }
 
     fn replace_anchor(&mut self, store: &Store, anchor: Anchor) -> io::Result<()> {
-        let mut kept = Kept {
+        let mut kept = StoredAnchor {
             anchor,
             ..self.anchor
         };
@@ -214,7 +219,7 @@ impl Writer {
         Ok(())
     }
 
-    fn write_part(&mut self, store: &Store, part: &Part) -> io::Result<()> {
+    fn write_part(&mut self, store: &Store, part: &SegmentPart) -> io::Result<()> {
         let active = &mut self.active;
         let file = &active.file.file;
         let end = part.end();
@@ -239,7 +244,7 @@ impl Writer {
     }
 
     /// A batch could not be written: what it may have left behind is to be wiped out.
-    fn begin_undoing(&mut self, store: &Store, batch: &Batch, before: Active) {
+    fn begin_undoing(&mut self, store: &Store, batch: &StagedBatch, before: Active) {
         self.unsynced.clear();
         self.opened.clear();
         self.active = before;
@@ -276,7 +281,7 @@ impl Writer {
     /// Writes down that the store ends here, in good order.
     pub fn close(&mut self, store: &Store) -> io::Result<()> {
         self.finish_undoing(store)?;
-        self.settle(store)?;
+        self.write_beginning(store)?;
         self.sync()?;
         if let Some(spare) = self.spare.take() {
             store.file_system.remove_file(&spare.path)?;
@@ -310,7 +315,7 @@ pub fn create(
 ) -> io::Result<(PathBuf, Arc<dyn File>)> {
     let path = segment_file::path(folder, header.number).with_extension("segment.new");
     remove_if_there(file_system, &path)?;
-    let file = file_system.open(&path, Access::Create)?;
+    let file = file_system.open(&path, OpenMode::Create)?;
     let filled = RECORDS_START + SLACK_BYTES;
     if let Err(error) = write_zeros(&*file, RECORDS_START, filled) {
         file_system.remove_file(&path)?;
@@ -363,40 +368,11 @@ pub fn write_zeros(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
 }
 
 impl Store {
-    /// Why nothing can be stored at the moment, if that is so.
-    pub fn hindrance(&self) -> Option<StoreError> {
-        match &*self.status.lock() {
-            Status::Writable => None,
-            Status::Hindered { error, .. } => Some(error.clone()),
-            Status::ReadOnly(cause) => Some(StoreError::ReadOnly(Arc::clone(cause))),
-        }
-    }
-
-    pub(super) fn check_writable(&self) -> StoreResult<()> {
-        match &mut *self.status.lock() {
-            Status::Writable => Ok(()),
-            Status::Hindered { tried, .. } if tried.elapsed() >= HINDERED_RETRY => {
-                *tried = Instant::now();
-                Ok(())
-            }
-            Status::Hindered { error, .. } => Err(error.clone()),
-            Status::ReadOnly(cause) => Err(StoreError::ReadOnly(Arc::clone(cause))),
-        }
-    }
-
-    /// Removals are taken on a full disk too: they are what makes room.
-    pub(super) fn check_removable(&self) -> StoreResult<()> {
-        match &*self.status.lock() {
-            Status::ReadOnly(cause) => Err(StoreError::ReadOnly(Arc::clone(cause))),
-            Status::Writable | Status::Hindered { .. } => Ok(()),
-        }
-    }
-
     /// A batch could not be written: nothing of it remains, and nothing of what was staged behind it.
     pub(super) fn refuse(
         &self,
         writer: &mut Writer,
-        batch: &Batch,
+        batch: &StagedBatch,
         before: Active,
         error: io::Error,
     ) -> StoreError {
@@ -404,15 +380,15 @@ impl Store {
             Some(refusal) => {
                 writer.begin_undoing(self, batch, before);
                 match writer.finish_undoing(self) {
-                    Ok(()) => self.hinder(refusal),
+                    Ok(()) => self.health.hinder(refusal),
                     Err(error) => match failure::refusal(&error) {
                         // The next commit tries again, and writes nothing before.
-                        Some(_) => self.hinder(refusal),
-                        None => self.become_read_only(error),
+                        Some(_) => self.health.hinder(refusal),
+                        None => self.health.become_read_only(error),
                     },
                 }
             }
-            None => self.become_read_only(error),
+            None => self.health.become_read_only(error),
         };
         let mut staging = self.staging.lock();
         self.note_refused(writer.committed.ticket, staging.last_ticket(), &error);
@@ -424,18 +400,6 @@ impl Store {
             writer.committed.last_sequence + 1,
             writer.link,
         );
-        error
-    }
-
-    /// Refuses what is appended, but for a try now and then.
-    fn hinder(&self, error: StoreError) -> StoreError {
-        let mut status = self.status.lock();
-        if matches!(*status, Status::Writable) {
-            *status = Status::Hindered {
-                error: error.clone(),
-                tried: Instant::now(),
-            };
-        }
         error
     }
 
@@ -458,7 +422,7 @@ impl Store {
     /// Lets a durable batch take effect. Returns what the limits of the stream removed in return.
     pub(super) fn apply(
         &self,
-        batch: &Batch,
+        batch: &StagedBatch,
         opened: impl Iterator<Item = Arc<SegmentFile>>,
     ) -> Vec<Removal> {
         let limits = *self.limits.lock();

@@ -1,0 +1,122 @@
+//! Deadlines of connections, and what a worker looks after now and then.
+
+use super::{Worker, SWEEP_MS};
+use crate::common::events::Level;
+use crate::connection::session::Tick;
+use crate::connection::timers::Timer;
+use crate::routing::clients::closed_reason::ClosedReason;
+
+/// Deadlines are not taken back when a connection ends; when there are this many for each living one, the dead ones' are cleared away.
+const TIMERS_PER_CONNECTION_MAX: usize = 6;
+const TIMERS_SPARE: usize = 1024;
+
+/// How often it is looked within the time of a write deadline whether some connection is behind it.
+const DEADLINE_LOOKS: u64 = 8;
+
+/// Deadlines seen to before it is read again: clients that came together are late together, and the others must not wait for all of them.
+const TIMERS_PER_TURN_MAX: usize = 32;
+
+impl Worker {
+    pub(super) fn run_timers(&mut self) {
+        for _ in 0..TIMERS_PER_TURN_MAX {
+            let Some((slot, connection_id, timer)) = self.timers.pop_due(self.core.now_ms) else {
+                return;
+            };
+            let Some(member) = self.members.get_mut(&slot) else {
+                continue;
+            };
+            if member.session.connection.id != connection_id {
+                continue;
+            }
+            match timer {
+                Timer::Close => {
+                    if let Some(reason) = member.closing {
+                        self.end(slot, reason);
+                    }
+                }
+                _ if member.closing.is_some() => {}
+                Timer::Greet => self.greet_late(slot),
+                Timer::Secure => self.handshake_overdue(slot),
+                Timer::Upgrade => self.upgrade_overdue(slot),
+                Timer::Expire => self.expire(slot),
+                Timer::Handshake => {
+                    let due = member.session.handshake_due(&mut self.core.context());
+                    self.hand_over(&[]);
+                    if let Some(reason) = due {
+                        self.begin_close(slot, reason);
+                    }
+                }
+                Timer::Ping => {
+                    if !member.session.ping_is_due(self.core.now_ms) {
+                        continue;
+                    }
+                    let tick = member.session.tick(&mut self.core.context());
+                    self.hand_over(&[]);
+                    match tick {
+                        Tick::Again { due_ms } => {
+                            self.timers.add(due_ms, slot, connection_id, Timer::Ping);
+                        }
+                        Tick::Close(reason) => self.begin_close(slot, reason),
+                    }
+                }
+            }
+        }
+    }
+
+    fn report_throttled(&self) {
+        let shared = &self.core.shared;
+        let rejected = shared
+            .tls()
+            .and_then(|settings| settings.throttle.take_rejected(self.core.now_ms));
+        if let Some(rejected) = rejected {
+            shared.events.log(
+                Level::Warning,
+                format!("Rejected {rejected} connections due to TLS rate limiting"),
+            );
+        }
+    }
+
+    /// What is looked after now and then: write deadlines and outdated routes.
+    pub(super) fn sweep(&mut self) {
+        if self.core.now_ms < self.next_sweep_ms {
+            return;
+        }
+        self.next_sweep_ms = self.core.now_ms + SWEEP_MS;
+        self.core.router.forget_outdated();
+        self.forget_known();
+        self.report_throttled();
+        if self.timers.len() > TIMERS_PER_CONNECTION_MAX * (self.members.len() + TIMERS_SPARE) {
+            let members = &self.members;
+            self.timers.retain(|slot, connection_id| {
+                members
+                    .get(&slot)
+                    .is_some_and(|member| member.session.connection.id == connection_id)
+            });
+        }
+        self.accept();
+        if self.core.now_ms >= self.next_deadlines_ms {
+            self.look_at_deadlines();
+        }
+    }
+
+    /// Ends connections that have taken nothing for too long. All are looked at, so it is done as rarely as the deadline allows.
+    fn look_at_deadlines(&mut self) {
+        let deadline_ms = self.core.shared.options().write_deadline_ms;
+        self.next_deadlines_ms = self.core.now_ms + (deadline_ms / DEADLINE_LOOKS).max(SWEEP_MS);
+        let late: Vec<usize> = self
+            .members
+            .values()
+            .map(|member| &member.session.connection)
+            .filter(|connection| {
+                let since_ms = connection.outbox.blocked_since_ms();
+                since_ms > 0 && self.core.now_ms.saturating_sub(since_ms) > deadline_ms
+            })
+            .map(|connection| connection.slot)
+            .collect();
+        for slot in late {
+            let connection = &self.members[&slot].session.connection;
+            self.core.shared.report_write_deadline(connection);
+            self.end(slot, ClosedReason::SlowConsumerWriteDeadline);
+        }
+    }
+}

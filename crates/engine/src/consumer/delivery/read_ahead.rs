@@ -1,0 +1,71 @@
+//! What is read from the disk for a consumer: while nobody holds its core, so that a slow disk keeps no thread waiting that brings an acknowledgement.
+//!
+//! A pass that needs a message which is not here ends with `Passed::Unread`; whoever makes it lets go of the core, reads, and goes on. Invariant: a message that was
+//! removed since it was read is not handed out.
+
+use std::sync::Arc;
+
+use crate::consumer::settings::ConsumerSettings;
+use crate::storage::message::{Message, StoreResult};
+use crate::storage::store::walking::Walk;
+use crate::storage::store::Store;
+
+#[derive(Default)]
+pub struct ReadAhead {
+    /// What is new, in the order of the stream.
+    pub walk: Walk,
+    /// Whose filters the walk has.
+    settings: Option<Arc<ConsumerSettings>>,
+    /// A message that was asked for by its sequence.
+    wanted: Option<u64>,
+    read: Option<(u64, StoreResult<Option<Message>>)>,
+}
+
+impl ReadAhead {
+    /// Forgets what was read for other settings: they may have other filters.
+    pub fn follow(&mut self, settings: &Arc<ConsumerSettings>) {
+        let is_same = |known: &Arc<ConsumerSettings>| Arc::ptr_eq(known, settings);
+        if !self.settings.as_ref().is_some_and(is_same) {
+            self.walk.forget();
+            self.settings = Some(Arc::clone(settings));
+        }
+    }
+
+    /// A message by its sequence, if it was read already; else it is what `read` reads next.
+    pub fn take_message(
+        &mut self,
+        store: &Store,
+        sequence: u64,
+    ) -> Option<StoreResult<Option<Message>>> {
+        if !store.has_disk() {
+            return Some(store.read(sequence));
+        }
+        match self.read.take() {
+            Some((read, message)) if read == sequence => match store.contains(sequence) {
+                true => Some(message),
+                false => Some(Ok(None)),
+            },
+            _ => {
+                self.wanted = Some(sequence);
+                None
+            }
+        }
+    }
+
+    /// Whether `read` may have to wait for the disk: what was written last is in the system's memory.
+    pub fn waits_for_disk(&self, store: &Store) -> bool {
+        let next = self.wanted.or_else(|| self.walk.next_sequence());
+        next.is_some_and(|sequence| !store.is_recent(sequence))
+    }
+
+    /// Reads what a pass could not go on without.
+    pub fn read(&mut self, store: &Store) -> StoreResult<()> {
+        match self.wanted.take() {
+            Some(sequence) => {
+                self.read = Some((sequence, store.read(sequence)));
+                Ok(())
+            }
+            None => store.load(&mut self.walk),
+        }
+    }
+}

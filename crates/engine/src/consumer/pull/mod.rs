@@ -1,0 +1,5 @@
+//! Pull requests: `request` reads one, `pulling` admits it, and those that wait are in `waiting`.
+
+pub mod pulling;
+pub mod request;
+pub mod waiting;

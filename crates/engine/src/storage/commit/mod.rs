@@ -1,0 +1,4 @@
+//! The threads behind stores: `scheduler` commits what was staged and tells its stream, on the threads of `work_pool`.
+
+pub mod scheduler;
+pub mod work_pool;

@@ -1,0 +1,16 @@
+//! Mirrors and sources: messages that come from other streams.
+//!
+//! - `origin` is where they come from; `origins` finds it: in the same account, in another, or on another server.
+//! - `replicator` is the job of one stream; its `work` gives each origin a turn, `batch` takes a few messages at a time, `from_remote` what a `remote`
+//!   reader brought. `arrivals` stages them, `positions` remembers how far each origin is, and `followers` are told of something new.
+
+pub mod arrivals;
+pub mod batch;
+pub mod followers;
+pub mod from_remote;
+pub mod origin;
+pub mod origins;
+pub mod positions;
+pub mod remote;
+pub mod replicator;
+pub mod work;

@@ -1,0 +1,9 @@
+//! Messages that are published later: `schedule` says when one is due, by a `cron` line or otherwise, `checks` whether it may be stored; `schedules`
+//! has all of a stream, and `scheduling` publishes those that are due.
+
+pub mod checks;
+pub mod cron;
+#[allow(clippy::module_inception, reason = "one noun, one module")]
+pub mod schedule;
+pub mod schedules;
+pub mod scheduling;

@@ -1,0 +1,9 @@
+//! How bytes get to a client and from it.
+//!
+//! - `outbox` is what waits to be written to one socket, and who may write it; `socket` is the system calls.
+//! - `tls` and `websocket` are between the two where that is asked for.
+
+pub mod outbox;
+pub mod socket;
+pub mod tls;
+pub mod websocket;

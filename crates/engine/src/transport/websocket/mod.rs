@@ -1,0 +1,19 @@
+//! WebSocket: the same sessions over an HTTP connection that was upgraded.
+//!
+//! `settings` is what is configured; `upgrade` reads a client's HTTP request and answers it, by the rules of `origins`. After that, `frame_reader` turns frames into the
+//! bytes of a session, in the buffer they were read to, and `framing` puts what the outbox sends into frames. `frames` is the format of a frame, and `deflate` the
+//! compression of messages.
+//!
+//! Invariant: everything above this layer sees the bytes of the NATS protocol and nothing else, and no byte before the upgrade was answered.
+
+mod deflate;
+pub mod frame_reader;
+pub mod frames;
+pub mod framing;
+pub mod origins;
+pub mod settings;
+pub mod upgrade;
+
+pub use frame_reader::WebSocketFrameReader;
+pub use framing::Framing;
+pub use settings::WebSocketSettings;
