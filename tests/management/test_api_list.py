@@ -97,7 +97,13 @@ def test_parts_of_the_engine_that_take_messages_are_known():
     sinks = {name for name, text in engine_sources() if re.search(r"impl Sink for", text)}
 
     assert sinks == {
-        *("consumer/consumer.rs", "stream/api.rs", "stream/read/credits.rs", "stream/read/reads.rs", "stream/archive/restore.rs"),
+        *(
+            "consumer/consumer.rs",
+            "stream/api.rs",
+            "stream/read/credits.rs",
+            "stream/read/reads.rs",
+            "stream/archive/restore.rs",
+        ),
         *("stream/stream.rs", "stream/publish/untaken.rs", "stream/staged_commit/requests.rs"),
     }
 

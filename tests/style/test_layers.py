@@ -87,8 +87,8 @@ def test_only_the_server_side_imports_the_engine(tree):
 def test_rust_modules_know_only_what_is_below_them():
     wrong = violations(ENGINE, rust_edges(ENGINE.root))
 
-    assert not wrong, (
-        "move what is needed down to a layer both may know, or pass it in behind a trait:\n" + "\n".join(wrong)
+    assert not wrong, "move what is needed down to a layer both may know, or pass it in behind a trait:\n" + "\n".join(
+        wrong
     )
 
 

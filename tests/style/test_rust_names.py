@@ -38,7 +38,9 @@ def engine_files(tree):
 def test_type_names_are_unique_in_the_engine(tree):
     places: dict[str, list[str]] = {}
     for path in engine_files(tree):
-        for name in re.findall(r"^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait) (\w+)", code_of(tree.read(path)), re.M):
+        for name in re.findall(
+            r"^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait) (\w+)", code_of(tree.read(path)), re.MULTILINE
+        ):
             places.setdefault(name, []).append(path)
 
     wrong = [f"{name}: {', '.join(paths)}" for name, paths in sorted(places.items()) if len(paths) > 1]

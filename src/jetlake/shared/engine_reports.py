@@ -1,6 +1,7 @@
 """What the engine reports about itself, as typed values: figures, subscriptions, connections, streams.
 
-The engine hands out JSON (crates/engine/src/routing/monitoring/statistics.rs); these structs are its Python side. Times are unix
+The engine hands out JSON (crates/engine/src/routing/monitoring/statistics.rs); these structs are its Python side.
+Times are unix
 nanoseconds.
 """
 

@@ -401,27 +401,6 @@ impl AckState {
         true
     }
 
-    /// Checks what is said at the top, as far as that costs nothing: in debug builds, where the value has changed.
-    fn assert_invariant(&self) {
-        debug_assert_eq!(
-            self.census.delivered() + self.census.queued() + self.census.parked(),
-            self.pending.len(),
-            "the census counts the pending entries"
-        );
-        debug_assert!(
-            self.out_of_order
-                || self
-                    .pending
-                    .first_behind(0)
-                    .is_none_or(|first| first.stream_sequence > self.floor.stream),
-            "what is pending lies above the floor"
-        );
-        debug_assert!(
-            self.floor.consumer < self.next_consumer,
-            "nothing is acknowledged that was not delivered"
-        );
-    }
-
     fn remove_pending(&mut self, sequence: u64) -> Option<PendingMessage> {
         let entry = self.pending.remove(sequence)?;
         self.census.leave(&entry);

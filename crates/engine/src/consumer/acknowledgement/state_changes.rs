@@ -1,4 +1,4 @@
-//! What has changed in the state of acknowledgements since it was last written down.
+//! What has changed in the state of acknowledgements since it was last written down, and whether it is consistent.
 //!
 //! Invariant: a message of which something is known now that was not then is in `changed`, or everything counts as changed.
 
@@ -8,6 +8,27 @@ use super::AckState;
 const CHANGES_MAX: usize = 64 * 1024;
 
 impl AckState {
+    /// Checks what is said at the top of `state`, as far as that costs nothing: in debug builds, where the value has changed.
+    pub(super) fn assert_invariant(&self) {
+        debug_assert_eq!(
+            self.census.delivered() + self.census.queued() + self.census.parked(),
+            self.pending.len(),
+            "the census counts the pending entries"
+        );
+        debug_assert!(
+            self.out_of_order
+                || self
+                    .pending
+                    .first_behind(0)
+                    .is_none_or(|first| first.stream_sequence > self.floor.stream),
+            "what is pending lies above the floor"
+        );
+        debug_assert!(
+            self.floor.consumer < self.next_consumer,
+            "nothing is acknowledged that was not delivered"
+        );
+    }
+
     pub(super) fn note(&mut self, sequence: u64) {
         self.is_changed = true;
         if self.changed_wholly {
