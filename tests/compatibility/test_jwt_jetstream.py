@@ -13,6 +13,7 @@ from tests.compatibility.claims import STORING, Account, Operator, make_user
 from tests.compatibility.operator_site import Admin, Site
 
 NOT_ENABLED = 10039
+NO_LIMITS = 10120
 TOO_MANY_STREAMS = 10027
 
 
@@ -95,6 +96,32 @@ def test_tier_without_replicas_counts(site: Site) -> None:
 
     assert "error" not in create(asking, "one")
     assert create(asking, "two")["error"]["err_code"] == TOO_MANY_STREAMS
+
+
+def test_account_with_tiers_is_told_what_it_uses_of_each(site: Site) -> None:
+    tiers = {"R1": {**STORING, "streams": 3}, "R3": {**STORING, "streams": 5}}
+    account = site.operator.add_account(limits={"tiered_limits": tiers})
+    site.admin().push(account)
+    asking = api(site, account)
+    create(asking, "one")
+
+    info = json.loads(asking.ask_raw("$JS.API.INFO"))
+
+    assert not any(info["limits"].values())
+    assert (info["streams"], sorted(info["tiers"])) == (1, ["R1", "R3"])
+    assert (info["tiers"]["R1"]["streams"], info["tiers"]["R3"]["streams"]) == (1, 0)
+    assert info["tiers"]["R1"]["limits"]["max_streams"] == 3
+    assert info["tiers"]["R3"]["limits"]["max_streams"] == 5
+    assert list(info["tiers"]["R3"]) == list(info["tiers"]["R1"])
+
+
+def test_account_with_tiers_of_replicas_only_stores_nothing(site: Site) -> None:
+    account = site.operator.add_account(limits={"tiered_limits": {"R3": STORING}})
+    site.admin().push(account)
+    asking = api(site, account)
+
+    assert create(asking, "one")["error"]["err_code"] == NO_LIMITS
+    assert "R1" not in json.loads(asking.ask_raw("$JS.API.INFO"))["tiers"]
 
 
 def test_streams_of_an_account_are_there_after_a_restart(site: Site) -> None:

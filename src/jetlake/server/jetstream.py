@@ -210,6 +210,7 @@ def _limits_of(limits: JetStreamAccountLimits) -> AccountLimits:
         memory_max_stream_bytes=_or_unlimited(limits.memory_stream_bytes_max),
         storage_max_stream_bytes=_or_unlimited(limits.storage_stream_bytes_max),
         max_bytes_required=limits.stream_bytes_required,
+        tiers=tuple((name, _limits_of(tier)) for name, tier in limits.tiers),
     )
 
 

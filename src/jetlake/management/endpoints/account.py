@@ -12,9 +12,20 @@ import msgspec
 from jetlake.management.catalog.streams import Catalog
 from jetlake.management.requests.calls import Call
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.streams.context import AccountLimits
+from jetlake.management.streams.context import SINGLE_REPLICA_TIER, AccountLimits
 from jetlake.management.wire.api_level import API_LEVEL
 from jetlake.management.wire.error_codes import RequestError
+
+NO_LIMITS = AccountLimits(
+    max_memory=0,
+    max_storage=0,
+    max_streams=0,
+    max_consumers=0,
+    max_ack_pending=0,
+    memory_max_stream_bytes=0,
+    storage_max_stream_bytes=0,
+)
+"""Stands where an account has limits for each tier, and none for all."""
 
 
 class ApiFigures(msgspec.Struct):
@@ -76,19 +87,33 @@ class AccountEndpoints:
         settings = self._settings()
         streams = self._catalog.streams_of(call.account)
         usage = self.usage(call.account)
-        answer: dict[str, Any] = {
+        limits = settings.accounts[call.account]
+        used = {
             "memory": usage.memory,
             "storage": usage.storage,
             "reserved_memory": streams.reserved_bytes("memory"),
             "reserved_storage": streams.reserved_bytes("file"),
             "streams": len(streams),
             "consumers": sum(len(self._catalog.consumers.of(call.account, name)) for name in list(streams.names)),
-            "limits": _describe_limits(settings.accounts[call.account]),
         }
+        answer: dict[str, Any] = {**used, "limits": _describe_limits(NO_LIMITS if limits.tiers else limits)}
         if settings.domain:
             answer["domain"] = settings.domain
         figures = self.figures(call.account)
-        return {**answer, "api": {"level": API_LEVEL, "total": figures.total, "errors": figures.errors}}
+        answer["api"] = {"level": API_LEVEL, "total": figures.total, "errors": figures.errors}
+        if limits.tiers:
+            answer["tiers"] = _describe_tiers(limits, used)
+        return answer
+
+
+def _describe_tiers(limits: AccountLimits, used: dict[str, int]) -> dict[str, Any]:
+    """Return what is used of each tier: all streams of one server have no replicas."""
+    unused = dict.fromkeys(used, 0)
+    tiers = {name: {**unused, "limits": _describe_limits(tier)} for name, tier in limits.tiers}
+    if used["streams"] or SINGLE_REPLICA_TIER in tiers:
+        own = tiers.get(SINGLE_REPLICA_TIER, {"limits": _describe_limits(NO_LIMITS)})
+        tiers[SINGLE_REPLICA_TIER] = {**used, "limits": own["limits"]}
+    return tiers
 
 
 def _describe_limits(limits: AccountLimits) -> dict[str, Any]:

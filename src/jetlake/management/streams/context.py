@@ -12,6 +12,10 @@ DUPLICATE_WINDOW_DEFAULT_NS = 2 * MINUTE_NS
 """Long enough for a publisher to notice a lost acknowledgement and to try again."""
 
 
+SINGLE_REPLICA_TIER = "R1"
+"""The tier of streams without replicas."""
+
+
 class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one account may use, as in its `jetstream` block."""
 
@@ -23,6 +27,13 @@ class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
     memory_max_stream_bytes: int = -1
     storage_max_stream_bytes: int = -1
     max_bytes_required: bool = False
+    # The limits of each tier, by name; empty = the account has none, and its limits hold for all streams.
+    tiers: "tuple[tuple[str, AccountLimits], ...]" = ()
+
+    @property
+    def has_tier_of_streams(self) -> bool:
+        """Tell whether streams without replicas, all that one server has, may be stored at all."""
+        return not self.tiers or any(name == SINGLE_REPLICA_TIER for name, _ in self.tiers)
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):

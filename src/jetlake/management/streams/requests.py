@@ -41,6 +41,8 @@ def create(name: str, body: bytes, context: StreamContext, *, is_strict: bool = 
     if wanted.mirror_direct and wanted.mirror is None:
         raise invalid("stream has no mirror but does have mirror direct")
     existing = context.streams.get(name)
+    if not context.account.has_tier_of_streams:
+        raise RequestError(ErrorCode.NO_LIMITS)
     if existing is None and 0 < context.account.max_streams <= len(context.streams):
         raise RequestError(ErrorCode.MAXIMUM_STREAMS_LIMIT)
     _check_max_consumers(wanted, context)
@@ -88,6 +90,8 @@ def update(name: str, body: bytes, context: StreamContext, *, is_strict: bool = 
 
 def check_limits(config: StreamConfig, context: StreamContext) -> None:
     """Raise `RequestError` unless the account may have one more stream like this."""
+    if not context.account.has_tier_of_streams:
+        raise RequestError(ErrorCode.NO_LIMITS)
     if 0 < context.account.max_streams <= len(context.streams):
         raise RequestError(ErrorCode.MAXIMUM_STREAMS_LIMIT)
     _check_max_consumers(config, context)

@@ -12,6 +12,7 @@ from threading import RLock
 
 import msgspec
 
+from jetlake.management.streams.context import SINGLE_REPLICA_TIER
 from jetlake.server.claims import model
 from jetlake.server.claims.engine_check import why_refused
 from jetlake.server.claims.model import AccountClaims, ScopedKey, read_account
@@ -24,9 +25,6 @@ from jetlake.server.options.accounts import Account, JetStreamAccountLimits, Mes
 from jetlake.server.options.imports import CHUNKED, ONE, RESPONSE_TIMEOUT_MS, STREAM, Export, Latency
 from jetlake.server.options.mappings import Mapping, MappingDestination
 from jetlake.server.options.trust import TrustOptions
-
-TIER = "R1"
-"""The tier of streams without replicas: all that one server has."""
 
 UNLIMITED = model.AccountLimits(subs=-1, data=-1, payload=-1, imports=-1, exports=-1, wildcards=True, conn=-1, leaf=-1)
 
@@ -274,14 +272,17 @@ def _latency_of(export: model.Export) -> Latency | None:
 
 
 def _jetstream_of(limits: model.AccountLimits) -> JetStreamAccountLimits | None:
-    stored: model.JetStreamLimits = limits
-    if limits.tiered_limits:
-        if not any(tier.enabled for tier in limits.tiered_limits.values()):
+    tiers = limits.tiered_limits
+    if tiers:
+        if not any(tier.enabled for tier in tiers.values()):
             return None
         # An account that has only tiers with replicas may store nothing here.
-        stored = limits.tiered_limits.get(TIER, model.JetStreamLimits())
-    elif not limits.enabled:
-        return None
+        own = _stored_by(tiers.get(SINGLE_REPLICA_TIER, model.JetStreamLimits()))
+        return msgspec.structs.replace(own, tiers=tuple((name, _stored_by(tier)) for name, tier in tiers.items()))
+    return _stored_by(limits) if limits.enabled else None
+
+
+def _stored_by(stored: model.JetStreamLimits) -> JetStreamAccountLimits:
     return JetStreamAccountLimits(
         max_memory_bytes=_or_unlimited(stored.mem_storage),
         max_storage_bytes=_or_unlimited(stored.disk_storage),

@@ -44,6 +44,8 @@ class JetStreamAccountLimits(msgspec.Struct, frozen=True, kw_only=True):
     storage_stream_bytes_max: int | None = None
     # Streams without a size limit of their own are refused.
     stream_bytes_required: bool = False
+    # The limits of each tier, by name, where claims have tiers: then the others are those of streams without replicas.
+    tiers: "tuple[tuple[str, JetStreamAccountLimits], ...]" = ()
 
 
 class MessageTrace(msgspec.Struct, frozen=True, kw_only=True):
