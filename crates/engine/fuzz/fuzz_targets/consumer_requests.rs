@@ -22,11 +22,11 @@ fn records(mut input: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    if let Ok(pull) = pull_request::read(input) {
-        let again = pull_request::read(input);
+    if let Ok(pull) = request::read(input) {
+        let again = request::read(input);
         assert!(again.is_ok_and(|again| again.batch == pull.batch && again.expires_ns == pull.expires_ns));
     }
-    let _ = ack_body::read(input);
+    let _ = body::read(input);
     let read: Option<AckSubject> = ack_subject::read(input);
     assert_eq!(read.is_some(), ack_subject::read(input).is_some());
     let _ = definition::read(input);
