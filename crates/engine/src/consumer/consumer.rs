@@ -127,8 +127,8 @@ impl Consumer {
         let prefix = AckPrefix::new(&context.stream, &name, origin, settings.dialect);
         let now_ns = context.shared.clock.wall_ns();
         let mut core = {
-            let around = pass_context(&context, &name, &prefix);
-            Core::new(settings, restored, &around, seed, now_ns)?
+            let context = pass_context(&context, &name, &prefix);
+            Core::new(settings, restored, &context, seed, now_ns)?
         };
         core.acks.out_of_order = core.keys.is_some();
         let consumer = Arc::new_cyclic(|own| Self {
@@ -174,7 +174,7 @@ impl Consumer {
     pub fn update(&self, settings: ConsumerSettings) {
         let settings = Arc::new(settings);
         let before = self.settings();
-        self.with_core(|core, around, now_ns| core.update(settings, around, now_ns));
+        self.with_core(|core, context, now_ns| core.update(settings, context, now_ns));
         self.unwatch(before.deliver_subject.as_deref());
         self.watch();
         self.schedule();
@@ -229,7 +229,7 @@ impl Consumer {
     /// A message was deleted.
     pub fn forget_message(&self, sequence: u64) {
         let mut out = Outbound::default();
-        self.with_core(|core, around, _| core.message_deleted(around, sequence, &mut out));
+        self.with_core(|core, context, _| core.message_deleted(context, sequence, &mut out));
         self.send_out(&mut out);
         self.schedule();
     }
@@ -239,9 +239,9 @@ impl Consumer {
         let pending_before = self.with_core(|core, _, _| core.acks.pending_count());
         self.drop_missing(true);
         let mut out = Outbound::default();
-        let has_settled = self.with_core(|core, around, _| {
+        let has_settled = self.with_core(|core, context, _| {
             core.count.invalidate();
-            core.sweep(around, &mut out) || core.acks.pending_count() < pending_before
+            core.sweep(context, &mut out) || core.acks.pending_count() < pending_before
         });
         self.send_out(&mut out);
         if has_settled {
@@ -299,14 +299,14 @@ impl Consumer {
             return;
         };
         let mut out = Outbound::default();
-        self.with_core(|core, around, now_ns| {
+        self.with_core(|core, context, now_ns| {
             let asked = Asked {
                 reply,
                 header: publish.header(),
                 body: publish.payload(),
                 connection_id: publisher_id,
             };
-            core.pull(around, &asked, now_ns, &mut out);
+            core.pull(context, &asked, now_ns, &mut out);
         });
         self.has_demand.store(true, Ordering::Release);
         self.send_out(&mut out);
@@ -346,17 +346,17 @@ impl Consumer {
 
     fn run_pass(&self, delivery: &mut ConsumerDelivery, most: usize, may_wait: bool) -> PassEnd {
         let now_ns = self.now_ns();
-        let around = self.pass_context();
+        let context = self.pass_context();
         let mut core = self.core.lock();
         if core.is_closed {
             return PassEnd::Done;
         }
-        core.look_at_clock(&around, now_ns, &mut delivery.out);
+        core.look_at_clock(&context, now_ns, &mut delivery.out);
         let ConsumerDelivery { reads, out, .. } = delivery;
         let store = &self.context.store;
         let passed = loop {
             // A message that cannot be read now may be when somebody asks again.
-            let delivered = core.deliver(&around, reads, now_ns, most, out);
+            let delivered = core.deliver(&context, reads, now_ns, most, out);
             match delivered.unwrap_or(PassEnd::Done) {
                 PassEnd::Unread if !may_wait && reads.waits_for_disk(store) => break PassEnd::More,
                 PassEnd::Unread => {
@@ -368,7 +368,7 @@ impl Consumer {
                 passed => break passed,
             }
         };
-        let is_abandoned = core.is_abandoned(&around, now_ns);
+        let is_abandoned = core.is_abandoned(&context, now_ns);
         core.is_closed |= is_abandoned;
         let letters_are_due = core.letters.due_ns <= now_ns;
         if letters_are_due {
@@ -495,8 +495,8 @@ impl Consumer {
         let body = body::read(publish.payload());
         let reply = publish.reply.unwrap_or_default();
         let mut out = Outbound::default();
-        self.with_core(|core, around, now_ns| {
-            let request = core.acknowledge(around, &numbers, body, reply, now_ns, &mut out);
+        self.with_core(|core, context, now_ns| {
+            let request = core.acknowledge(context, &numbers, body, reply, now_ns, &mut out);
             if let Some(request) = request.filter(|_| !reply.is_empty()) {
                 let asked = Asked {
                     reply,
@@ -504,7 +504,7 @@ impl Consumer {
                     body: request,
                     connection_id: publisher.connection_id,
                 };
-                core.pull(around, &asked, now_ns, &mut out);
+                core.pull(context, &asked, now_ns, &mut out);
             }
         });
         self.send_out(&mut out);

@@ -365,7 +365,7 @@ impl Consumers {
     pub fn purged(&self, purge: &Purge) {
         for consumer in self.all().iter() {
             consumer.drop_missing(false);
-            consumer.with_core(|core, around, _| core.purged(around, purge));
+            consumer.with_core(|core, context, _| core.purged(context, purge));
             consumer.schedule();
         }
     }
@@ -376,7 +376,7 @@ impl Consumers {
             if purge.filter.is_some() {
                 consumer.sweep();
             }
-            consumer.with_core(|core, around, _| core.purged(around, purge));
+            consumer.with_core(|core, context, _| core.purged(context, purge));
             consumer.schedule();
         }
     }

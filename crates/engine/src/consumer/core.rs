@@ -95,31 +95,31 @@ impl Core {
     pub fn new(
         settings: Arc<ConsumerSettings>,
         restored: Option<(AckState, Aside, u64)>,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         seed: u64,
         now_ns: i64,
     ) -> StoreResult<Self> {
         let (acks, lasts) = match restored {
             Some((mut acks, aside, _)) => {
-                acks.cut(around.store.marks().last_sequence);
-                let lasts = Self::lasts_left(&settings, around.store, &acks, aside);
+                acks.cut(context.store.marks().last_sequence);
+                let lasts = Self::lasts_left(&settings, context.store, &acks, aside);
                 (acks, lasts)
             }
-            None => Self::begin(&settings, around.store)?,
+            None => Self::begin(&settings, context.store)?,
         };
         let replay = match settings.replay_policy {
             ReplayPolicy::Original => Some(Replay {
-                until: around.store.marks().last_sequence,
+                until: context.store.marks().last_sequence,
                 previous_time_ns: 0,
                 due_ns: 0,
             }),
             ReplayPolicy::Instant => None,
         };
-        let push = Self::push_of(&settings, around, now_ns);
+        let push = Self::push_of(&settings, context, now_ns);
         let keys = settings
             .key
             .clone()
-            .map(|key| Keys::restore(key, &acks, around.store));
+            .map(|key| Keys::restore(key, &acks, context.store));
         Ok(Self {
             settings,
             acks,
@@ -144,13 +144,17 @@ impl Core {
         })
     }
 
-    fn push_of(settings: &ConsumerSettings, around: &PassContext<'_>, now_ns: i64) -> Option<Push> {
+    fn push_of(
+        settings: &ConsumerSettings,
+        context: &PassContext<'_>,
+        now_ns: i64,
+    ) -> Option<Push> {
         let subject = settings.deliver_subject.as_ref()?;
         let rate = (settings.rate_limit_bps > 0)
-            .then(|| RateLimit::new(settings.rate_limit_bps, around.message_bytes_max));
-        let mut push = Push::new(around.account, settings, subject.as_bytes(), rate);
+            .then(|| RateLimit::new(settings.rate_limit_bps, context.message_bytes_max));
+        let mut push = Push::new(context.account, settings, subject.as_bytes(), rate);
         push.heartbeat_due_ns = now_ns.saturating_add(settings.idle_heartbeat_ns);
-        push.look(around.account, settings);
+        push.look(context.account, settings);
         Some(push)
     }
 
@@ -225,7 +229,7 @@ impl Core {
     pub fn update(
         &mut self,
         settings: Arc<ConsumerSettings>,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         now_ns: i64,
     ) {
         let before = std::mem::replace(&mut self.settings, Arc::clone(&settings));
@@ -233,13 +237,13 @@ impl Core {
             self.count.invalidate();
         }
         if before.deliver_subject != settings.deliver_subject {
-            self.push = Self::push_of(&settings, around, now_ns);
+            self.push = Self::push_of(&settings, context, now_ns);
             self.acks.requeue_all();
         }
         if before.rate_limit_bps != settings.rate_limit_bps {
             if let Some(push) = &mut self.push {
                 push.rate = (settings.rate_limit_bps > 0)
-                    .then(|| RateLimit::new(settings.rate_limit_bps, around.message_bytes_max));
+                    .then(|| RateLimit::new(settings.rate_limit_bps, context.message_bytes_max));
                 push.rate_due_ns = 0;
             }
         }
@@ -300,9 +304,9 @@ impl Core {
     }
 
     /// What the clock asks for, before anything is delivered.
-    pub fn look_at_clock(&mut self, around: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
+    pub fn look_at_clock(&mut self, context: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
         if now_ns >= self.ack_due_ns {
-            self.expire_pending(around, now_ns, out);
+            self.expire_pending(context, now_ns, out);
         }
         if self
             .waiting
@@ -311,7 +315,7 @@ impl Core {
         {
             let mut header = std::mem::take(&mut self.header);
             self.waiting
-                .expire(now_ns, around.account, out, &mut header);
+                .expire(now_ns, context.account, out, &mut header);
             // Whatever they wait for, they do not wait so long.
             self.waiting.end_impatient(out, &mut header);
             self.waiting.end_unserved(out, &mut header);
@@ -322,13 +326,13 @@ impl Core {
             self.waiting.heartbeat(now_ns, &header, out);
             self.header = header;
         }
-        self.look_at_push(around, now_ns, out);
+        self.look_at_push(context, now_ns, out);
         if self.pin.as_ref().is_some_and(|pin| pin.due_ns <= now_ns) {
-            self.unpin(around, "timeout", out);
+            self.unpin(context, "timeout", out);
         }
     }
 
-    fn expire_pending(&mut self, around: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
+    fn expire_pending(&mut self, context: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
         self.ack_due_ns = i64::MAX;
         let waits = matches!(
             self.settings.ack_policy,
@@ -354,14 +358,14 @@ impl Core {
         );
         self.ack_due_ns = next.unwrap_or(i64::MAX);
         for (sequence, deliveries) in given_up {
-            self.give_up(around, sequence, deliveries, out);
+            self.give_up(context, sequence, deliveries, out);
         }
     }
 
     /// A message has been delivered as often as it may be.
     pub fn give_up(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         sequence: u64,
         deliveries: u32,
         out: &mut Outbound,
@@ -370,7 +374,7 @@ impl Core {
             stream_sequence: sequence,
             deliveries: u64::from(deliveries),
         };
-        self.tell(around, &event, out);
+        self.tell(context, &event, out);
         self.has_dead_letters = true;
         if let Some(keys) = &mut self.keys {
             keys.settled(sequence, &mut self.acks);
@@ -378,24 +382,24 @@ impl Core {
     }
 
     /// Tells whoever listens.
-    pub fn tell(&mut self, around: &PassContext<'_>, event: &Advisory<'_>, out: &mut Outbound) {
-        let subject = advisory::subject(around.stream, around.consumer, event);
-        let (routes, _) = around.account.find(subject.as_bytes());
+    pub fn tell(&mut self, context: &PassContext<'_>, event: &Advisory<'_>, out: &mut Outbound) {
+        let subject = advisory::subject(context.stream, context.consumer, event);
+        let (routes, _) = context.account.find(subject.as_bytes());
         if routes.plain.is_empty() && routes.groups.is_empty() {
             return;
         }
         let mut payload = Vec::new();
         let about = advisory::AdvisorySource {
-            stream: around.stream,
-            consumer: around.consumer,
-            account: &around.account.name,
-            domain: around.domain,
+            stream: context.stream,
+            consumer: context.consumer,
+            account: &context.account.name,
+            domain: context.domain,
         };
         advisory::write(&mut payload, &about, event, &mut self.random);
         out.plain(subject.as_bytes(), &payload);
     }
 
-    fn look_at_push(&mut self, around: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
+    fn look_at_push(&mut self, context: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
         let settings = Arc::clone(&self.settings);
         let delivered = self.acks.delivered();
         let scanned = self.acks.next_stream - 1;
@@ -403,7 +407,7 @@ impl Core {
             return;
         };
         let was_bound = push.is_bound;
-        let is_bound = push.look(around.account, &settings);
+        let is_bound = push.look(context.account, &settings);
         if was_bound && !is_bound {
             self.activity.note_departure(now_ns);
         }
@@ -422,19 +426,19 @@ impl Core {
         let waits_for_acks =
             settings.ack_policy == AckPolicy::FlowControl && self.acks.pending_count() > 0;
         if waits_for_acks {
-            self.ask_receiver(around, out);
+            self.ask_receiver(context, out);
         }
     }
 
     /// Asks the receiver how far it is, unless it was asked already.
-    pub fn ask_receiver(&mut self, around: &PassContext<'_>, out: &mut Outbound) {
+    pub fn ask_receiver(&mut self, context: &PassContext<'_>, out: &mut Outbound) {
         let Some(push) = &mut self.push else {
             return;
         };
         let Some(flow) = push.flow.as_mut().filter(|flow| !flow.has_asked()) else {
             return;
         };
-        let question = flow.begin(around.prefix, &mut self.random);
+        let question = flow.begin(context.prefix, &mut self.random);
         self.header.clear();
         status::flow_control_request(&mut self.header);
         let subject = &push.interest.subject;
@@ -446,14 +450,14 @@ impl Core {
         );
     }
 
-    pub fn unpin(&mut self, around: &PassContext<'_>, reason: &str, out: &mut Outbound) {
+    pub fn unpin(&mut self, context: &PassContext<'_>, reason: &str, out: &mut Outbound) {
         self.pin = None;
         let group = self.settings.priority_groups.first().cloned();
         let event = Advisory::Unpinned {
             group: group.as_deref().unwrap_or_default(),
             reason,
         };
-        self.tell(around, &event, out);
+        self.tell(context, &event, out);
     }
 
     /// When the clock has something for it next; `None` is never.
@@ -479,7 +483,7 @@ impl Core {
     }
 
     /// Looks whether somebody is there; true if nobody has been for too long.
-    pub fn is_abandoned(&mut self, around: &PassContext<'_>, now_ns: i64) -> bool {
+    pub fn is_abandoned(&mut self, context: &PassContext<'_>, now_ns: i64) -> bool {
         let threshold_ns = self.settings.inactive_threshold_ns;
         if !self.activity.begin_check(now_ns) || threshold_ns == 0 {
             return false;
@@ -487,7 +491,7 @@ impl Core {
         let is_there = match &self.push {
             Some(push) => push.is_bound,
             None => {
-                self.waiting.drop_without_interest(around.account);
+                self.waiting.drop_without_interest(context.account);
                 !self.waiting.is_empty()
             }
         };

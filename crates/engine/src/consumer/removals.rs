@@ -30,14 +30,14 @@ impl Consumer {
             };
             behind = *last;
             let missing = self.context.store.missing(&slice);
-            self.with_core(|core, around, _| {
+            self.with_core(|core, context, _| {
                 for sequence in missing {
                     let Some(entry) = core.acks.entry(sequence).copied() else {
                         continue;
                     };
                     core.settle_missing(sequence);
                     if tells {
-                        core.tell_deleted(around, &entry, &mut out);
+                        core.tell_deleted(context, &entry, &mut out);
                     }
                 }
             });
@@ -48,11 +48,11 @@ impl Consumer {
 impl Core {
     /// Messages were purged. A consumer whose every message was goes on behind them, any other one that takes some of them from the first message there
     /// is.
-    pub fn purged(&mut self, around: &PassContext<'_>, purge: &Purge) {
-        let marks = around.store.marks();
+    pub fn purged(&mut self, context: &PassContext<'_>, purge: &Purge) {
+        let marks = context.store.marks();
         self.count.invalidate();
         if !self.takes_any(purge.filter.as_deref()) {
-            self.drop_missing(around);
+            self.drop_missing(context);
             return;
         }
         let takes_part = match &purge.filter {
@@ -68,14 +68,14 @@ impl Core {
                     .settings
                     .filters
                     .iter()
-                    .filter_map(|own| around.store.next_match(own, marks.first_sequence))
+                    .filter_map(|own| context.store.next_match(own, marks.first_sequence))
                     .min();
                 first.unwrap_or(marks.last_sequence + 1)
             }
             _ => marks.first_sequence,
         };
         self.acks.pass_over(next);
-        self.drop_missing(around);
+        self.drop_missing(context);
         self.acks.settle_below(next);
     }
 
@@ -90,29 +90,29 @@ impl Core {
     }
 
     /// Settles what is pending and gone; whoever listens hears of it. True if there was something.
-    pub fn sweep(&mut self, around: &PassContext<'_>, out: &mut Outbound) -> bool {
-        let dropped = self.drop_missing(around);
+    pub fn sweep(&mut self, context: &PassContext<'_>, out: &mut Outbound) -> bool {
+        let dropped = self.drop_missing(context);
         for entry in &dropped {
-            self.tell_deleted(around, entry, out);
+            self.tell_deleted(context, entry, out);
         }
         !dropped.is_empty()
     }
 
     /// The same for what was removed from the front of the stream, as limits do: quickly, without a look at everything that is pending.
-    pub fn sweep_front(&mut self, around: &PassContext<'_>, out: &mut Outbound) -> bool {
-        let first = around.store.marks().first_sequence;
+    pub fn sweep_front(&mut self, context: &PassContext<'_>, out: &mut Outbound) -> bool {
+        let first = context.store.marks().first_sequence;
         let mut has_settled = false;
         while let Some(entry) = self.acks.first_below(first) {
             self.settle_missing(entry.stream_sequence);
-            self.tell_deleted(around, &entry, out);
+            self.tell_deleted(context, &entry, out);
             has_settled = true;
         }
         has_settled
     }
 
     /// Many are looked through in slices, before: see `Consumer::drop_missing`.
-    fn drop_missing(&mut self, around: &PassContext<'_>) -> Vec<PendingMessage> {
-        let is_there = |sequence| around.store.contains(sequence);
+    fn drop_missing(&mut self, context: &PassContext<'_>) -> Vec<PendingMessage> {
+        let is_there = |sequence| context.store.contains(sequence);
         let dropped = match self.acks.pending_count() <= SLICE_MESSAGES {
             true => self.acks.drop_missing(is_there),
             false => {
@@ -136,7 +136,12 @@ impl Core {
     }
 
     /// One message was deleted; whoever listens hears of it if it was pending.
-    pub fn message_deleted(&mut self, around: &PassContext<'_>, sequence: u64, out: &mut Outbound) {
+    pub fn message_deleted(
+        &mut self,
+        context: &PassContext<'_>,
+        sequence: u64,
+        out: &mut Outbound,
+    ) {
         self.count.invalidate();
         if let Some(lasts) = &mut self.lasts {
             lasts.sequences.retain(|last| *last != sequence);
@@ -145,12 +150,12 @@ impl Core {
             return;
         };
         self.settle_missing(sequence);
-        self.tell_deleted(around, &entry, out);
+        self.tell_deleted(context, &entry, out);
     }
 
     fn tell_deleted(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         entry: &PendingMessage,
         out: &mut Outbound,
     ) {
@@ -160,6 +165,6 @@ impl Core {
             deliveries: u64::from(entry.deliveries),
             reason: DELETED,
         };
-        self.tell(around, &event, out);
+        self.tell(context, &event, out);
     }
 }

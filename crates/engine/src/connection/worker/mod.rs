@@ -155,7 +155,7 @@ impl Worker {
                     Token(slot) => self.note_event(slot, event),
                 }
             }
-            if self.read_letters() {
+            if self.read_commands() {
                 return Ok(());
             }
             for _ in 0..self.ready.len() {
@@ -230,7 +230,7 @@ impl Worker {
     }
 
     /// Returns true when the worker must end.
-    fn read_letters(&mut self) -> bool {
+    fn read_commands(&mut self) -> bool {
         let shared = Arc::clone(&self.core.shared);
         for _ in 0..LETTERS_PER_ROUND {
             let Some(command) = self.commands.pop_front() else {

@@ -25,7 +25,7 @@ impl Core {
     /// Takes an acknowledgement. Returns the pull request that came with it.
     pub fn acknowledge<'a>(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         numbers: &AckSubject,
         body: AckBody<'a>,
         reply: &[u8],
@@ -49,16 +49,16 @@ impl Core {
         let mut is_held = false;
         match body {
             AckBody::Acknowledge => {
-                is_held = self.acknowledge_message(around, numbers, now_ns, out)
+                is_held = self.acknowledge_message(context, numbers, now_ns, out)
             }
             AckBody::Next(pull) => {
-                self.acknowledge_message(around, numbers, now_ns, out);
+                self.acknowledge_message(context, numbers, now_ns, out);
                 request = Some(pull);
             }
-            AckBody::Nak { delay_ns } => self.refuse(around, numbers, delay_ns, now_ns, out),
+            AckBody::Nak { delay_ns } => self.refuse(context, numbers, delay_ns, now_ns, out),
             AckBody::Progress => self.acks.touch(sequence, now_ns),
             AckBody::Terminate { reason } => {
-                is_held = self.terminate(around, numbers, reason, now_ns, out);
+                is_held = self.terminate(context, numbers, reason, now_ns, out);
             }
             AckBody::Unknown => {}
         }
@@ -78,7 +78,7 @@ impl Core {
     /// Settles a message; true if that has to wait for a dead letter.
     fn acknowledge_message(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         numbers: &AckSubject,
         now_ns: i64,
         out: &mut Outbound,
@@ -97,7 +97,7 @@ impl Core {
                     keys.settled(sequence, &mut self.acks);
                 }
                 if let Some(delivered_ns) = delivered_ns {
-                    self.sample(around, numbers, now_ns - delivered_ns, out);
+                    self.sample(context, numbers, now_ns - delivered_ns, out);
                 }
             }
             AckPolicy::All | AckPolicy::FlowControl => {
@@ -117,7 +117,7 @@ impl Core {
 
     fn sample(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         numbers: &AckSubject,
         ack_time_ns: i64,
         out: &mut Outbound,
@@ -132,14 +132,14 @@ impl Core {
                 ack_time_ns,
                 deliveries: numbers.delivered_count,
             };
-            self.tell(around, &event, out);
+            self.tell(context, &event, out);
         }
     }
 
     /// The receiver wants a message once more, now or later.
     fn refuse(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         numbers: &AckSubject,
         delay_ns: Option<i64>,
         now_ns: i64,
@@ -160,7 +160,7 @@ impl Core {
             stream_sequence: sequence,
             deliveries: numbers.delivered_count,
         };
-        self.tell(around, &event, out);
+        self.tell(context, &event, out);
         let delay_ns = match delay_ns {
             None if self.settings.nak_backoff => {
                 Some(self.ack_wait_ns(deliveries)).filter(|_| !self.settings.back_off_ns.is_empty())
@@ -189,7 +189,7 @@ impl Core {
     /// Gives a message up; true if it is settled only when its dead letter is stored.
     fn terminate(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         numbers: &AckSubject,
         reason: &[u8],
         now_ns: i64,
@@ -200,7 +200,7 @@ impl Core {
         if self.letters.is_terminated(sequence) {
             return true;
         }
-        let is_held = self.acks.is_pending(sequence) && around.host.wants_dead_letters();
+        let is_held = self.acks.is_pending(sequence) && context.host.wants_dead_letters();
         if is_held {
             let deliveries = u32::try_from(numbers.delivered_count).unwrap_or(u32::MAX);
             self.hold_terminated(sequence, numbers.consumer_sequence, deliveries, reason);
@@ -221,7 +221,7 @@ impl Core {
             deliveries: numbers.delivered_count,
             reason,
         };
-        self.tell(around, &event, out);
+        self.tell(context, &event, out);
         is_held
     }
 

@@ -23,12 +23,12 @@ impl Core {
     /// Who gets the next message; requests that cannot have one any more are ended on the way.
     pub(in crate::consumer) fn choose(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         now_ns: i64,
         out: &mut Outbound,
     ) -> Option<DeliveryTarget> {
         if let Some(push) = &mut self.push {
-            let is_ready = push.look(around.account, &self.settings)
+            let is_ready = push.look(context.account, &self.settings)
                 && push.rate_due_ns <= now_ns
                 && !push
                     .flow
@@ -36,12 +36,12 @@ impl Core {
                     .is_some_and(crate::consumer::delivery::push::FlowControl::is_full);
             return is_ready.then_some(DeliveryTarget::Push);
         }
-        self.choose_request(around, now_ns, out)
+        self.choose_request(context, now_ns, out)
     }
 
     fn choose_request(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         now_ns: i64,
         out: &mut Outbound,
     ) -> Option<DeliveryTarget> {
@@ -60,7 +60,7 @@ impl Core {
                 self.waiting.remove(at);
                 continue;
             }
-            request.interest.refresh(around.account);
+            request.interest.refresh(context.account);
             if !request.interest.is_heard() {
                 self.waiting.remove(at);
                 continue;
@@ -104,7 +104,7 @@ impl Core {
     /// Whoever is chosen gets everything from now on, if nobody else does and the request is of a group.
     pub(in crate::consumer) fn pin(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         target: DeliveryTarget,
         now_ns: i64,
         out: &mut Outbound,
@@ -128,7 +128,7 @@ impl Core {
             group: &group,
             pinned_id: &id,
         };
-        self.tell(around, &event, out);
+        self.tell(context, &event, out);
         self.pin = Some(Pin {
             id,
             since_ns: now_ns,

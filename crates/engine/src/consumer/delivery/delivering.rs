@@ -75,7 +75,7 @@ impl Core {
     /// Delivers what can be delivered, so many messages at most.
     pub fn deliver(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         reads: &mut ReadAhead,
         now_ns: i64,
         most: usize,
@@ -84,7 +84,7 @@ impl Core {
         if self.is_paused(now_ns) {
             return Ok(PassEnd::Done);
         }
-        self.recount(around.store, now_ns, false);
+        self.recount(context.store, now_ns, false);
         let settings = Arc::clone(&self.settings);
         reads.follow(&settings);
         let wanted = match self.push {
@@ -102,7 +102,7 @@ impl Core {
                 self.end_impatient(out);
                 return Ok(PassEnd::Done);
             }
-            let Some(target) = self.choose(around, now_ns, out) else {
+            let Some(target) = self.choose(context, now_ns, out) else {
                 if self.settings.priority_policy != PriorityPolicy::None {
                     let mut header = std::mem::take(&mut self.header);
                     self.waiting.end_unserved(out, &mut header);
@@ -115,13 +115,13 @@ impl Core {
                     Again::Exceeded {
                         sequence,
                         deliveries,
-                    } => self.give_up(around, sequence, deliveries, out),
+                    } => self.give_up(context, sequence, deliveries, out),
                     // It only waits for its dead letter.
                     Again::Deliver { sequence } if self.letters.is_terminated(sequence) => {
                         self.acks.unqueue(sequence);
                     }
                     Again::Deliver { sequence } => {
-                        let Some(message) = reads.take_message(around.store, sequence) else {
+                        let Some(message) = reads.take_message(context.store, sequence) else {
                             return Ok(PassEnd::Unread);
                         };
                         let known = Known {
@@ -129,7 +129,7 @@ impl Core {
                             message,
                             kind: DeliveryKind::Again,
                         };
-                        self.deliver_known(around, known, target, now_ns, out)?;
+                        self.deliver_known(context, known, target, now_ns, out)?;
                     }
                 }
                 continue;
@@ -138,14 +138,14 @@ impl Core {
                 most.saturating_sub(self.acks.pending_count())
             });
             if room == 0 && self.settings.ack_policy != AckPolicy::None {
-                if self.sweep_front(around, out) {
+                if self.sweep_front(context, out) {
                     continue;
                 }
                 if self.full_since_ns == 0 {
                     self.full_since_ns = now_ns;
                 }
                 if self.settings.ack_policy == AckPolicy::FlowControl {
-                    self.ask_receiver(around, out);
+                    self.ask_receiver(context, out);
                 }
                 return Ok(PassEnd::Done);
             }
@@ -164,7 +164,7 @@ impl Core {
                     .map(|sequence| (sequence, DeliveryKind::New)),
             };
             if let Some((sequence, kind)) = next {
-                let Some(message) = reads.take_message(around.store, sequence) else {
+                let Some(message) = reads.take_message(context.store, sequence) else {
                     return Ok(PassEnd::Unread);
                 };
                 let known = Known {
@@ -172,12 +172,12 @@ impl Core {
                     message,
                     kind,
                 };
-                self.deliver_known(around, known, target, now_ns, out)?;
+                self.deliver_known(context, known, target, now_ns, out)?;
                 continue;
             }
             let ahead = wanted.saturating_sub(out.len()).max(1).min(room);
             let filters = &settings.filters;
-            match self.deliver_new(around, filters, reads, target, ahead, now_ns, out)? {
+            match self.deliver_new(context, filters, reads, target, ahead, now_ns, out)? {
                 PassStep::Sent => {}
                 PassStep::Nothing => return Ok(PassEnd::Done),
                 PassStep::Unread => return Ok(PassEnd::Unread),
@@ -204,7 +204,7 @@ impl Core {
     )]
     fn deliver_new(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         filters: &[Vec<u8>],
         reads: &mut ReadAhead,
         target: DeliveryTarget,
@@ -221,7 +221,7 @@ impl Core {
             return Ok(PassStep::Nothing);
         }
         let from = self.acks.next_stream;
-        let step = around.store.step(walk, filters, from, ahead, |record| {
+        let step = context.store.step(walk, filters, from, ahead, |record| {
             let stored = StoredDelivery {
                 sequence: record.sequence,
                 time_ns: record.time_ns,
@@ -235,7 +235,7 @@ impl Core {
             if self.is_parked(&stored) {
                 return true;
             }
-            let sent = self.send(around, &stored, DeliveryKind::New, target, now_ns, out);
+            let sent = self.send(context, &stored, DeliveryKind::New, target, now_ns, out);
             if !sent {
                 if let Some(keys) = &mut self.keys {
                     keys.leave(stored.sequence);
@@ -310,7 +310,7 @@ impl Core {
     /// Delivers a message that was looked up by its sequence.
     fn deliver_known(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         known: Known,
         target: DeliveryTarget,
         now_ns: i64,
@@ -333,7 +333,7 @@ impl Core {
                 if kind == DeliveryKind::New {
                     self.lasts_taken();
                 }
-                if self.send(around, &stored, kind, target, now_ns, out) {
+                if self.send(context, &stored, kind, target, now_ns, out) {
                     if kind == DeliveryKind::Parked {
                         if let Some(keys) = &mut self.keys {
                             keys.take_ready();
@@ -374,7 +374,7 @@ impl Core {
     /// Puts a message into the outbound; false if nobody who waits can take it.
     fn send(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         stored: &StoredDelivery<'_>,
         kind: DeliveryKind,
         target: DeliveryTarget,
@@ -401,11 +401,11 @@ impl Core {
         };
         let mut reply = std::mem::take(&mut self.reply);
         reply.clear();
-        around.prefix.encode(&numbers, &mut reply);
+        context.prefix.encode(&numbers, &mut reply);
         let headers_only = self.settings.headers_only;
         let payload = if headers_only { b"" } else { stored.payload };
         let sent = loop {
-            self.pin(around, target, now_ns, out);
+            self.pin(context, target, now_ns, out);
             let mut header = std::mem::take(&mut self.header);
             self.extend_headers(stored, target, headers_only, &mut header);
             let header_block = if header.is_empty() {
@@ -450,13 +450,13 @@ impl Core {
                 header.clear();
                 self.header = header;
                 self.note_receiver(stored.sequence, target);
-                self.note_sent(around, target, bytes as u64, now_ns, out);
+                self.note_sent(context, target, bytes as u64, now_ns, out);
                 break true;
             }
             header.clear();
             self.header = header;
             self.refuse_large(target, out);
-            match self.choose(around, now_ns, out) {
+            match self.choose(context, now_ns, out) {
                 Some(other) => target = other,
                 None => break false,
             }
@@ -559,7 +559,7 @@ impl Core {
 
     fn note_sent(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         target: DeliveryTarget,
         bytes: u64,
         now_ns: i64,
@@ -581,7 +581,7 @@ impl Core {
         }
         let asks = push.flow.as_mut().is_some_and(|flow| flow.sent(bytes));
         if asks {
-            self.ask_receiver(around, out);
+            self.ask_receiver(context, out);
         }
     }
 }

@@ -29,14 +29,14 @@ impl Core {
     /// Takes a request in; what is wrong with it is said at once.
     pub fn pull(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         asked: &Asked<'_>,
         now_ns: i64,
         out: &mut Outbound,
     ) {
         let mut block = std::mem::take(&mut self.header);
         block.clear();
-        let refused = self.admit(around, asked, now_ns, &mut block, out);
+        let refused = self.admit(context, asked, now_ns, &mut block, out);
         if refused {
             out.status(None, asked.reply, b"", &block);
         }
@@ -46,7 +46,7 @@ impl Core {
     /// True if the request is refused with the status in `block`.
     fn admit(
         &mut self,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         asked: &Asked<'_>,
         now_ns: i64,
         block: &mut Vec<u8>,
@@ -72,10 +72,10 @@ impl Core {
             return true;
         }
         if self.waiting.len() >= self.settings.max_waiting {
-            self.waiting.expire(now_ns, around.account, out, block);
+            self.waiting.expire(now_ns, context.account, out, block);
             block.clear();
         }
-        if request.no_wait && self.has_nothing_for(&request, around, now_ns, block) {
+        if request.no_wait && self.has_nothing_for(&request, context, now_ns, block) {
             return true;
         }
         if self.waiting.len() >= self.settings.max_waiting {
@@ -87,7 +87,7 @@ impl Core {
         }
         let heartbeat_ns = request.idle_heartbeat_ns.max(0);
         self.waiting.push(PullWait {
-            interest: Interest::new(around.account, asked.reply),
+            interest: Interest::new(context.account, asked.reply),
             batch: request.batch,
             bytes: (request.max_bytes > 0).then_some(request.max_bytes),
             expires_ns: (request.expires_ns != 0)
@@ -178,11 +178,11 @@ impl Core {
     fn has_nothing_for(
         &mut self,
         request: &PullRequest<'_>,
-        around: &PassContext<'_>,
+        context: &PassContext<'_>,
         now_ns: i64,
         block: &mut Vec<u8>,
     ) -> bool {
-        self.recount(around.store, now_ns, true);
+        self.recount(context.store, now_ns, true);
         let there = match self.is_paused(now_ns) {
             true => 0,
             false => self.count.value() + self.acks.queued_count() as u64,

@@ -235,7 +235,7 @@ impl Streams {
     ) -> Result<(), EngineError> {
         let consumer = self.stream(account, stream)?.consumers().consumer(name)?;
         let mut out = Outbound::default();
-        consumer.with_core(|core, around, _| core.unpin(around, "admin", &mut out));
+        consumer.with_core(|core, context, _| core.unpin(context, "admin", &mut out));
         consumer.send_out(&mut out);
         consumer.schedule();
         Ok(())
@@ -256,15 +256,15 @@ impl Streams {
 
 fn hindrances(
     core: &mut Core,
-    around: &PassContext<'_>,
+    context: &PassContext<'_>,
     now_ns: i64,
 ) -> serde_json::Result<Vec<u8>> {
-    core.recount(around.store, now_ns, true);
-    core.waiting.drop_without_interest(around.account);
-    let (matching, _) = around.store.count_matching(&core.settings.filters, 0);
+    core.recount(context.store, now_ns, true);
+    core.waiting.drop_without_interest(context.account);
+    let (matching, _) = context.store.count_matching(&core.settings.filters, 0);
     let push = core.push.as_mut().map(|push| {
         (
-            push.look(around.account, &core.settings),
+            push.look(context.account, &core.settings),
             push.flow.as_ref().is_some_and(FlowControl::is_full),
             push.rate_due_ns > now_ns,
         )
@@ -290,18 +290,18 @@ fn hindrances(
     })
 }
 
-fn report(core: &mut Core, around: &PassContext<'_>, now_ns: i64) -> serde_json::Result<Vec<u8>> {
-    core.recount(around.store, now_ns, true);
+fn report(core: &mut Core, context: &PassContext<'_>, now_ns: i64) -> serde_json::Result<Vec<u8>> {
+    core.recount(context.store, now_ns, true);
     let reached = |reached: Reached, active_ns| ReachedReport {
         consumer_sequence: reached.consumer,
         stream_sequence: reached.stream,
         active_ns,
     };
     let push_bound = match &mut core.push {
-        Some(push) => push.look(around.account, &core.settings),
+        Some(push) => push.look(context.account, &core.settings),
         None => false,
     };
-    core.waiting.drop_without_interest(around.account);
+    core.waiting.drop_without_interest(context.account);
     serde_json::to_vec(&StateReport {
         delivered: reached(core.acks.delivered(), core.activity.delivered_ns),
         floor: reached(core.acks.floor, core.activity.acknowledged_ns),

@@ -104,8 +104,8 @@ impl AllFigures {
 }
 
 fn of_consumer(stream: &Stream, name: &str, consumer: &Consumer) -> ConsumerFigures {
-    let (mut figures, oldest) = consumer.with_core(|core, around, now_ns| {
-        core.recount(around.store, now_ns, false);
+    let (mut figures, oldest) = consumer.with_core(|core, context, now_ns| {
+        core.recount(context.store, now_ns, false);
         let figures = ConsumerFigures {
             account: stream.account.name.clone(),
             stream: name.to_owned(),
