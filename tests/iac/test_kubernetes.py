@@ -105,6 +105,12 @@ def test_consumers_and_buckets_are_read(tmp_path):
     assert template.config["config"]["subjects"] == ["a.*"]
 
 
+@pytest.mark.parametrize("item", ["{}", "{kind: Stream}", "{apiVersion: v1}", "7", "[]"])
+def test_item_of_a_list_that_is_no_object_is_refused(tmp_path, item):
+    with pytest.raises(ConfigurationError, match="give it apiVersion and kind"):
+        declared(tmp_path, f"apiVersion: v1\nkind: List\nitems: [{item}]\n")
+
+
 def test_other_objects_are_passed_over_with_a_word(tmp_path):
     text = SEED + "---\napiVersion: v1\nkind: Service\nmetadata: {name: x}\n"
 

@@ -44,6 +44,8 @@ def read_manifest(node: Node, declaration: Declaration) -> None:
     kind, version = mapping["kind"].text, mapping["apiVersion"].text
     if kind == "List" and "items" in mapping:
         for item in mapping["items"].items:
+            if not is_manifest(item):
+                raise refusal(item.place, "an item of a List is an object of Kubernetes: give it apiVersion and kind")
             read_manifest(item, declaration)
         return
     group, _, number = version.rpartition("/")
