@@ -429,6 +429,29 @@ def test_import_that_was_not_exported_to_this_account_stops_the_start(start_serv
         start_server(config=config)
 
 
+@pytest.mark.parametrize("kind", ["service", "stream"])
+@pytest.mark.parametrize(
+    "exports", ["{{{kind}: q}}, {{{kind}: q, accounts: [B]}}", "{{{kind}: q, accounts: [B]}}, {{{kind}: q}}"]
+)
+def test_export_that_is_restricted_once_is_restricted(start_server, exports: str, kind: str) -> None:
+    exported = f"A {{ exports: [{exports.format(kind=kind)}] }}"
+
+    def importing(name: str) -> str:
+        wanted = f"imports: [{{{kind}: {{account: A, subject: q}}}}]"
+        return f"accounts {{ {exported}, B {{ }}, {name} {{ users: [{{user: u, password: u}}], {wanted} }} }}"
+
+    with pytest.raises(RuntimeError):
+        start_server(config=importing("C"))
+    start_server(config=importing("B").replace(", B { }", ""))
+
+
+def test_accounts_of_repeated_exports_are_all_allowed(start_server) -> None:
+    exports = "exports: [{service: q, accounts: [B]}, {service: q, accounts: [C]}]"
+    imports = "imports: [{service: {account: A, subject: q}}]"
+
+    start_server(config=f"accounts {{ A {{ {exports} }}, B {{ {imports} }}, C {{ {imports} }} }}")
+
+
 def test_imports_in_a_circle_stop_the_start(start_server) -> None:
     config = """
     accounts {

@@ -9,6 +9,8 @@
 | `imports: [{service: {account: A, subject: quote}, to: "a.quote"}]`     | a request to `a.quote` is one to `quote` |
 """
 
+import msgspec
+
 from jetlake.server.configuration.document import Node, kind_of
 from jetlake.server.configuration.latency import check_latency, read_latency
 from jetlake.server.configuration.section import Section
@@ -30,7 +32,28 @@ RESPONSES = {"single": ONE, "singleton": ONE, "stream": STREAM, "chunk": CHUNKED
 def read_exports(section: Section) -> tuple[Export, ...]:
     """Return what an account shows to others."""
     exports = [_read_export(inner) for inner in section.sections("exports") or []]
-    return tuple(export for export in exports if export is not None)
+    by_subject: dict[tuple[bool, str], Export] = {}
+    for export in exports:
+        if export is not None:
+            key = (export.is_service, export.subject)
+            earlier = by_subject.get(key)
+            by_subject[key] = export if earlier is None else _both(earlier, export)
+    return tuple(by_subject.values())
+
+
+def _both(earlier: Export, later: Export) -> Export:
+    """Return what two exports of one subject are together: one that names accounts restricts both."""
+    restricts = later.accounts is not None or later.account_token_position
+    accounts = earlier.accounts
+    if later.accounts is not None:
+        accounts = tuple(dict.fromkeys((*(earlier.accounts or ()), *later.accounts)))
+    return msgspec.structs.replace(
+        later,
+        accounts=accounts,
+        account_token_position=later.account_token_position if restricts else earlier.account_token_position,
+        responses=earlier.responses if later.responses == ONE else later.responses,
+        latency=later.latency or earlier.latency,
+    )
 
 
 def read_imports(section: Section) -> tuple[Import, ...]:
