@@ -80,7 +80,7 @@ def test_every_subject_that_the_engine_listens_to_is_in_its_list():
     requests = [each["pattern"] for each in json.loads(_engine.own_requests())]
     starts = {pattern.partition("*")[0].removesuffix(">").rstrip(".") for pattern in requests}
     # What is told, what only begins other subjects, and what copies of other servers ask.
-    harmless = re.compile(r"\$JS\.EVENT\.|\$JS\.API\.?$|\$JS\.?$|\$JS\.\{name\}\.API$|\$JS\.STREAM\.$")
+    harmless = re.compile(r"\$JS\.EVENT\.|\$JS\.API\.?$|\$JS\.?$|\$JS\.\{(?:name|domain)\}\.API|\$JS\.STREAM\.$")
 
     unknown = {
         f"{name}: {subject}"

@@ -15,7 +15,6 @@ pub mod batch;
 pub mod consumers;
 pub mod definition;
 pub mod folders;
-pub mod imported_origins;
 pub mod opening;
 pub mod publish;
 pub mod read;

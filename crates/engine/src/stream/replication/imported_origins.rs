@@ -3,7 +3,7 @@
 //! `external` names where the origin's API is in the stream's account, and where its messages are delivered. On nats-server a consumer is created through the one import and
 //! delivers through the other. Here the stream is read directly, if imports of the account allow both. Invariant: nothing is read that such a consumer could not deliver.
 
-use super::replication::origin::{External, Origin};
+use super::origin::{External, Origin};
 use crate::routing::shared::Shared;
 
 /// Where the API is in the account of the origin.
