@@ -105,5 +105,13 @@ class Script(NamedTuple):
 def in_event_loop(
     play: "Callable[[Stage, Scene], Coroutine[Any, Any, None]]",
 ) -> "Callable[[Stage, Scene], None]":
-    """Return a function that plays an asynchronous scene from beginning to end."""
-    return lambda stage, scene: asyncio.run(play(stage, scene))
+    """Return a function that plays an asynchronous scene from beginning to end, or until Ctrl-C."""
+
+    async def whole(stage: "Stage", scene: Scene) -> None:
+        await play(stage, scene)
+        task = asyncio.current_task()
+        # `asyncio.wait_for` of Python 3.11 loses a Ctrl-C that comes in the moment in which something arrives.
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+
+    return lambda stage, scene: asyncio.run(whole(stage, scene))
