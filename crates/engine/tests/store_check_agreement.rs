@@ -125,7 +125,7 @@ fn whatever_is_ruined_is_found_and_what_is_not_called_a_loss_is_none() {
     }
 }
 
-/// Appends, removals, purges, upkeep with compaction, closing and being killed, as chance has it: all of it leaves whole stores.
+/// Appends, removals, purges, maintenance with compaction, closing and being killed, as chance has it: all of it leaves whole stores.
 #[test]
 fn whatever_a_store_goes_through_the_check_agrees_with_it() {
     for seed in 0..40 {

@@ -300,7 +300,7 @@ fn tells_the_truth_and_goes_on(fault: Fault) {
                 scope.spawn(move || work(store, number))
             })
             .collect();
-        // Room comes and goes, and so do single calls; upkeep commits on its own behalf.
+        // Room comes and goes, and so do single calls; maintenance commits on its own behalf.
         let trouble = scope.spawn(|| {
             let mut round = 0_u64;
             while !done.load(Ordering::Acquire) {

@@ -11,7 +11,7 @@ use jetlake_engine::storage::message::{Committed, NewMessage, Purge, StoreError,
 use jetlake_engine::storage::store::{Store, StoreOptions};
 use store_history::{open, options};
 
-/// Small enough that upkeep always finds something to seal, to join or to free.
+/// Small enough that maintenance always finds something to seal, to join or to free.
 fn small() -> StoreOptions {
     options(4096 + 500)
 }
@@ -205,7 +205,7 @@ fn what_upkeep_could_not_commit_is_refused_to_those_who_staged_it() {
             panic!("{:?}", progress.refused);
         };
         assert_eq!(refused.after, committed.ticket);
-        // The two messages, and what upkeep had to remember.
+        // The two messages, and what maintenance had to remember.
         assert_eq!(refused.through, Ticket(committed.ticket.0 + 3));
         match fault {
             Fault::NoSpace => assert!(matches!(failed, StoreError::Full)),

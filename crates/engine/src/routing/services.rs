@@ -1,6 +1,6 @@
 //! The server's own part in the conversation: handlers in Python that subscribe, and messages that Python publishes.
 //!
-//! A handler is a subscription whose messages leave the data plane as `Request` events. A message from Python goes through a `Sender`, on
+//! A handler is a subscription whose messages leave the data plane as `ServiceRequest` events. A message from Python goes through a `Sender`, on
 //! the calling thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};

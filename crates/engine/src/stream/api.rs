@@ -27,7 +27,7 @@ const PLAIN_BYTES_MAX: usize = 256 * 1024;
 pub struct Api {
     streams: Weak<Streams>,
     service: u64,
-    /// Who has something to read since the last `settle`.
+    /// Who has something to read since the last `finish_read`.
     asked: Mutex<Vec<Arc<Reads>>>,
     /// Who has got a pull request since.
     pulled: Mutex<Vec<Arc<Consumer>>>,

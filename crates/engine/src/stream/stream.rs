@@ -1,7 +1,7 @@
 //! One stream: where publishes come in, where they are kept, and who is told when that is durable.
 //!
-//! A publish is staged by the thread that read it (`ingest`), committed by a thread of the storage (`Keeper`), and answered by that thread
-//! (`told`). Invariant: no lock of a stream is held while something is sent, because what is sent may end in a stream again.
+//! A publish is staged by the thread that read it (`ingest`), committed by a thread of the storage (`CommitScheduler`), and answered by that thread
+//! (`on_committed`). Invariant: no lock of a stream is held while something is sent, because what is sent may end in a stream again.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

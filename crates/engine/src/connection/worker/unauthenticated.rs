@@ -1,8 +1,8 @@
-//! Clients that nobody knows yet, and what they may cost together.
+//! Clients that have not logged in yet, and what they may cost together.
 //!
 //! Each is short-lived by its deadline, but a flood can bring more of them than deadlines remove. So what they hold is counted, and when it is
 //! too much the oldest make room: they had the most time to say who they are. The same where they are too many for the descriptors of the process, so that those
-//! who log in find one. Invariant: `bytes` is the sum of `Member::unauthenticated_bytes`, `count` the number of members that have some.
+//! who log in find one. Invariant: `bytes` is the sum of `WorkerConnection::unauthenticated_bytes`, `count` the number of members that have some.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! A store together with the threads that serve it: whoever stages something asks for a commit, and hears when it is done.
 //!
-//! Commits and upkeep run on pools of their own, so that rewriting a segment never holds a commit up. Where commits do not wait for the disk, the
-//! keeper syncs when its interval is over. Where there is no disk, whoever staged something may commit it himself (`settle`), which spares two changes
-//! of threads. Invariant: what was staged before `ask` or `settle` is in a commit whose outcome is told.
+//! Commits and background maintenance run on pools of their own, so that rewriting a segment never holds a commit up. If commits do not wait for the
+//! disk, the scheduler syncs when its interval is over. If there is no disk, whoever staged something may commit it at once (`commit_or_schedule`), which
+//! spares two changes of threads. Invariant: what was staged before `schedule` or `commit_or_schedule` is in a commit whose outcome is told.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -66,10 +66,10 @@ pub struct CommitScheduler {
     sync_interval: Option<Duration>,
 }
 
-/// What commits and tells of it; a job that was asked for does so even when its keeper is gone.
+/// What commits and tells of it; a job that was asked for does so even when its scheduler is gone.
 struct Committer {
     store: Arc<Store>,
-    told: Box<dyn Fn(CommitProgress) + Send + Sync>,
+    on_committed: Box<dyn Fn(CommitProgress) + Send + Sync>,
     /// Held while something is committed and told.
     turn: Mutex<()>,
 }
@@ -86,7 +86,7 @@ impl Committer {
         if let Some(scheduler) = scheduler {
             scheduler.committed(in_flight, begun.elapsed());
         }
-        (self.told)(self.store.take_progress());
+        (self.on_committed)(self.store.take_progress());
     }
 }
 
@@ -101,18 +101,18 @@ struct CommitPace {
 }
 
 impl CommitScheduler {
-    /// Serves a store. `told` hears what became of everything staged, on one thread at a time, whoever committed it.
+    /// Serves a store. `on_committed` hears what became of everything staged, on one thread at a time, whoever committed it.
     /// With a `sync_interval`, for a store whose commits do not wait for the disk, `tick` must be called now and then.
     pub fn new(
         store: Arc<Store>,
         threads: &StorageThreads,
         sync_interval: Option<Duration>,
-        told: impl Fn(CommitProgress) + Send + Sync + 'static,
+        on_committed: impl Fn(CommitProgress) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new_cyclic(|scheduler: &Weak<Self>| {
             let committer = Arc::new(Committer {
                 store: Arc::clone(&store),
-                told: Box::new(told),
+                on_committed: Box::new(on_committed),
                 turn: Mutex::default(),
             });
             let commit = {

@@ -62,7 +62,7 @@ pub struct StoreOptions {
     pub first_sequence: u64,
     /// Whether sequences come from elsewhere, each always for the same message: then one that a crash took may be given again.
     pub follows: bool,
-    /// Whether a new store is made durable only when something is committed, or `settle` is called. Its owner must know by then, and not before
+    /// Whether a new store is made durable only when something is committed, or `make_durable` is called. Its owner must know by then, and not before
     /// (`when_settled`), that what is in the folder counts.
     pub settles_later: bool,
     /// Whether a commit waits until the disk has everything. Without it, `sync` does, when it is called.

@@ -313,7 +313,7 @@ pub struct ImportedStore<'a> {
     stored_bytes: u64,
     /// Not yet committed.
     waiting_bytes: u64,
-    /// Since the last upkeep.
+    /// Since the last maintenance.
     kept_up_bytes: u64,
 }
 

@@ -1,6 +1,6 @@
 //! From options to a configuration of rustls: certificates, keys, versions, cipher suites.
 //!
-//! Invariant: `Settings` that exist can be used for a handshake; everything that can be wrong with the options is found when they are
+//! Invariant: `TlsSettings` that exist can be used for a handshake; everything that can be wrong with the options is found when they are
 //! made. No error ever shows a key.
 
 use std::sync::Arc;
