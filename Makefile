@@ -66,8 +66,8 @@ test: engine ## all tests of this server, Rust then Python
 test-compatibility: engine ## the same test bodies against nats-server, and the comparisons of both
 	$(REFERENCE) || { echo "make: running once more what failed on the side of nats-server" >&2; $(REFERENCE) --last-failed; }
 
-test-long: engine ## the tests that take long: Spark with killed drivers and workers, nsc, packages; some twenty minutes
-	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark tests/examples tests/cli tests/clients tests/governor tests/submission tests/docs tests/packaging -m slow
+test-long: engine ## the tests that take long: Spark with killed drivers and workers, natscli, nsc, packages; some twenty minutes
+	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark tests/examples tests/cli tests/clients tests/governor tests/submission tests/docs tests/packaging tests/compatibility/test_leafnode_cluster.py -m slow
 
 protos: setup ## generate the Python modules of the .proto files
 	$(BIN)/python -m jetlake.devices.protos.regenerate

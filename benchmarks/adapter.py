@@ -30,7 +30,7 @@ from benchmarks.servers import REFERENCE, ServerProcess, commands, cpu_us
 from jetlake.choria.envelopes import make_request
 from jetlake.choria.registration import file_content
 from jetlake.client.load import build_profile
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 
 AHEAD_MAX = 20_000
@@ -121,7 +121,7 @@ def measure(kind: str, options: argparse.Namespace) -> dict[str, object]:
             url = f"nats://{server.address}"
             stream_server = other if options.slow else server
             stream_url = f"nats://{stream_server.address}"
-            with RawConnection(Settings(url=stream_url)) as admin:
+            with RawConnection(ConnectionSettings(url=stream_url)) as admin:
                 Streams(admin).ask(f"STREAM.CREATE.{STREAM}", {"name": STREAM, "subjects": [TOPIC], "storage": "file"})
                 adapter = AdapterProcess(folder, url, (options.ingest_workers, options.stream_workers), stream_url)
                 figures = run(adapter, server, stream_server, pieces, url, options)
@@ -141,7 +141,7 @@ def run(
     """Write all pieces, and wait until the stream has everything."""
     before = [cpu_us(pid) for pid in (adapter.process.pid, server.pid, os.getpid())]
     memory_max = adapter.memory_bytes()
-    with RawConnection(Settings(url=url)) as connection:
+    with RawConnection(ConnectionSettings(url=url)) as connection:
         began_s = time.perf_counter()
         done = 0
         for number, piece in enumerate(pieces):

@@ -26,10 +26,10 @@ from benchmarks.servers import BenchmarkError
 from benchmarks.spark_measure import timed, tree_memory_bytes
 from benchmarks.stream_servers import StreamServer
 from benchmarks.streams import FOLDER
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from jetlake.devices.bulk import BulkPublisher
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.simulator.simulation import Simulation, SimulationOptions
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines import catalog
@@ -63,13 +63,13 @@ def simulated(events: int) -> Iterator[Any]:
 
 def fill(url: str, events: int) -> int:
     """Make the stream anew with about this many events; return the exact number."""
-    connection = RawConnection(Settings(url=url, name="benchmark"))
+    connection = RawConnection(ConnectionSettings(url=url, name="benchmark"))
     streams = Streams(connection)
     if "EVENTS" in streams.names():
         streams.ask("STREAM.DELETE.EVENTS")
     streams.ask("STREAM.CREATE.EVENTS", {"name": "EVENTS", "subjects": ["events.>"]})
     connection.close()
-    with BulkPublisher(Settings(url=url, name="benchmark"), stream="EVENTS") as publisher:
+    with BulkPublisher(ConnectionSettings(url=url, name="benchmark"), stream="EVENTS") as publisher:
         return publisher.publish(simulated(events)).stored
 
 
@@ -97,7 +97,7 @@ def decode() -> dict[str, float]:
     kind = to_arrow_type(
         StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in CHANGE_FIELDS.items())), timezone="UTC"
     )
-    codec = Codec()
+    codec = EventCodec()
     encoded = [codec.encode(message)[:2] for message in simulated(DECODED_EVENTS)]
     # The part that has the most of them.
     encoded = [each for each in encoded if each[0].endswith(CHANGE_TYPES)]

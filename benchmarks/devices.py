@@ -27,9 +27,9 @@ from benchmarks.store import StoreGoal
 from benchmarks.stream_servers import StreamServer
 from benchmarks.streams import FOLDER
 from jetlake.client.load import build_profile, engine_version
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.devices.bulk import BulkPublisher
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.protos import events_2025_pb2 as events
 from jetlake.devices.stream import stream_config
 
@@ -74,7 +74,7 @@ def changes(count: int) -> Iterator[Any]:
 
 def encode(count: int) -> float:
     """Return events per second that are made and encoded."""
-    codec = Codec()
+    codec = EventCodec()
     started_s = time.perf_counter()
     for message in changes(count):
         codec.encode(message)
@@ -83,7 +83,7 @@ def encode(count: int) -> float:
 
 def decode(count: int) -> float:
     """Return events per second that are decoded, with their subjects checked."""
-    codec = Codec()
+    codec = EventCodec()
     encoded = [codec.encode(message) for message in changes(min(count, 20_000))]
     started_s = time.perf_counter()
     for number in range(count):
@@ -96,7 +96,7 @@ def store(name: str, command: list[str], folder: Path, count: int) -> tuple[floa
     """Return events per second that a stream has acknowledged, and the server's microseconds of CPU for each."""
     shutil.rmtree(folder, ignore_errors=True)
     with StreamServer(name, command, folder) as server:
-        settings = Settings(url=f"nats://{server.address}")
+        settings = ConnectionSettings(url=f"nats://{server.address}")
         with RawConnection(settings) as connection:
             connection.request("$JS.API.STREAM.CREATE.EVENTS", json.dumps(stream_config()).encode())
         with BulkPublisher(settings, stream="EVENTS") as publisher:

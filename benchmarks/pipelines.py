@@ -30,7 +30,7 @@ from benchmarks.servers import JETLAKE, BenchmarkError, commands
 from benchmarks.spark_measure import timed, tree_memory_bytes
 from benchmarks.stream_servers import StreamServer
 from jetlake.client.load import build_profile
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from jetlake.simulation.fleet import Fleet, FleetOptions
 from jetlake.simulation.publisher import publish
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jetlake.simulation.fleet import Event
+    from jetlake.simulation.fleet import SimulatedEvent
 
 FOLDER = Path(__file__).parent.parent / "build" / "benchmarks"
 EVENTS = (1_000_000, 10_000_000)
@@ -72,7 +72,7 @@ class Bench:
         self.spark = spark
         self.server = server
         self.folder = folder
-        self.connection = RawConnection(Settings(url=self.url, name="benchmark"))
+        self.connection = RawConnection(ConnectionSettings(url=self.url, name="benchmark"))
         self.lakes = 0
 
     @property
@@ -81,14 +81,14 @@ class Bench:
 
     def fill(self, events: int) -> int:
         """Make the streams anew with about this many events; return the exact number."""
-        streams = Streams(RawConnection(Settings(url=self.url, name="benchmark")))
+        streams = Streams(RawConnection(ConnectionSettings(url=self.url, name="benchmark")))
         there = streams.names()
         for name, subject in STREAMS.items():
             if name in there:
                 streams.ask(f"STREAM.DELETE.{name}")
             streams.ask(f"STREAM.CREATE.{name}", {"name": name, "subjects": [subject], "allow_direct": True})
         fleet = simulated(events)
-        connection = RawConnection(Settings(url=self.url, name="benchmark"))
+        connection = RawConnection(ConnectionSettings(url=self.url, name="benchmark"))
         sent = publish(limited(fleet.events(), events), connection, speed=0)
         connection.close()
         deadline = time.monotonic() + STORED_S_MAX
@@ -120,7 +120,7 @@ class Bench:
         files = PipelineFiles(lake.folder, "fleet")
         while not files.progress():
             time.sleep(0.2)
-        connection = RawConnection(Settings(url=self.url, name="benchmark"))
+        connection = RawConnection(ConnectionSettings(url=self.url, name="benchmark"))
         began_ms = time.time() * 1000
         publish(paced(seconds), connection, speed=1)
         connection.close()
@@ -140,7 +140,7 @@ def simulated(events: int) -> Fleet:
     return Fleet(FleetOptions(nodes=NODES, seconds=seconds, seed=11, start_s=1_767_225_600))
 
 
-def limited(events: Iterator[Event], count: int) -> Iterator[Event]:
+def limited(events: Iterator[SimulatedEvent], count: int) -> Iterator[SimulatedEvent]:
     """Yield the first events."""
     for number, event in enumerate(events):
         if number >= count:
@@ -148,7 +148,7 @@ def limited(events: Iterator[Event], count: int) -> Iterator[Event]:
         yield event
 
 
-def paced(seconds: int) -> Iterator[Event]:
+def paced(seconds: int) -> Iterator[SimulatedEvent]:
     """Yield events so that their time goes at the rate of the live measurement."""
     count = seconds * LIVE_EVENTS_PER_S
     for number, event in enumerate(limited(simulated(count).events(), count)):

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import jetlake
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 
 RUNS = 3
@@ -31,7 +31,7 @@ LEVELS = ("INFO", "INFO", "INFO", "WARN", "ERROR")
 
 def fill(url: str, count: int) -> None:
     """Store log lines of five sources."""
-    connection = RawConnection(Settings(url=url, name="benchmark"))
+    connection = RawConnection(ConnectionSettings(url=url, name="benchmark"))
     streams = Streams(connection)
     streams.ask("STREAM.CREATE.LOGS", {"name": "LOGS", "subjects": ["logs.>"]})
     pieces = []

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from benchmarks.servers import JETLAKE
 from benchmarks.stream_servers import STREAM, SUBJECT, StreamServer, create_stream, purge_stream, stream_state
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -211,7 +211,7 @@ class SparkBench:
 def fill(server: StreamServer, rows: int) -> None:
     """Store so many messages."""
     create_stream(server)
-    with RawConnection(Settings(url=f"nats://{server.address}")) as connection:
+    with RawConnection(ConnectionSettings(url=f"nats://{server.address}")) as connection:
         for first in range(0, rows, FILL_ROWS):
             payloads = [payload(number) for number in range(first, min(first + FILL_ROWS, rows))]
             connection.send(

@@ -226,7 +226,7 @@ class StreamBench:
 def generate(server: StreamServer, **plan: Any) -> load.Figures:
     """Run the native load generator and return its figures. Raises `BenchmarkError`."""
     try:
-        return load.run(msgspec.convert({"url": server.address, "subject": SUBJECT, **plan}, load.Plan))
+        return load.run(msgspec.convert({"url": server.address, "subject": SUBJECT, **plan}, load.LoadPlan))
     except JetlakeError as error:
         raise BenchmarkError(f"{server.name}: {error}") from error
 

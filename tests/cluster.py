@@ -44,7 +44,8 @@ CONFIGURATION = """
 server_name: node{number}
 listen: 127.0.0.1:{client}
 http: 127.0.0.1:{monitor}
-jetstream {{ store_dir: "{store}", max_memory_store: 64MiB, max_file_store: 2GiB }}
+jetstream {{ store_dir: "{store}", max_memory_store: 64MiB, max_file_store: 2GiB {domain} }}
+leafnodes {{ listen: 127.0.0.1:{leaf} }}
 cluster {{
   name: three
   listen: 127.0.0.1:{route}
@@ -56,10 +57,13 @@ cluster {{
 class Cluster:
     """Three servers, numbered from 0."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, domain: str = "") -> None:
         self._folder = folder
-        ports = free_ports(3 * SIZE)
-        self._clients, self._routes, self._monitors = ports[:SIZE], ports[SIZE : 2 * SIZE], ports[2 * SIZE :]
+        self._domain = domain
+        ports = free_ports(4 * SIZE)
+        self._clients, self._routes, self._monitors, self.leaf_ports = (
+            ports[start : start + SIZE] for start in range(0, len(ports), SIZE)
+        )
         self._servers: list[ServerProcess | None] = [None] * SIZE
 
     @property
@@ -138,6 +142,8 @@ class Cluster:
                 route=self._routes[number],
                 routes=", ".join(f'"nats://127.0.0.1:{port}"' for port in self._routes),
                 store=folder / "store",
+                domain=f", domain: {self._domain}" if self._domain else "",
+                leaf=self.leaf_ports[number],
             )
         )
         server = ServerProcess("nats-server", folder, ["-c", str(config)])
@@ -175,9 +181,9 @@ class Cluster:
 
 
 @contextmanager
-def start_cluster(folder: Path) -> Iterator[Cluster]:
+def start_cluster(folder: Path, domain: str = "") -> Iterator[Cluster]:
     """Start a cluster with its stores below `folder`, and end it."""
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, domain)
     try:
         cluster.start()
         yield cluster

@@ -40,6 +40,7 @@ def test_options_become_one_flat_object():
         "max_closed_connections": 10000,
         "tls": None,
         "websocket": None,
+        "leaf": None,
         "auth_timeout_ms": 2000,
         "handshake_timeout_ms": 30000,
         "headers": True,

@@ -77,7 +77,7 @@ def test_neither_spark_nor_java_is_loaded(server):
     )
 
     answer = subprocess.run(
-        [sys.executable, "-c", program, server.url], capture_output=True, text=True, check=False, timeout=50
+        [sys.executable, "-c", program, server.url], capture_output=True, text=True, check=False, timeout=60
     )
 
     assert (answer.stdout, answer.stderr) == ("[]\n", "")

@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 """On a machine that is busy with other tests everything takes its time."""
 
 POLL_S = 0.02

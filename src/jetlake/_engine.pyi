@@ -66,7 +66,10 @@ class AuthenticationRequest:
 
 @final
 class ConnectionEvent:
-    """A client came (`connect`), left (`disconnect`) or was `refused`; only said when somebody in the system account listens."""
+    """A client came (`connect`), left (`disconnect`) or was `refused`, or a link to another server is open (`link`).
+
+    Only said when somebody in the system account listens.
+    """
 
     @property
     def kind(self) -> str: ...
@@ -148,6 +151,8 @@ class Engine:
     def address(self) -> tuple[str, int]: ...
     @property
     def websocket_address(self) -> tuple[str, int] | None: ...
+    @property
+    def leaf_address(self) -> tuple[str, int] | None: ...
     def start(self) -> None: ...
     def next_events(
         self, count_max: int, timeout_ms: int
@@ -161,6 +166,12 @@ class Engine:
     def connection(self, connection_id: int) -> bytes | None: ...
     def closed_connections(self) -> bytes: ...
     def subscriptions(self, query: bytes) -> bytes: ...
+    def leaf_links(self) -> bytes:
+        """Return the connections to hubs and of leaf nodes that are open, a JSON list: `jetlake.shared.engine_reports.LeafLink`."""
+    def leaf_interest(self, connection_id: int) -> list[str]:
+        """Return the subjects that the other side of a leaf connection wants."""
+    def leaf_remotes(self) -> bytes:
+        """Return how the configured hubs stand, a JSON list: `jetlake.shared.engine_reports.LeafRemoteState`."""
     def set_log_levels(self, debug: bool, trace: bool) -> None: ...
     def reload(self, options: bytes) -> None: ...
     def reauthenticate(self, account: str | None = None) -> None:

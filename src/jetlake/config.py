@@ -116,7 +116,7 @@ class EngineStreamImport(msgspec.Struct, frozen=True, kw_only=True, rename={"sou
     account: str
     source: str
     to: str
-    # Whoever traces a message hears what becomes of it in the account that imports.
+    # Traces show what happens to the messages in the account that imports.
     allow_trace: bool = False
 
 
@@ -140,7 +140,7 @@ class EngineServiceImport(msgspec.Struct, frozen=True, kw_only=True, rename={"so
     responses: str
     response_timeout_ms: int
     share: bool = False
-    # Whoever traces a request hears what becomes of it in the account that exports.
+    # Traces show what happens to the requests in the account that exports.
     allow_trace: bool = False
     latency: EngineLatency | None = None
 
@@ -217,7 +217,11 @@ class EngineRemoteTls(msgspec.Struct, frozen=True, kw_only=True):
     # What it is shown; empty = nothing.
     certificate_pem: str = ""
     key_pem: str = ""
+    # The certificate of that server is not checked.
+    insecure: bool = False
     handshake_first: bool = False
+    # 0 = the engine's default.
+    timeout_ms: int = 0
 
     def __repr__(self) -> str:
         return "EngineRemoteTls(…)"
@@ -245,6 +249,89 @@ class EngineRemote(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         # Options end up in logs and tracebacks; a password must not.
         return f"EngineRemote(name={self.name!r})"
+
+
+class EngineLeafUrl(msgspec.Struct, frozen=True, kw_only=True):
+    """One address of a hub, and what to log in with there."""
+
+    host: str
+    port: int
+    websocket: bool = False
+    tls: bool = False
+    # Of the HTTP request that opens a WebSocket.
+    path: str = ""
+    user: str = ""
+    password: str = ""
+    token: str = ""
+
+    def __repr__(self) -> str:
+        # Options end up in logs and tracebacks; a password must not.
+        return f"EngineLeafUrl(host={self.host!r}, port={self.port})"
+
+
+class EngineLeafRemote(msgspec.Struct, frozen=True, kw_only=True):
+    """A hub that the server connects to as a leaf."""
+
+    urls: tuple[EngineLeafUrl, ...]
+    # Of this server: whose subjects are shared with the hub.
+    account: str
+    # The claims about a user, and the seed of its key.
+    jwt: str = ""
+    seed: str = ""
+    # None = the hub decides, and its certificate is checked by the authorities of this machine.
+    tls: EngineRemoteTls | None = None
+    # This side behaves as the hub.
+    hub: bool = False
+    deny_imports: tuple[str, ...] = ()
+    deny_exports: tuple[str, ...] = ()
+    compression: str
+    compression_rtt_ms: tuple[int, ...] = ()
+    no_randomize: bool = False
+    first_info_timeout_ms: int
+    dial_timeout_ms: int
+    websocket_compress: bool = False
+    websocket_no_masking: bool = False
+    isolate: bool = False
+    request_isolation: bool = False
+    ignore_discovered_servers: bool = False
+
+    def __repr__(self) -> str:
+        return f"EngineLeafRemote(urls={self.urls!r}, account={self.account!r})"
+
+
+class EngineLeafListener(msgspec.Struct, frozen=True, kw_only=True):
+    """The listener for leaf nodes."""
+
+    host: str
+    # 0 = a random free port.
+    port: int
+    # None = in the clear.
+    tls: EngineTls | None = None
+    # Leaf nodes are asked who they are.
+    auth_required: bool = False
+    auth_timeout_ms: int
+    # "host:port" that leaf nodes are told; empty = the listener's.
+    advertise: str = ""
+    no_advertise: bool = False
+    compression: str
+    compression_rtt_ms: tuple[int, ...] = ()
+    isolate: bool = False
+    # Of nats-server, below which a leaf node is refused; empty = all come in.
+    min_version: str = ""
+
+
+class EngineLeaf(msgspec.Struct, frozen=True, kw_only=True):
+    """The server as a hub of leaf nodes, as a leaf node, or both."""
+
+    # None = it is not a hub.
+    listener: EngineLeafListener | None = None
+    remotes: tuple[EngineLeafRemote, ...] = ()
+    reconnect_ms: int
+    # The authorities of this machine, for hubs whose remote names none; empty = there are none, or no remotes.
+    system_ca_pem: str = ""
+
+    def __repr__(self) -> str:
+        return f"EngineLeaf(listener={self.listener!r}, remotes={self.remotes!r})"
 
 
 class EngineOptions(Limits, frozen=True, kw_only=True):
@@ -294,6 +381,8 @@ class EngineOptions(Limits, frozen=True, kw_only=True):
     tls: EngineTls | None = None
     # None = there is no such listener.
     websocket: EngineWebSocket | None = None
+    # None = the server is neither a hub nor a leaf node.
+    leaf: EngineLeaf | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,7 +19,7 @@ from tests.compatibility import fixtures
 own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
 start_server = fixtures.start_server
 
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 
 _numbers = itertools.count(1)
 

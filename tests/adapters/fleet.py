@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from jetlake.choria.envelopes import make_request
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 
 PIECE_BYTES = 64 * 1024
@@ -18,7 +18,7 @@ class Fleet:
     """Publishes what nodes would."""
 
     def __init__(self, url: str) -> None:
-        self._connection = RawConnection(Settings(url=url))
+        self._connection = RawConnection(ConnectionSettings(url=url))
 
     def close(self) -> None:
         self._connection.close()
@@ -30,8 +30,10 @@ class Fleet:
             self._connection.send(data[start : start + PIECE_BYTES])
         # Nobody answers, which the server says after it has seen all the rest.
         self._connection.send(b"PING\r\n")
-        while not self._connection.receive().endswith(b"PONG\r\n"):
-            pass
+        received = b""
+        # The server may have sent a PING of its own right behind it.
+        while b"PONG\r\n" not in received:
+            received += self._connection.receive()
 
     def register(self, subject: str, count: int, *, first: int = 0, body: str = "") -> list[str]:
         """Let nodes register, one message each, and return the bodies."""
@@ -55,7 +57,7 @@ class Stored:
     """The streams of a server."""
 
     def __init__(self, url: str) -> None:
-        self._connection = RawConnection(Settings(url=url))
+        self._connection = RawConnection(ConnectionSettings(url=url))
         self.streams = Streams(self._connection)
 
     def close(self) -> None:

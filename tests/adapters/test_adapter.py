@@ -248,7 +248,7 @@ def test_metrics_show_what_happened(adapters, stored, fleet, name):
     wait_until(lambda: stored.count(name) == 7 and host.adapters[0].total("messages", "output") == 7)
 
     pages = [
-        urllib.request.urlopen(host.page.url.replace("/metrics", path), timeout=10).read().decode()
+        urllib.request.urlopen(host.page.url.replace("/metrics", path), timeout=60).read().decode()
         for path in ("/metrics", "/choria/prometheus", "/choria/metrics")
     ]
 
@@ -260,4 +260,4 @@ def test_metrics_show_what_happened(adapters, stored, fleet, name):
         assert f'choria_adapter_queue_capacity{{name="{name}",identity="broker \\"1\\""}} 1000\n' in page
         assert f'choria_adapter_queue_length{{name="{name}",identity="broker \\"1\\""}} 0\n' in page
     with pytest.raises(urllib.error.HTTPError):
-        urllib.request.urlopen(host.page.url.replace("/metrics", "/nothing"), timeout=10)
+        urllib.request.urlopen(host.page.url.replace("/metrics", "/nothing"), timeout=60)

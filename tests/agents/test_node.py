@@ -117,6 +117,6 @@ async def test_a_part_that_fails_is_started_again_and_the_others_go_on(url):
 def test_a_wrong_configuration_ends_with_one_line(run_agent):
     agent = run_agent("registration = nonsense\n")
 
-    assert agent.process.wait(40) == 1
+    assert agent.process.wait(60) == 1
     assert agent.log().count("\n") == 1
     assert "'nonsense' is unknown" in agent.log()

@@ -8,13 +8,13 @@ from rich.console import Console
 pytest.importorskip("cramjam", reason="needs the extra `devices`")
 
 from benchmarks.devices import DEVICES, GOALS, changes, decode, encode, table
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 
 
 def test_each_event_is_one_of_its_aggregate_in_order() -> None:
     versions: dict[object, int] = {}
     for message in changes(DEVICES * 5 * 2 + 1):
-        encoded = Codec().encode(message)
+        encoded = EventCodec().encode(message)
         assert encoded.version == versions.get(encoded.key, -1) + 1
         versions[encoded.key] = encoded.version
 

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
 
-from jetlake.choria.envelopes import Signer
+from jetlake.choria.envelopes import RequestSigner
 
 DAY = timedelta(days=1)
 
@@ -45,7 +45,7 @@ class Authority:
         )
 
 
-class CertificateSigner(Signer):
+class CertificateSigner(RequestSigner):
     """Signs as a node with a certificate does."""
 
     def __init__(self, key, certificate):
@@ -79,7 +79,7 @@ class Issuer:
         return TokenSigner(key, f"{head}.{signature}")
 
 
-class TokenSigner(Signer):
+class TokenSigner(RequestSigner):
     """Signs as a node with a token does."""
 
     def __init__(self, key, token):

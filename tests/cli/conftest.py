@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from jetlake.cli.app import create
 from tests.compatibility import fixtures
 
-COMMAND_S_MAX = 30.0
+COMMAND_S_MAX = 60.0
 PAUSE_S = 0.05
 """Between two messages of somebody who sends until he is heard."""
 

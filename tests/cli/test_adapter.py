@@ -12,7 +12,7 @@ import pytest
 
 from tests.adapters.fleet import Fleet, Stored
 
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 CONFIG = {
     "type": "jetstream",
     "ingest": {"protocol": "request", "workers": 2},
@@ -44,7 +44,7 @@ class AdapterProcess:
         import urllib.request
 
         page = next(line for line in self.log().splitlines() if "metrics are at" in line).rsplit(" ", 1)[1]
-        text = urllib.request.urlopen(page, timeout=10).read().decode()
+        text = urllib.request.urlopen(page, timeout=60).read().decode()
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(f"{name}{{"))
 
     def wait_ready(self, workers=2):

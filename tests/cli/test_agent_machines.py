@@ -51,7 +51,7 @@ def agents(url: str, collective: str, tmp_path: Path) -> Iterator[list[subproces
     for process in started:
         process.send_signal(signal.SIGTERM)
     for process in started:
-        assert process.wait(40) == 0
+        assert process.wait(60) == 0
 
 
 def until_all_answer(cli, collective):
@@ -111,7 +111,7 @@ def test_events_are_watched(cli, agents, url, collective):
             break
         except subprocess.TimeoutExpired:
             continue
-    line = watching.communicate(timeout=40)[0].decode()
+    line = watching.communicate(timeout=60)[0].decode()
 
     assert " web1 backup transitioned via event " in line
     assert watching.returncode == 0
@@ -188,7 +188,7 @@ def test_choria_runs_a_machine_without_a_server(tmp_path):
     while not (folder / "made.txt").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.terminate()
-    _, log = process.communicate(timeout=40)
+    _, log = process.communicate(timeout=60)
 
     assert (folder / "made.txt").exists(), log
     assert process.returncode == 0

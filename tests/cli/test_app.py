@@ -21,7 +21,7 @@ HEAVY = ("nats", "pyspark", "cryptography", "jetlake._engine", "jetlake.server",
 
 def run(*words):
     return subprocess.run(
-        [sys.executable, "-m", "jetlake", *words], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-m", "jetlake", *words], capture_output=True, text=True, check=False, timeout=60
     )
 
 
@@ -41,7 +41,7 @@ def test_help_imports_no_command_and_nothing_heavy():
         "from jetlake.cli.app import main; main()"
     )
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     loaded = set(answer.stderr.split())
     assert "jetlake.cli.lazy" in loaded
@@ -56,7 +56,7 @@ def test_a_command_imports_only_its_own_module():
         "from jetlake.cli.app import main; main()"
     )
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     loaded = set(answer.stderr.split())
     assert "jetlake.cli.stream" in loaded

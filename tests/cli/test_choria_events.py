@@ -10,7 +10,7 @@ import pytest
 
 from jetlake.choria.events import encode, lifecycle_body, transition_body, watcher_body
 
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 MACHINE = {"identity": "web1.example.net", "machine": "deploy", "version": "1", "machine_id": "m"}
 
 STARTUP = lifecycle_body("startup", identity="web1.example.net", component="server", version="0.23.0")

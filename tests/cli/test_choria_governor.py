@@ -57,7 +57,7 @@ def test_the_servers_are_those_of_the_configuration(tmp_path, url, name):
 
     made = subprocess.run(
         [sys.executable, "-m", "jetlake", "choria", "governor", "add", name, "1", "1m", "--config", str(config)],
-        env=environment, capture_output=True, text=True, check=False, timeout=30,
+        env=environment, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
 
     assert made.returncode == 0, made.stderr

@@ -79,7 +79,7 @@ def test_scripts_are_understood_by_their_shells(shell):
 
     assert "jetlake __complete --" in script
     if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=30)
+        subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=60)
 
 
 def test_bash_asks_and_gets_names(names, url):
@@ -94,7 +94,7 @@ def test_bash_asks_and_gets_names(names, url):
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=60,
         env={"PATH": path, "NATS_URL": url, "JETLAKE_COMPLETION_S_MAX": "20"},
     )
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import typer
 
-from jetlake.cli.consumer_settings import normalised
+from jetlake.cli.consumer_options import consumer_fields
 
 
 @pytest.fixture
@@ -62,27 +62,27 @@ def test_ephemeral_consumer_gets_a_name_from_the_server(read, stream):
     ],
 )
 def test_beginning_is_a_word_or_a_sequence(text, expected):
-    assert normalised({"_deliver": text}) == expected
+    assert consumer_fields(deliver=text) == expected
 
 
 def test_beginning_can_be_a_time_ago():
-    made = normalised({"_deliver": "1h"})
+    made = consumer_fields(deliver="1h")
 
     begin = datetime.fromisoformat(made["opt_start_time"])
     assert timedelta(minutes=59) < datetime.now(UTC) - begin < timedelta(minutes=61)
 
 
 def test_waits_between_deliveries_are_listed_or_made():
-    assert normalised({"_backoff": "1s,1m"}) == {"backoff": [10**9, 60 * 10**9]}
-    assert normalised({"_backoff": "none"}) == {"backoff": None}
-    made = normalised({"_backoff": "linear", "_backoff_steps": 3, "_backoff_min": 10, "_backoff_max": 30})
+    assert consumer_fields(backoff="1s,1m") == {"backoff": [10**9, 60 * 10**9]}
+    assert consumer_fields(backoff="none") == {"backoff": None}
+    made = consumer_fields(backoff="linear", backoff_steps=3, backoff_min=10, backoff_max=30)
     assert made == {"backoff": [10, 20, 30]}
 
 
-@pytest.mark.parametrize("fields", [{"_deliver": "sometime"}, {"_backoff": "soon"}, {"_pause": "a while"}])
-def test_what_means_nothing_is_refused(fields):
+@pytest.mark.parametrize("options", [{"deliver": "sometime"}, {"backoff": "soon"}, {"pause": "a while"}])
+def test_what_means_nothing_is_refused(options):
     with pytest.raises(typer.BadParameter):
-        normalised(fields)
+        consumer_fields(**options)
 
 
 def test_configuration_can_be_written_checked_and_used(done, read, stream, tmp_path):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import jetlake
 from jetlake.cli.app import create
 
-WAIT_S_MAX = 10.0
+WAIT_S_MAX = 60.0
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import jetlake
 from jetlake.cli.app import create
 
-START_S_MAX = 30.0
+START_S_MAX = 60.0
 
 
 class Playing:
@@ -103,7 +103,7 @@ def test_the_dashboard_runs_beside_the_server_and_ends_with_it(unused_port):
     assert "Overview" in page
     assert code == 0
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(address, timeout=10)
+        urllib.request.urlopen(address, timeout=60)
 
 
 def test_the_dashboard_can_be_left_out(unused_port):
@@ -117,7 +117,7 @@ def page_once_there(address):
     deadline = time.monotonic() + START_S_MAX
     while True:
         try:
-            with urllib.request.urlopen(address, timeout=10) as response:
+            with urllib.request.urlopen(address, timeout=60) as response:
                 return response.read().decode()
         except OSError:
             assert time.monotonic() < deadline, "no dashboard answers"

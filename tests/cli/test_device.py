@@ -25,7 +25,7 @@ from jetlake.devices.client import DeviceClient
 from jetlake.devices.content import value_of
 from tests.compatibility.server_process import start_server_process
 
-START_S_MAX = 30.0
+START_S_MAX = 60.0
 READY = "Device service is ready"
 DEVICE = "ae424c58-e517-4494-6de7-583536c48213"
 
@@ -300,7 +300,7 @@ BUNDLE = ("-p", "0", *PORTS)
 
 
 def get(url: str) -> list[dict]:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return [json.loads(line)["result"] for line in answer.read().splitlines()]
 
 

@@ -42,7 +42,7 @@ def test_port_that_something_else_uses_is_told():
         connection, _ = listener.accept()
         with connection:
             connection.sendall(b"HTTP/1.1")
-            output, _ = process.communicate(timeout=30)
+            output, _ = process.communicate(timeout=60)
 
     assert "is used by something else" in output
 

@@ -51,6 +51,6 @@ def test_process_needs_neither_server_nor_engine():
         "assert 'nats' not in sys.modules and 'jetlake._engine' not in sys.modules"
     )
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
 
     assert answer.returncode == 0, answer.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from jetlake.cli.events import words
 
-EVENT_S_MAX = 20.0
+EVENT_S_MAX = 60.0
 
 
 @pytest.fixture

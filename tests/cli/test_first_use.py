@@ -128,7 +128,7 @@ def test_closed_pipe_ends_a_subscription(url):
     process.stdout.close()
 
     try:
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
         process.wait()
@@ -174,7 +174,7 @@ def test_ctrl_c_at_a_question_ends_with_130(url):
     process.send_signal(signal.SIGINT)
 
     try:
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=60) == 130
     finally:
         process.kill()
         process.wait()

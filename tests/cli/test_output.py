@@ -28,7 +28,7 @@ def on_a_terminal(program: str, **variables: str) -> str:
             stdout=terminal,
             stderr=terminal,
             check=True,
-            timeout=30,
+            timeout=60,
             env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **variables},
         )
         return os.read(controller, 100_000).decode()

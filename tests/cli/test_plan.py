@@ -117,7 +117,7 @@ def test_a_wrong_variable_is_wrong_usage(server, folder):  # noqa: F811
 def test_a_server_that_is_not_there_is_one_line_of_a_process(folder):
     command = [sys.executable, "-m", "jetlake", "plan", str(folder), "-s", "nats://127.0.0.1:1"]
 
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     assert answer.returncode == 1
     assert answer.stderr.startswith("jetlake plan: ")
@@ -140,6 +140,6 @@ def test_a_terminal_shows_colours(server, folder):  # noqa: F811
             shown += chunk
     os.close(master)
 
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert b"\x1b[32m+ stream ORDERS" in shown
     assert b"\x1b[1m2 to create" in shown

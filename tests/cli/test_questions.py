@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-ANSWER_S_MAX = 30.0
+ANSWER_S_MAX = 60.0
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.adapters.fleet import Stored
 
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 WORDS = ("--nodes", "50", "--seconds", "300", "--seed", "5", "--speed", "0", "--start", "2026-01-01T00:00:00Z")
 
 

@@ -4,6 +4,11 @@ import json
 import os
 
 import pytest
+from typer.main import get_command
+
+from jetlake.cli.stream import application
+from jetlake.cli.stream_options import stream_fields
+from jetlake.dashboard.pages.stream_edit import FLAGS
 
 
 def test_flags_become_the_configuration(read):
@@ -180,3 +185,20 @@ def test_process_says_what_was_made(process):
     assert answer.returncode == 0
     assert "Created stream PROCESS" in answer.stdout
     assert "age: 1y" in answer.stdout
+
+
+def test_dashboard_knows_the_options_of_edit_that_take_one_value():
+    options = get_command(application).commands["edit"].params
+
+    taking_one_value = {option.opts[0] for option in options if not getattr(option, "is_flag", True)}
+    repeatable = {option.opts[0] for option in options if getattr(option, "multiple", False)}
+
+    assert set(FLAGS.values()) == taking_one_value - repeatable - {"--config"}
+
+
+@pytest.mark.parametrize(("field", "flag"), FLAGS.items())
+def test_dashboard_names_the_option_that_sets_a_field(field, flag):
+    words = {"storage": "file", "retention": "limits", "discard": "old", "compression": "s2"}
+    parameter = flag.removeprefix("--").replace("-", "_")
+
+    assert list(stream_fields(**{parameter: words.get(parameter, "1")})) == [field]

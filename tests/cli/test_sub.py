@@ -179,7 +179,7 @@ def test_ctrl_c_ends_it_without_a_trace(url, sending):
     assert process.stdout.readline() == "x\n"
 
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
 
     assert (process.returncode, errors) == (130, "")
 
@@ -242,7 +242,7 @@ def test_pipe_that_is_closed_ends_it_quietly(process, url):
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
 
     assert (answer.stdout, answer.stderr) == ("error\tHTTP\tname\ttext\n", "")

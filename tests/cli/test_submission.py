@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 
 
 @pytest.fixture

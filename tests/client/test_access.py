@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import jetlake
-from jetlake.cli.top import read_page
+from jetlake.cli.server_pages import read_page
 from jetlake.client import contexts
 from jetlake.client.access import Access, connect, resolve
 from jetlake.errors import ClientError, ConfigurationError
@@ -157,7 +157,7 @@ async def test_server_that_leaves_the_choice_is_spoken_to_in_tls(tmp_path):
 
     with jetlake.Server(config=f"tls {{ {files} }}\nallow_non_tls: true", monitor_port=0) as server:
         connection = await connect(Access(url=server.url, tls_ca=authority.file))
-        page = await asyncio.to_thread(read_page, server.monitor_url, {"auth": 1})
+        page = await asyncio.to_thread(read_page, server.monitor_url, "connz", {"auth": 1})
 
         assert page["connections"][0]["tls_version"]
         await connection.close()

@@ -15,7 +15,7 @@ import jetlake
 from jetlake.client.dead_letters import OPTION, DeadLetter, DeadLetters
 from jetlake.errors import ClientError
 
-WAIT_S_MAX = 10.0
+WAIT_S_MAX = 60.0
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from jetlake.errors import ClientError, ConfigurationError
 
 
 def plan(server, **fields):
-    return load.Plan(url=f"127.0.0.1:{server.port}", **{"messages": 100_000, **fields})
+    return load.LoadPlan(url=f"127.0.0.1:{server.port}", **{"messages": 100_000, **fields})
 
 
 def test_every_message_reaches_every_subscriber(jetlake_server):
@@ -45,7 +45,7 @@ def stream():
         async def ask(subject, request):
             client = await nats.connect(server.url)
             try:
-                answer = await client.request(f"$JS.API.{subject}", json.dumps(request).encode(), timeout=10)
+                answer = await client.request(f"$JS.API.{subject}", json.dumps(request).encode(), timeout=60)
             finally:
                 await client.close()
             return json.loads(answer.data)
@@ -243,4 +243,4 @@ def test_no_server_is_a_client_error(jetlake_server):
 )
 def test_plan_that_cannot_work_is_refused(fields, message):
     with pytest.raises(ConfigurationError, match=message):
-        load.Plan(**{"url": "127.0.0.1:1", "workload": "pubsub", **fields})
+        load.LoadPlan(**{"url": "127.0.0.1:1", "workload": "pubsub", **fields})

@@ -10,8 +10,8 @@ import time
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from jetlake.client.raw_connection import RawConnection, Settings
-from jetlake.client.raw_credentials import Credentials
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
+from jetlake.client.raw_credentials import ClientCredentials
 from jetlake.client.raw_streams import Streams
 from jetlake.client.user_keys import UserKey
 from jetlake.errors import ClientError, ConfigurationError
@@ -43,14 +43,14 @@ def start(request, tmp_path_factory):
 
 def greet(**settings):
     """Connect and return what the server says of the connection."""
-    with RawConnection(Settings(**settings)) as connection:
+    with RawConnection(ConnectionSettings(**settings)) as connection:
         return connection.info
 
 
 def test_requests_are_answered_and_unheard_ones_are_named(start, tmp_path):
     server = start(["-js", "-sd", str(tmp_path / "store")])
 
-    with RawConnection(Settings(url=server.url)) as connection:
+    with RawConnection(ConnectionSettings(url=server.url)) as connection:
         streams = Streams(connection)
         streams.ask("STREAM.CREATE.A", {"name": "A", "subjects": ["a"]})
         assert connection.request("a", b"x").json() == {"stream": "A", "seq": 1}
@@ -68,15 +68,15 @@ def test_users_and_tokens_are_let_in_by_option_and_by_address(start):
     by_user = start(config="authorization { user: ann, password: s3cret }")
     address = by_user.url.removeprefix("nats://")
 
-    assert greet(url=by_user.url, credentials=Credentials(user="ann", password="s3cret"))["server_id"]
+    assert greet(url=by_user.url, credentials=ClientCredentials(user="ann", password="s3cret"))["server_id"]
     assert greet(url=f"nats://ann:s3cret@{address}")["server_id"]
     with pytest.raises(ClientError, match="Authorization Violation"):
-        greet(url=by_user.url, credentials=Credentials(user="ann", password="wrong"))
+        greet(url=by_user.url, credentials=ClientCredentials(user="ann", password="wrong"))
     with pytest.raises(ClientError, match="check the credentials"):
         greet(url=by_user.url)
 
     by_token = start(config="authorization { token: t0ken }")
-    assert greet(url=by_token.url, credentials=Credentials(token="t0ken"))["server_id"]
+    assert greet(url=by_token.url, credentials=ClientCredentials(token="t0ken"))["server_id"]
     assert greet(url=f"nats://t0ken@{by_token.url.removeprefix('nats://')}")["server_id"]
 
 
@@ -85,8 +85,8 @@ def test_keys_are_let_in_by_seed_and_by_file(start, tmp_path):
     (tmp_path / "seed").write_text(f"{SEED}\n")
 
     assert UserKey(SEED).public_text == PUBLIC
-    assert greet(url=server.url, credentials=Credentials(nkey_seed=SEED))["server_id"]
-    assert greet(url=server.url, credentials=Credentials(nkey_seed=str(tmp_path / "seed")))["server_id"]
+    assert greet(url=server.url, credentials=ClientCredentials(nkey_seed=SEED))["server_id"]
+    assert greet(url=server.url, credentials=ClientCredentials(nkey_seed=str(tmp_path / "seed")))["server_id"]
 
 
 @pytest.mark.nats_server
@@ -108,7 +108,7 @@ def test_a_credentials_file_is_let_in(tmp_path):
     )
     server = start_server_process("nats-server", tmp_path, config=config)
     try:
-        assert greet(url=server.url, credentials=Credentials(credentials_file=str(file)))["server_id"]
+        assert greet(url=server.url, credentials=ClientCredentials(credentials_file=str(file)))["server_id"]
         with pytest.raises(ClientError, match="Authorization Violation"):
             greet(url=server.url)
     finally:
@@ -200,16 +200,16 @@ def test_something_that_is_no_nats_server_is_told_apart(answer):
 )
 def test_credentials_that_cannot_work_are_refused_without_being_shown(given, says):
     with pytest.raises(ConfigurationError, match=says):
-        Credentials(**given).connect_fields("nonce")
+        ClientCredentials(**given).connect_fields("nonce")
 
 
 def test_a_file_without_credentials_is_named(tmp_path):
     (tmp_path / "empty").write_text("nothing")
 
     with pytest.raises(ConfigurationError, match="holds no user JWT"):
-        Credentials(credentials_file=str(tmp_path / "empty")).connect_fields("nonce")
+        ClientCredentials(credentials_file=str(tmp_path / "empty")).connect_fields("nonce")
     with pytest.raises(ConfigurationError, match="holds no seed"):
-        Credentials(nkey_seed=str(tmp_path / "empty")).connect_fields("nonce")
+        ClientCredentials(nkey_seed=str(tmp_path / "empty")).connect_fields("nonce")
 
 
 UNLIMITED = dict.fromkeys(("subs", "data", "payload", "imports", "exports", "conn", "leaf", "mem_storage"), -1)

@@ -14,7 +14,7 @@ import pytest
 from tests.clients.client_script import CACHE, SOURCES, prepare, require_tool
 from tests.compatibility.server_process import ServerProcess, start_server_process
 
-COMMAND_S_MAX = 30.0
+COMMAND_S_MAX = 60.0
 PACKAGE = "github.com/nats-io/nsc/v2"
 
 # Building nsc takes minutes from nothing.

@@ -14,7 +14,7 @@ from typing import Any
 from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.wire import RawClient
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
 
 MONITOR = re.compile(r"Starting https? monitor on (\S+):(\d+)")
 

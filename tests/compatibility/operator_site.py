@@ -14,7 +14,7 @@ from tests.compatibility.wire import RawClient
 UPDATE, LIST, PACK, DELETE = (f"$SYS.REQ.CLAIMS.{word}" for word in ("UPDATE", "LIST", "PACK", "DELETE"))
 
 
-REVIEW_SECONDS_MAX = 10.0
+REVIEW_SECONDS_MAX = 60.0
 
 
 class Admin:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tests.compatibility.jetstream import POLL_SECONDS, JetStream, Json
 
 # nats-server looks for an origin that was not there only now and then.
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 60.0
 
 MISSING: Json = {"code": 404, "err_code": 10059, "description": "stream not found"}
 

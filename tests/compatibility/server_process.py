@@ -15,8 +15,8 @@ from tests.compatibility.wire import RawClient
 # The executable of each kind; both understand nats-server's command line.
 EXECUTABLES = {"nats-server": "nats-server", "jetlake": "jetlake-nats-server"}
 
-START_SECONDS_MAX = 20.0
-STOP_SECONDS_MAX = 10.0
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 60.0
 
 LISTENING = re.compile(r"Listening for client connections on (\S+):(\d+)")
 READY = "Server is ready"

@@ -1,8 +1,8 @@
 """Classes of NATS security advisories, 2020 to 2026: who comes in, what it may do, who it seems to be.
 
 One test per class; its docstring names the advisories. Those about operator mode are in `test_jwt_advisories.py`, those
-about auth callout in `test_auth_callout.py`. Not here, because there is nothing of it to attack yet: routes, leaf
-nodes, MQTT, and restoring of streams.
+about auth callout in `test_auth_callout.py`, those about leaf nodes in `test_leafnode_access.py`. Not here, because
+there is nothing of it to attack yet: routes, MQTT, and restoring of streams.
 The other classes, about input, memory, files, leaks and cryptography, are in `test_advisories_input.py`.
 """
 

@@ -56,7 +56,7 @@ accounts {{
 
 EXTERNAL = {"api": "JS.A.API", "deliver": "deliver"}
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 """nats-server tries a mirror or source again after some seconds."""
 
 
@@ -77,7 +77,7 @@ async def connected(server: ServerProcess) -> AsyncIterator[tuple[Client, Client
 
 
 async def ask(client: Client, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    reply = await client.request(subject, json.dumps(body).encode() if body else b"", timeout=10)
+    reply = await client.request(subject, json.dumps(body).encode() if body else b"", timeout=60)
     answer: dict[str, Any] = json.loads(reply.data)
     return answer
 
@@ -117,7 +117,7 @@ async def test_bucket_of_another_account_is_read_written_and_watched(server: Ser
 
         watcher = await bucket.watchall()
         seen = []
-        while (entry := await watcher.updates(timeout=10)) is not None:
+        while (entry := await watcher.updates(timeout=60)) is not None:
             seen.append((entry.key, entry.operation))
         await watcher.stop()
         assert seen == [("colour", "DEL"), ("size", None)]
@@ -174,7 +174,7 @@ async def test_push_consumer_of_another_account_delivers_here_and_is_acknowledge
         created = await ask(b, "JS.A.API.CONSUMER.DURABLE.CREATE.PUSHED.C", body)
 
         assert "error" not in created, created
-        message = await listener.next_msg(timeout=10)
+        message = await listener.next_msg(timeout=60)
         assert message.reply.startswith("$JS.ACK.PUSHED.C.1.1.1.")
 
 

@@ -111,7 +111,7 @@ async def test_nats_py_comes_in_with_a_credentials_file(server: ServerProcess, a
     subscription = await client.subscribe("greetings")
     await client.publish("greetings", b"hi")
 
-    assert (await subscription.next_msg(timeout=5)).data == b"hi"
+    assert (await subscription.next_msg(timeout=60)).data == b"hi"
     await client.close()
 
 

@@ -26,7 +26,7 @@ def test_lame_duck_tells_the_clients_and_closes_them(start_server) -> None:
         assert information["ldm"] is True
         assert "connect_urls" not in information
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((server.host, server.port), timeout=5)
+            socket.create_connection((server.host, server.port), timeout=60)
         new.expect_pong()
         old.expect_pong()
         new.expect_closed()

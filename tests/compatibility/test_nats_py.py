@@ -28,7 +28,7 @@ async def test_messages_arrive_in_order(library_client: Client, name: str) -> No
     for number in range(100):
         await library_client.publish(f"{name}.{number}", b"%d" % number)
 
-    received = [await subscription.next_msg(timeout=5) for _ in range(100)]
+    received = [await subscription.next_msg(timeout=60) for _ in range(100)]
     assert [(message.subject, message.data) for message in received] == [
         (f"{name}.{number}", b"%d" % number) for number in range(100)
     ]
@@ -51,7 +51,7 @@ async def test_queue_group_shares_the_messages(library_client: Client, name: str
     for _ in range(300):
         await library_client.publish(name, b"work")
 
-    await asyncio.wait_for(done.wait(), timeout=10)
+    await asyncio.wait_for(done.wait(), timeout=60)
     await library_client.flush()
     assert sum(counts) == 300
     assert min(counts) > 0
@@ -62,7 +62,7 @@ async def test_headers_arrive(library_client: Client, name: str) -> None:
 
     await library_client.publish(name, b"hello", headers={"Colour": "green", "Empty": "", "Word": "näme"})
 
-    message = await subscription.next_msg(timeout=5)
+    message = await subscription.next_msg(timeout=60)
     assert message.data == b"hello"
     assert message.headers == {"Colour": "green", "Empty": "", "Word": "näme"}
 
@@ -74,7 +74,7 @@ async def test_request_is_answered(library_client: Client, name: str) -> None:
     await library_client.subscribe(name, cb=answer)
 
     responses = await asyncio.gather(
-        *(library_client.request(name, b"number %d" % number, timeout=5) for number in range(50))
+        *(library_client.request(name, b"number %d" % number, timeout=60) for number in range(50))
     )
 
     assert [response.data for response in responses] == [(b"number %d" % number)[::-1] for number in range(50)]
@@ -86,14 +86,14 @@ async def test_request_in_the_old_style_is_answered(library_client: Client, name
 
     await library_client.subscribe(name, cb=answer)
 
-    response = await library_client.request(name, b"ping", timeout=5, old_style=True)
+    response = await library_client.request(name, b"ping", timeout=60, old_style=True)
 
     assert response.data == b"pong"
 
 
 async def test_request_without_responder_fails_at_once(library_client: Client, name: str) -> None:
     with pytest.raises(nats.errors.NoRespondersError):
-        await library_client.request(name, b"anybody?", timeout=30)
+        await library_client.request(name, b"anybody?", timeout=60)
 
 
 async def test_unsubscribe_after_a_maximum(library_client: Client, name: str) -> None:
@@ -109,7 +109,7 @@ async def test_unsubscribe_after_a_maximum(library_client: Client, name: str) ->
         await library_client.publish(name, b"%d" % number)
     await library_client.publish(f"{name}.end", b"")
 
-    await end.next_msg(timeout=5)
+    await end.next_msg(timeout=60)
 
     assert received == [b"0", b"1", b"2"]
 
@@ -172,9 +172,9 @@ async def test_client_reconnects_after_a_restart_on_the_same_port(start_server, 
 
     first.stop()
     start_server(port=first.port)
-    await asyncio.wait_for(reconnected.wait(), timeout=20)
+    await asyncio.wait_for(reconnected.wait(), timeout=60)
     await client.publish(name, b"after")
-    message = await subscription.next_msg(timeout=5)
+    message = await subscription.next_msg(timeout=60)
 
     assert message.data == b"after"
     await client.close()

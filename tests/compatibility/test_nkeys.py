@@ -117,5 +117,5 @@ async def test_nats_py_signs(server: ServerProcess, tmp_path) -> None:
     subscription = await client.subscribe("greetings")
     await client.publish("greetings", b"hi")
 
-    assert (await subscription.next_msg(timeout=5)).data == b"hi"
+    assert (await subscription.next_msg(timeout=60)).data == b"hi"
     await client.close()

@@ -48,7 +48,7 @@ def name(subject: bytes) -> str:
 
 
 async def request_json(client: Client, subject: str) -> dict[str, Any]:
-    response = await client.request(subject, timeout=5)
+    response = await client.request(subject, timeout=60)
     return dict(json.loads(response.data))
 
 
@@ -73,13 +73,13 @@ async def test_every_instance_answers_a_ping_to_all(library_client: Client, name
 
         await library_client.publish("$SRV.PING", reply=inbox)
 
-        received = [json.loads((await answers.next_msg(timeout=5)).data) for _ in range(2)]
+        received = [json.loads((await answers.next_msg(timeout=60)).data) for _ in range(2)]
         assert {answer["id"] for answer in received} == {one.id, other.id}
 
 
 async def test_endpoint_answers_with_headers(library_client: Client, name: str) -> None:
     async with await start_words_service(library_client, name):
-        response = await library_client.request(f"{name}.upper", b"hello", timeout=5)
+        response = await library_client.request(f"{name}.upper", b"hello", timeout=60)
 
         assert response.data == b"HELLO"
         assert response.headers == {"Length": "5"}
@@ -87,8 +87,8 @@ async def test_endpoint_answers_with_headers(library_client: Client, name: str) 
 
 async def test_endpoint_answers_an_error_in_headers(library_client: Client, name: str) -> None:
     async with await start_words_service(library_client, name):
-        refused = await library_client.request(f"{name}.refuse", timeout=5)
-        failed = await library_client.request(f"{name}.fail", timeout=5)
+        refused = await library_client.request(f"{name}.refuse", timeout=60)
+        failed = await library_client.request(f"{name}.fail", timeout=60)
 
         assert refused.headers == {"Nats-Service-Error": "no such word", "Nats-Service-Error-Code": "422"}
         assert failed.headers == {"Nats-Service-Error": "the handler failed", "Nats-Service-Error-Code": "500"}
@@ -97,7 +97,7 @@ async def test_endpoint_answers_an_error_in_headers(library_client: Client, name
 async def test_stats_count_requests_and_errors(library_client: Client, name: str) -> None:
     async with await start_words_service(library_client, name):
         for endpoint in ("upper", "upper", "fail"):
-            await library_client.request(f"{name}.{endpoint}", b"x", timeout=5)
+            await library_client.request(f"{name}.{endpoint}", b"x", timeout=60)
 
         stats = await request_json(library_client, f"$SRV.STATS.{name}")
 
@@ -116,7 +116,7 @@ async def test_instances_share_the_requests_of_an_endpoint(
     ):
         await asyncio.gather(library_client.flush(), other_client.flush())
         for _ in range(60):
-            await library_client.request(f"{name}.upper", b"x", timeout=5)
+            await library_client.request(f"{name}.upper", b"x", timeout=60)
 
         counts = [service.stats().endpoints[0].num_requests for service in (one, other)]
         assert sum(counts) == 60
@@ -126,9 +126,9 @@ async def test_instances_share_the_requests_of_an_endpoint(
 
 async def test_stopped_service_has_no_responders(library_client: Client, name: str) -> None:
     service = await start_words_service(library_client, name)
-    await library_client.request(f"{name}.upper", b"x", timeout=5)
+    await library_client.request(f"{name}.upper", b"x", timeout=60)
     await service.stop()
     await library_client.flush()
 
     with pytest.raises(nats.errors.NoRespondersError):
-        await library_client.request(f"{name}.upper", b"x", timeout=5)
+        await library_client.request(f"{name}.upper", b"x", timeout=60)

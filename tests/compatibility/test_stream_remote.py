@@ -247,7 +247,7 @@ def test_an_api_that_no_remote_answers_to_says_what_to_do(started: Pair) -> None
             "code": 500,
             "err_code": MIRROR_FAILED,
             "description": "no remote answers to $JS.x.API: add it to jetstream { remotes } in the configuration, "
-            "or import it and the deliver subjects from another account",
+            "import it and the deliver subjects from another account, or connect to its server with leafnodes",
         }
         assert (state["lag"], state["active"]) == (0, -1)
 

@@ -30,9 +30,9 @@ async def test_subject_that_always_has_a_message_is_never_answered_as_without(ur
             await writer.publish(name, b"next")
         body = json.dumps({"last_by_subj": name}).encode()
         asked, direct, by_subject = await asyncio.gather(
-            reader.request(f"$JS.API.STREAM.MSG.GET.{name}", body, timeout=20),
-            reader.request(f"$JS.API.DIRECT.GET.{name}", body, timeout=20),
-            reader.request(f"$JS.API.DIRECT.GET.{name}.{name}", timeout=20),
+            reader.request(f"$JS.API.STREAM.MSG.GET.{name}", body, timeout=60),
+            reader.request(f"$JS.API.DIRECT.GET.{name}", body, timeout=60),
+            reader.request(f"$JS.API.DIRECT.GET.{name}.{name}", timeout=60),
         )
         answer = json.loads(asked.data)
         if "error" in answer:

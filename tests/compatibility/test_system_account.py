@@ -46,7 +46,7 @@ accounts {
 }
 """
 
-ANSWER_S_MAX = 10.0
+ANSWER_S_MAX = 60.0
 SILENCE_S = 0.5
 
 SERVER = {

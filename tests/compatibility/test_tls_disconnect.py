@@ -15,7 +15,7 @@ from tests.compatibility.certificates import Authority
 from tests.compatibility.server_process import ServerProcess, start_server_process
 
 ATTEMPTS = 20
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
 
 CONNECT = b'CONNECT {"verbose":false}\r\n'
 

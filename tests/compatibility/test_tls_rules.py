@@ -13,7 +13,7 @@ from tests.compatibility.certificates import Authority, Certificate
 from tests.compatibility.server_process import ServerProcess, run_to_end
 from tests.compatibility.wire import RawClient
 
-ADMITTED_SECONDS_MAX = 10.0
+ADMITTED_SECONDS_MAX = 60.0
 
 THROTTLED = "Connection throttling is active. Please try again later."
 

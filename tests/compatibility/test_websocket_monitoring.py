@@ -120,13 +120,6 @@ def test_configuration_that_cannot_be_meant_is_refused(
     assert reason in checked.stderr
 
 
-def test_leaf_nodes_may_be_listened_for(start_server) -> None:
-    server = start_server(config='leafnodes { listen: "127.0.0.1:-1" }')
-
-    with server.client() as client:
-        client.connect()
-
-
 # Pages
 
 

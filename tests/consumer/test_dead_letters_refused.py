@@ -13,7 +13,7 @@ import jetlake
 from jetlake.client.dead_letters import OPTION, DeadLetters
 from jetlake.server.python_log import LOGGER_NAME
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 """A condition must hold by then, however busy the machine is."""
 
 REFUSED_S = 0.4

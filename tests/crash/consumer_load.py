@@ -69,7 +69,7 @@ async def connect(url: str) -> Client:
     async def ignore(_: Exception) -> None:
         """A server that is killed is no news."""
 
-    return await nats.connect(url, allow_reconnect=False, error_cb=ignore, connect_timeout=20)
+    return await nats.connect(url, allow_reconnect=False, error_cb=ignore, connect_timeout=60)
 
 
 async def publish(js: JetStreamContext, ledger: Ledger, streams: list[str]) -> None:
@@ -176,7 +176,7 @@ class Puller:
                 settled.append(sequence)
             if draw < 0.5:
                 asked = len(settled)
-                answers.append(asyncio.ensure_future(message.ack_sync(timeout=20)))
+                answers.append(asyncio.ensure_future(message.ack_sync(timeout=60)))
                 # The request leaves before anything that follows.
                 await asyncio.sleep(0)
             elif draw < 0.75:
@@ -197,7 +197,7 @@ class Puller:
         settled = [other for other in settled if other not in self.known.confirmed]
         self.known.sent.update(settled)
         if self.chance.random() < 0.6:
-            await highest.ack_sync(timeout=20)
+            await highest.ack_sync(timeout=60)
             self.settle(settled)
         else:
             await highest.ack()
@@ -231,7 +231,7 @@ class Puller:
                 for message in messages:
                     if message is not highest:
                         await message.ack()
-            await highest.ack_sync(timeout=20)
+            await highest.ack_sync(timeout=60)
             self.settle(sorted(drained))
 
 

@@ -139,7 +139,7 @@ class SlowReader:
         subscription = await client.subscribe(SLOW_SUBJECT)
         while True:
             try:
-                message = await subscription.next_msg(timeout=10)
+                message = await subscription.next_msg(timeout=60)
             except TimeoutError:
                 continue
             if message.headers and message.headers.get("Status") == "100":
@@ -151,7 +151,7 @@ class SlowReader:
             if sequence % 20:
                 await message.ack()
             else:
-                await message.ack_sync(timeout=20)
+                await message.ack_sync(timeout=60)
                 self.known.confirmed.add(sequence)
             self.known.received.add(sequence)
 
@@ -238,7 +238,7 @@ class Soak:
         try:
             life.ready_ms = (time.monotonic() - begun) * 1000
             client = await connect(server.url)
-            js = client.jetstream(timeout=20)
+            js = client.jetstream(timeout=60)
             if not self.lives:
                 await create_all(js)
             await self.keys.check(js)
@@ -286,7 +286,7 @@ class Soak:
         server = await asyncio.to_thread(self.start)
         try:
             client = await connect(server.url)
-            js = client.jetstream(timeout=20)
+            js = client.jetstream(timeout=60)
             await self.keys.check(js)
             await self.purges.check(js)
             drained = await asyncio.gather(*(puller.drain(js) for puller in self.pullers))

@@ -72,7 +72,7 @@ async def test_nothing_confirmed_comes_again_and_everything_else_does(
     for kill in range(KILLS):
         server = await asyncio.to_thread(start_process, "-js", "-sd", str(tmp_path / "store"))
         client = await connect(server.url)
-        js = client.jetstream(timeout=20)
+        js = client.jetstream(timeout=60)
         if kill == 0:
             await create_all(js)
         tasks = [asyncio.create_task(puller.run(js)) for puller in pullers]
@@ -84,7 +84,7 @@ async def test_nothing_confirmed_comes_again_and_everything_else_does(
 
     server = await asyncio.to_thread(start_process, "-js", "-sd", str(tmp_path / "store"))
     client = await connect(server.url)
-    js = client.jetstream(timeout=20)
+    js = client.jetstream(timeout=60)
     first, second = ledger.known["INTEREST", "first"], ledger.known["INTEREST", "second"]
     work = ledger.known["QUEUE", "work"]
     await assert_gone(js, "QUEUE", work.confirmed)

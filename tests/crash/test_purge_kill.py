@@ -24,7 +24,7 @@ BATCH = 6_000
 
 def fill(port: int) -> None:
     """Publish as many messages to each of two subjects, in turns."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         client.sendall(b'CONNECT {"verbose":false}\r\nSUB done 1\r\n')
         pair = b"PUB kill.keep 1\r\nx\r\nPUB kill.purge 1\r\nx\r\n"
         last = b"PUB kill.keep 1\r\nx\r\nPUB kill.purge done 1\r\nx\r\n"
@@ -59,7 +59,7 @@ def test_purge_that_is_killed_takes_nothing_it_should_not(
         config = {"name": "KILL", "subjects": ["kill.>"]}
         assert "error" not in api(server.port, "STREAM.CREATE.KILL", config)
         fill(server.port)
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
             client.sendall(
                 b'CONNECT {"verbose":false}\r\nSUB done 1\r\nPUB $JS.API.STREAM.PURGE.KILL done %d\r\n%s\r\n'
                 % (len(body), body)

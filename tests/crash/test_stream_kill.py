@@ -38,7 +38,7 @@ class Publisher(Thread):
         self.next = first
         self.acknowledged: list[tuple[int, int]] = []
         self.ended = Event()
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.socket.sendall(b'CONNECT {"verbose":false}\r\nSUB inbox.%d.* 1\r\nPING\r\n' % number)
         received = b""
         while b"PONG\r\n" not in received:
@@ -77,7 +77,7 @@ class Publisher(Thread):
 
 
 def api(port: int, subject: str, body: object) -> dict[str, object]:
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         payload = json.dumps(body).encode()
         client.sendall(b'CONNECT {"verbose":false}\r\nSUB answer 1\r\nPUB $JS.API.%s answer %d\r\n%s\r\n'
                        % (subject.encode(), len(payload), payload))  # fmt: skip
@@ -93,7 +93,7 @@ def api(port: int, subject: str, body: object) -> dict[str, object]:
 def stored(port: int) -> dict[int, bytes]:
     """Return the payload of every message by its sequence."""
     found: dict[int, bytes] = {}
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         client.sendall(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB batch 1\r\n')
         following = 1
         while True:
@@ -127,7 +127,7 @@ def test_nothing_acknowledged_is_lost_by_kills(start_process: StartProcess, tmp_
         server.send(signal.SIGKILL)
         server.wait()
         for publisher in publishers:
-            assert publisher.ended.wait(20)
+            assert publisher.ended.wait(60)
             publisher.join()
             next_of[publisher.number] = publisher.next
             for token, sequence in publisher.acknowledged:

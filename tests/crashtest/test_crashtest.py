@@ -12,7 +12,7 @@ import pytest
 
 from jetlake.crashtest import damage, power
 from jetlake.crashtest.load import payload_of
-from jetlake.crashtest.verdict import Verdict, compare
+from jetlake.crashtest.verdict import CrashVerdict, compare
 from jetlake.errors import MissingDependencyError
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
@@ -93,7 +93,7 @@ def test_every_kind_of_loss_is_counted():
     moved = compare(acknowledged, whole | {2: payload_of(4)}, 6, complaints=0)
     assert moved.wrong == 1
     assert compare(acknowledged, whole, 5, complaints=0).reused == 1
-    assert lost + flipped == Verdict(rounds=2, acknowledged=10, lost=1, wrong=1, silent=1)
+    assert lost + flipped == CrashVerdict(rounds=2, acknowledged=10, lost=1, wrong=1, silent=1)
 
 
 def test_damage_is_what_it_says(tmp_path):

@@ -33,7 +33,7 @@ def take(access: Access | str, stream: str, consumer: str, count: int) -> None:
             subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
             await api.connection.publish(subject, b'{"batch": %d, "no_wait": true}' % count, reply="_INBOX.taken")
             for _ in range(count):
-                await subscription.next_msg(timeout=10)
+                await subscription.next_msg(timeout=60)
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, work()).result()

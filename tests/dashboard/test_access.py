@@ -52,7 +52,7 @@ def send(
     dashboard: DashboardProcess, verb: str, path: str, headers: dict[str, str] | None = None, /, **form: str
 ) -> Answer:
     """Send one request as no browser would."""
-    connection = http.client.HTTPConnection(urlsplit(dashboard.url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(dashboard.url).netloc, timeout=60)
     body = urlencode(form) if form else None
     sent = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
     connection.request(verb, path, body, sent | (headers or {}))
@@ -156,7 +156,7 @@ def test_websocket_is_for_own_pages_only(dashboard: DashboardProcess, origin: st
         "Cookie": cookie,
         "Origin": dashboard.url if origin == "own" else origin,
     }
-    connection = http.client.HTTPConnection(urlsplit(dashboard.url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(dashboard.url).netloc, timeout=60)
 
     connection.request("GET", "/live", headers=headers)
 
@@ -338,7 +338,7 @@ def test_taken_port_is_named(dashboard: DashboardProcess, url: str) -> None:
     port = str(urlsplit(dashboard.url).port)
     command = [sys.executable, "-m", "jetlake", "dashboard", "--port", port, "--server", url]
 
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     assert ended.returncode == 1
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
@@ -349,7 +349,7 @@ def test_missing_extra_is_named_in_one_line() -> None:
     program = "import sys; sys.modules['jinja2'] = None; from jetlake.cli.app import main; sys.exit(main())"
 
     ended = subprocess.run(
-        [sys.executable, "-c", program, "dashboard"], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", program, "dashboard"], capture_output=True, text=True, timeout=60, check=False
     )
 
     assert ended.returncode == 1

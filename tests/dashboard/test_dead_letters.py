@@ -21,7 +21,7 @@ from tests.dashboard.features import HOSTILE, confirm, do, post
 
 _numbers = itertools.count(1)
 
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
 
 
 class Streams:

@@ -23,7 +23,7 @@ from tests.dashboard.conftest import (
 pytest.importorskip("google.protobuf")
 
 from jetlake.client.api import open_api
-from jetlake.devices.session import Session
+from jetlake.devices.session import UserSession
 from jetlake.devices.settings import Settings
 from jetlake.devices.store.in_stream import StreamStore
 from jetlake.devices.stream import ensure_streams
@@ -40,7 +40,7 @@ def execute(url: str, *commands: tuple[str, Any]) -> None:
     async def work() -> None:
         async with open_api(url) as api:
             stream = await ensure_streams(api)
-            session = Session(api, StreamStore(api, stream), Settings(jetstream=True), user_id="ada", owner="acme")
+            session = UserSession(api, StreamStore(api, stream), Settings(jetstream=True), user_id="ada", owner="acme")
             for name, command in commands:
                 await session.execute(name, command)
 

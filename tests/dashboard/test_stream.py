@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from jetlake.dashboard.subject_tree import sample_level
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.protos import events_2025_pb2 as events
 from tests.dashboard.conftest import (
     DashboardProcess,
@@ -203,7 +203,7 @@ def test_message_is_shown_as_json_text_and_hex(page: Page, dashboard: DashboardP
 
 def test_device_event_is_decoded(page: Page, dashboard: DashboardProcess, url: str) -> None:
     event = events.DeviceMetadataUpdated(device_id="11111111-1111-4111-8111-111111111111")
-    encoded = Codec().encode(event)
+    encoded = EventCodec().encode(event)
     create_stream(url, "EVENTS", "events.>")
     store(url, (encoded.subject, encoded.payload))
     page.goto(f"{dashboard.url}/streams/EVENTS/messages/1")

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 from jetlake.demo.page import page_of
-from jetlake.demo.scene import Link, Part, Scene
+from jetlake.demo.scene import PageLink, Scene, ScenePart
 
 HOSTILE = "<script>alert('&')</script>"
 
@@ -29,8 +29,8 @@ class Elements(HTMLParser):
 
 def hostile_scene():
     scene = Scene(name="one", title=HOSTILE, explanation=HOSTILE, columns=(HOSTILE,), rows=[(HOSTILE,)])
-    scene.parts.append(Part(HOSTILE, (HOSTILE, "number"), [(HOSTILE, 1)]))
-    scene.links.append(Link(HOSTILE, "report.html"))
+    scene.parts.append(ScenePart(HOSTILE, (HOSTILE, "number"), [(HOSTILE, 1)]))
+    scene.links.append(PageLink(HOSTILE, "report.html"))
     scene.check(HOSTILE, expected=HOSTILE, found=HOSTILE + HOSTILE)
     return scene
 

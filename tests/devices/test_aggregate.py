@@ -6,7 +6,7 @@ from jetlake.devices import content
 from jetlake.devices.aggregate.links import LINKS_MAX, LinksAggregate
 from jetlake.devices.aggregate.metadata import MetadataAggregate
 from jetlake.devices.aggregate.model import PENDING_COMMANDS_MAX, Caller
-from jetlake.devices.aggregate.resource import Kind, ResourceAggregate
+from jetlake.devices.aggregate.resource import CommandKind, ResourceAggregate
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.protos import events_2025_pb2 as events
 from jetlake.devices.subjects import AggregateKey, Family
@@ -98,9 +98,9 @@ def test_notification_that_says_nothing_new_becomes_no_event(light, second, expe
 def test_command_and_confirmation_follow_each_other(light):
     light.run("notify", c.notify({"power": 1}))
 
-    (pending,) = light.run("command", c.command("k1", {"power": 7}, time_to_live=10**9), kind=Kind.UPDATE)
+    (pending,) = light.run("command", c.command("k1", {"power": 7}, time_to_live=10**9), kind=CommandKind.UPDATE)
     assert list(light.aggregate.pendings) == ["k1"]
-    (updated,) = light.run("confirm", c.confirm("k1"), kind=Kind.UPDATE)
+    (updated,) = light.run("confirm", c.confirm("k1"), kind=CommandKind.UPDATE)
 
     assert (pending.event_metadata.version, updated.event_metadata.version) == (1, 2)
     assert pending.audit_context.correlation_id == updated.audit_context.correlation_id == "k1"
@@ -111,7 +111,7 @@ def test_command_and_confirmation_follow_each_other(light):
     assert light.aggregate.pendings == {}
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(CommandKind))
 def test_every_kind_of_command_has_its_events(light, kind):
     light.run("notify", c.notify(1, resource_types=["x.light"]))
 
@@ -123,7 +123,7 @@ def test_every_kind_of_command_has_its_events(light, kind):
     assert confirmed.status == events.OK
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(CommandKind))
 def test_command_to_an_unknown_resource_is_not_found(light, kind):
     with refused("NOT_FOUND"):
         light.run("command", c.command("k1", 2), kind=kind)
@@ -139,18 +139,18 @@ def test_command_to_a_removed_resource_is_not_found(light):
     assert light.aggregate.latest.content.coap_content_format == -1
     assert light.aggregate.removed(CALLER) == []
     with refused("NOT_FOUND"):
-        light.run("command", c.command("k1", 2), kind=Kind.UPDATE)
+        light.run("command", c.command("k1", 2), kind=CommandKind.UPDATE)
 
 
 @pytest.mark.parametrize(
     ("wrong", "kind"),
     [
-        (c.command("", 2), Kind.UPDATE),
-        (c.command("k1"), Kind.UPDATE),
-        (c.command("k1"), Kind.CREATE),
-        (c.command("k1", 2, time_to_live=99_999_999), Kind.UPDATE),
-        (c.command("k1", 2, time_to_live=-1), Kind.UPDATE),
-        (api_pb2.ResourceCommandRequest(resource_id=c.resource(), correlation_id="k1"), Kind.RETRIEVE),
+        (c.command("", 2), CommandKind.UPDATE),
+        (c.command("k1"), CommandKind.UPDATE),
+        (c.command("k1"), CommandKind.CREATE),
+        (c.command("k1", 2, time_to_live=99_999_999), CommandKind.UPDATE),
+        (c.command("k1", 2, time_to_live=-1), CommandKind.UPDATE),
+        (api_pb2.ResourceCommandRequest(resource_id=c.resource(), correlation_id="k1"), CommandKind.RETRIEVE),
     ],
 )
 def test_wrong_command_is_refused(light, wrong, kind):
@@ -162,50 +162,50 @@ def test_wrong_command_is_refused(light, wrong, kind):
 
 def test_live_correlation_id_is_refused_for_every_kind(light):
     light.run("notify", c.notify(1))
-    light.run("command", c.command("k1", 2, time_to_live=10**9), kind=Kind.UPDATE)
+    light.run("command", c.command("k1", 2, time_to_live=10**9), kind=CommandKind.UPDATE)
 
     with refused("INVALID_ARGUMENT"):
-        light.run("command", c.command("k1"), kind=Kind.RETRIEVE)
+        light.run("command", c.command("k1"), kind=CommandKind.RETRIEVE)
     # Its time is over, so the id is free again.
-    light.run("command", c.command("k1"), kind=Kind.RETRIEVE, caller=CALLER._replace(now_ns=NOW_NS + 2 * 10**9))
+    light.run("command", c.command("k1"), kind=CommandKind.RETRIEVE, caller=CALLER._replace(now_ns=NOW_NS + 2 * 10**9))
 
     assert isinstance(light.aggregate.pendings["k1"], events.ResourceRetrievePending)
 
 
 def test_confirmation_of_nothing_is_refused(light):
     light.run("notify", c.notify(1))
-    light.run("command", c.command("k1", 2), kind=Kind.UPDATE)
+    light.run("command", c.command("k1", 2), kind=CommandKind.UPDATE)
 
-    for wrong, kind in ((c.confirm("k2"), Kind.UPDATE), (c.confirm("k1"), Kind.DELETE)):
+    for wrong, kind in ((c.confirm("k2"), CommandKind.UPDATE), (c.confirm("k1"), CommandKind.DELETE)):
         with refused("INVALID_ARGUMENT"):
             light.run("confirm", wrong, kind=kind)
 
 
 def test_confirmation_after_the_time_is_accepted(light):
     light.run("notify", c.notify(1))
-    light.run("command", c.command("k1", 2, time_to_live=10**8), kind=Kind.UPDATE)
+    light.run("command", c.command("k1", 2, time_to_live=10**8), kind=CommandKind.UPDATE)
 
-    assert light.run("confirm", c.confirm("k1"), kind=Kind.UPDATE, caller=CALLER._replace(now_ns=NOW_NS + 10**9))
+    assert light.run("confirm", c.confirm("k1"), kind=CommandKind.UPDATE, caller=CALLER._replace(now_ns=NOW_NS + 10**9))
 
 
 def test_confirmed_deletion_ends_all_pending_commands(light):
     light.run("notify", c.notify(1))
-    light.run("command", c.command("k1", 2), kind=Kind.UPDATE)
-    light.run("command", c.command("k2"), kind=Kind.DELETE)
-    light.run("command", c.command("k3"), kind=Kind.DELETE)
+    light.run("command", c.command("k1", 2), kind=CommandKind.UPDATE)
+    light.run("command", c.command("k2"), kind=CommandKind.DELETE)
+    light.run("command", c.command("k3"), kind=CommandKind.DELETE)
 
-    light.run("confirm", c.confirm("k2", events.ERROR), kind=Kind.DELETE)
+    light.run("confirm", c.confirm("k2", events.ERROR), kind=CommandKind.DELETE)
     assert list(light.aggregate.pendings) == ["k1", "k3"]
-    light.run("confirm", c.confirm("k3"), kind=Kind.DELETE)
+    light.run("confirm", c.confirm("k3"), kind=CommandKind.DELETE)
 
     assert light.aggregate.pendings == {}
 
 
 def test_cancelled_commands_become_confirmations_with_their_status(light):
     light.run("notify", c.notify(1))
-    light.run("command", c.command("k1", 2), kind=Kind.UPDATE)
-    light.run("command", c.command("k2"), kind=Kind.RETRIEVE)
-    light.run("command", c.command("k3"), kind=Kind.DELETE)
+    light.run("command", c.command("k1", 2), kind=CommandKind.UPDATE)
+    light.run("command", c.command("k2"), kind=CommandKind.RETRIEVE)
+    light.run("command", c.command("k3"), kind=CommandKind.DELETE)
     request = api_pb2.CancelPendingCommandsRequest(command_metadata=c.metadata(), correlation_id_filter=["k2"])
 
     (one,) = light.run("cancel", request)
@@ -221,26 +221,26 @@ def test_cancelled_commands_become_confirmations_with_their_status(light):
 def test_pending_commands_have_a_limit(light):
     light.run("notify", c.notify(1))
     for number in range(PENDING_COMMANDS_MAX):
-        light.run("command", c.command(f"k{number}"), kind=Kind.RETRIEVE)
+        light.run("command", c.command(f"k{number}"), kind=CommandKind.RETRIEVE)
 
     with refused("RESOURCE_EXHAUSTED"):
-        light.run("command", c.command("one more"), kind=Kind.RETRIEVE)
+        light.run("command", c.command("one more"), kind=CommandKind.RETRIEVE)
 
 
 def test_commands_whose_time_is_over_make_room(light):
     light.run("notify", c.notify(1))
-    light.run("command", c.command("live"), kind=Kind.RETRIEVE)
+    light.run("command", c.command("live"), kind=CommandKind.RETRIEVE)
     for number in range(PENDING_COMMANDS_MAX - 1):
-        light.run("command", c.command(f"k{number}", time_to_live=10**8), kind=Kind.RETRIEVE)
+        light.run("command", c.command(f"k{number}", time_to_live=10**8), kind=CommandKind.RETRIEVE)
 
-    light.run("command", c.command("new"), kind=Kind.RETRIEVE, caller=CALLER._replace(now_ns=NOW_NS + 10**9))
+    light.run("command", c.command("new"), kind=CommandKind.RETRIEVE, caller=CALLER._replace(now_ns=NOW_NS + 10**9))
 
     assert list(light.aggregate.pendings) == ["live", "new"]
 
 
 def test_snapshot_carries_the_whole_state(light):
     light.run("notify", c.notify({"power": 3}, 4))
-    for number, kind in enumerate(Kind):
+    for number, kind in enumerate(CommandKind):
         light.run("command", c.command(f"k{number}", 2), kind=kind)
     (snapshot,) = light.aggregate.stamped([light.aggregate.snapshot(CALLER)], None, CALLER)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jetlake.client.raw_connection import Settings
+from jetlake.client.raw_connection import ConnectionSettings
 from jetlake.devices.bulk import WINDOW_EVENTS, BulkPublisher
 from jetlake.devices.consumer import read_events
 from jetlake.errors import ClientError
@@ -17,7 +17,7 @@ def changes(number):
 
 
 async def test_all_events_are_stored_once_and_in_order(server, api, stream):
-    with BulkPublisher(Settings(url=server.url), stream=stream) as publisher:
+    with BulkPublisher(ConnectionSettings(url=server.url), stream=stream) as publisher:
         report = publisher.publish(changes(EVENTS))
         again = publisher.publish(changes(3))
 
@@ -28,7 +28,7 @@ async def test_all_events_are_stored_once_and_in_order(server, api, stream):
 
 
 async def test_broken_connection_is_made_again_and_nothing_is_stored_twice(server, api, stream, count):
-    with BulkPublisher(Settings(url=server.url)) as publisher:
+    with BulkPublisher(ConnectionSettings(url=server.url)) as publisher:
 
         def breaking():
             for number, message in enumerate(changes(5000)):
@@ -44,7 +44,7 @@ async def test_broken_connection_is_made_again_and_nothing_is_stored_twice(serve
 
 async def test_missing_stream_is_a_clear_error(server, api):
     with (
-        BulkPublisher(Settings(url=server.url)) as publisher,
+        BulkPublisher(ConnectionSettings(url=server.url)) as publisher,
         pytest.raises(ClientError, match="no stream is listening on subject"),
     ):
         publisher.publish(changes(3))
@@ -52,7 +52,7 @@ async def test_missing_stream_is_a_clear_error(server, api):
 
 async def test_refusal_of_the_stream_is_a_clear_error(server, api, stream):
     with (
-        BulkPublisher(Settings(url=server.url), stream="OTHER") as publisher,
+        BulkPublisher(ConnectionSettings(url=server.url), stream="OTHER") as publisher,
         pytest.raises(ClientError, match="the stream refused events"),
     ):
         publisher.publish(changes(3))

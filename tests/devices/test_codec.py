@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetlake.devices.codec import UNCOMPRESSED_BYTES_MAX, Codec
+from jetlake.devices.codec import UNCOMPRESSED_BYTES_MAX, EventCodec
 from jetlake.devices.content import value_of
 from jetlake.devices.generations import MESSAGES, Generation, upgraded
 from jetlake.devices.ids import aggregate_id, links_id, metadata_id
@@ -27,7 +27,7 @@ def test_golden_vector_has_its_checksum():
 
 
 def test_golden_vector_decodes_to_its_values():
-    found = Codec(Generation.Y2021).decode(GOLDEN)
+    found = EventCodec(Generation.Y2021).decode(GOLDEN)
 
     message = found.message
     assert (found.event_type, found.version, found.key.device_id) == ("resourcechanged", 7, D1)
@@ -43,7 +43,7 @@ def test_golden_vector_decodes_to_its_values():
 
 
 def test_generation_is_never_guessed():
-    as_today = Codec(Generation.Y2025).decode(GOLDEN)
+    as_today = EventCodec(Generation.Y2025).decode(GOLDEN)
 
     # It can be read, and its fields are shifted: the status is a connection of length 1 now.
     assert as_today.message.status != events_2025.OK or as_today.message.audit_context.user_id != "u1"
@@ -51,7 +51,7 @@ def test_generation_is_never_guessed():
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_event_comes_back_as_it_was(generation):
-    codec = Codec(generation)
+    codec = EventCodec(generation)
 
     for message in corpus(generation):
         encoded = codec.encode(message)
@@ -63,7 +63,7 @@ def test_every_event_comes_back_as_it_was(generation):
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_envelope_agrees_with_subject_and_event(generation):
     for message in corpus(generation):
-        encoded = Codec(generation).encode(message)
+        encoded = EventCodec(generation).encode(message)
         envelope = Envelope.FromString(encoded.payload)
         tokens = encoded.subject.split(".")
         assert (tokens[0], tokens[1], tokens[-1]) == ("events", envelope.group_id, envelope.event_type)
@@ -78,14 +78,14 @@ def test_envelope_agrees_with_subject_and_event(generation):
 
 
 def test_first_version_and_unused_fields_are_not_on_the_wire():
-    encoded = Codec().encode(event("resourcechanged", D1, "/oic/d"))
+    encoded = EventCodec().encode(event("resourcechanged", D1, "/oic/d"))
 
     assert [field.number for field, _ in Envelope.FromString(encoded.payload).ListFields()] == [2, 3, 4, 5]
 
 
 def test_data_is_a_snappy_block_and_not_a_framed_stream():
     message = event("resourcechanged", D1, "/oic/d", content={"data": b"x" * 300})
-    block = Envelope.FromString(Codec().encode(message).payload).data
+    block = Envelope.FromString(EventCodec().encode(message).payload).data
 
     plain = message.SerializeToString()
     length = (block[0] & 0x7F) | block[1] << 7
@@ -98,7 +98,7 @@ def test_data_is_a_snappy_block_and_not_a_framed_stream():
 def test_unknown_event_type_is_kept_without_a_message():
     envelope = Envelope(version=4, event_type="deviceteleported", group_id=D1, aggregate_id="a", data=compressed(b"hi"))
 
-    found = Codec().decode(envelope.SerializeToString())
+    found = EventCodec().decode(envelope.SerializeToString())
 
     assert (found.event_type, found.version, found.message, found.data) == ("deviceteleported", 4, None, b"hi")
     assert found.current() is None
@@ -107,11 +107,11 @@ def test_unknown_event_type_is_kept_without_a_message():
 
 def test_unknown_fields_are_kept():
     message = event("resourcechanged", D1, "/oic/d")
-    envelope = Envelope.FromString(Codec().encode(message).payload)
+    envelope = Envelope.FromString(EventCodec().encode(message).payload)
     extra = b"\xba\x3e\x02hi"  # Field 999, two bytes.
     envelope.data = compressed(message.SerializeToString() + extra)
 
-    found = Codec().decode(envelope.SerializeToString() + extra)
+    found = EventCodec().decode(envelope.SerializeToString() + extra)
 
     assert found.message.SerializeToString().endswith(extra)
 
@@ -131,7 +131,7 @@ def test_malformed_bytes_are_a_clear_error(payload, reason):
     raw = payload if isinstance(payload, bytes) else payload.SerializeToString()
 
     with pytest.raises(DeviceError, match=reason) as refused:
-        Codec().decode(raw)
+        EventCodec().decode(raw)
 
     assert refused.value.status == "DATA_LOSS"
 
@@ -140,7 +140,7 @@ def test_malformed_protobuf_inside_the_block_is_a_clear_error():
     envelope = Envelope(event_type="resourcechanged", group_id=D1, aggregate_id="a", data=compressed(b"\xff\xff"))
 
     with pytest.raises(DeviceError, match="data of resourcechanged is not protobuf"):
-        Codec().decode(envelope.SerializeToString())
+        EventCodec().decode(envelope.SerializeToString())
 
 
 def test_block_that_claims_gigabytes_is_refused_before_it_is_unpacked():
@@ -150,11 +150,11 @@ def test_block_that_claims_gigabytes_is_refused_before_it_is_unpacked():
     envelope = Envelope(event_type="resourcechanged", group_id=D1, aggregate_id="a", data=claim + b"\x00")
 
     with pytest.raises(DeviceError, match="claims 4,294,967,295 bytes"):
-        Codec().decode(envelope.SerializeToString())
+        EventCodec().decode(envelope.SerializeToString())
 
 
 def test_envelope_on_a_foreign_subject_is_refused():
-    encoded = Codec().encode(event("resourcechanged", D1, "/oic/d"))
+    encoded = EventCodec().encode(event("resourcechanged", D1, "/oic/d"))
 
     for subject in (
         encoded.subject.replace("resourcechanged", "resourcecreated"),
@@ -162,13 +162,13 @@ def test_envelope_on_a_foreign_subject_is_refused():
         encoded.subject.replace(encoded.key.resource_id, aggregate_id(D1, "/light/1")),
     ):
         with pytest.raises(DeviceError, match="does not belong to the subject"):
-            Codec().decode(encoded.payload, subject=subject)
+            EventCodec().decode(encoded.payload, subject=subject)
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_decoder(payload):
     with suppress(DeviceError):
-        Codec().decode(payload)
+        EventCodec().decode(payload)
 
 
 @given(st.integers(min_value=0, max_value=212), st.integers(min_value=0, max_value=255))
@@ -176,23 +176,23 @@ def test_no_damage_to_the_golden_vector_breaks_the_decoder(position, value):
     damaged = bytearray(GOLDEN)
     damaged[position] = value
     with suppress(DeviceError):
-        assert Codec(Generation.Y2021).decode(bytes(damaged)).event_type
+        assert EventCodec(Generation.Y2021).decode(bytes(damaged)).event_type
 
 
 @pytest.mark.parametrize("device_id", ["*", "a.b", ""])
 def test_device_id_with_a_wildcard_is_refused_before_publishing(device_id):
     with pytest.raises(DeviceError):
-        Codec().encode(event("resourcechanged", device_id, "/oic/d"))
+        EventCodec().encode(event("resourcechanged", device_id, "/oic/d"))
 
 
 def test_event_of_the_other_generation_is_refused():
     with pytest.raises(DeviceError, match="another generation: this codec encodes those of 2021"):
-        Codec(Generation.Y2021).encode(event("resourcechanged", D1, "/oic/d"))
+        EventCodec(Generation.Y2021).encode(event("resourcechanged", D1, "/oic/d"))
 
 
 def test_something_else_is_no_event():
     with pytest.raises(DeviceError, match="Content is not an event"):
-        Codec().encode(events_2025.Content())
+        EventCodec().encode(events_2025.Content())
 
 
 def test_old_events_upgrade_to_todays_form():

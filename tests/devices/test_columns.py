@@ -7,7 +7,7 @@ import pytest
 np = pytest.importorskip("numpy", reason="the extra `spark` is not installed")
 pa = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 
-from jetlake.devices.codec import Codec  # noqa: E402
+from jetlake.devices.codec import EventCodec  # noqa: E402
 from jetlake.devices.columns import EVENTS, EVENTS_2021, _Reading  # noqa: E402
 from jetlake.devices.event_rows import COLUMNS, row_of  # noqa: E402
 from jetlake.devices.generations import Generation  # noqa: E402
@@ -45,12 +45,12 @@ def batch_of(messages):
 
 
 def encoded(made, generation=Generation.Y2025):
-    codec = Codec(generation)
+    codec = EventCodec(generation)
     return [codec.encode(message)[:2] for message in made]
 
 
 def expected(messages, generation=Generation.Y2025):
-    codec = Codec(generation)
+    codec = EventCodec(generation)
     rows = [row_of(codec, payload, subject) for subject, payload in messages]
     return pa.array(rows, KIND).to_pylist()
 

@@ -9,11 +9,11 @@ from jetlake.client.access import Access
 from jetlake.client.api import open_api
 from jetlake.client.dead_letters import DeadLetters
 from jetlake.client.pulls import Start
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.consumer import read_events, subscribe
 from jetlake.devices.dead_letters import DeadLetterWriter
 from jetlake.devices.generations import Generation
-from jetlake.devices.publisher import Publisher
+from jetlake.devices.publisher import EventPublisher
 from jetlake.devices.stream import DEAD_STREAM
 from jetlake.devices.subjects import Address
 from tests.devices.samples import D1, GOLDEN, PATTERNS, corpus, event
@@ -21,7 +21,7 @@ from tests.devices.waiting import until
 
 
 async def publish_corpus(api, generation=Generation.Y2025):
-    publisher = Publisher(api, jetstream=True, codec=Codec(generation))
+    publisher = EventPublisher(api, jetstream=True, codec=EventCodec(generation))
     for message in corpus(generation):
         await publisher.publish(message)
 
@@ -54,7 +54,7 @@ async def test_each_pattern_gets_its_events_as_they_come(api, stream):
 
 async def test_seeds_own_stream_subject_gets_nothing(api):
     await api.request("STREAM.CREATE.events", {"name": "events", "subjects": ["events.*"]})
-    publisher = Publisher(api, jetstream=False)
+    publisher = EventPublisher(api, jetstream=False)
 
     for message in corpus():
         await publisher.publish(message)
@@ -68,7 +68,7 @@ async def test_reader_that_starts_later_gets_everything_in_order(api, stream, ge
     late = []
     await subscribe(api, "events.>", late.append)
 
-    found = await read_all(api, stream, codec=Codec(generation))
+    found = await read_all(api, stream, codec=EventCodec(generation))
 
     assert [event.message for event in found] == corpus(generation)
     assert [event.sequence for event in found] == list(range(1, 53))
@@ -78,7 +78,7 @@ async def test_reader_that_starts_later_gets_everything_in_order(api, stream, ge
 
 
 async def test_reader_can_start_at_a_time(api, stream):
-    publisher = Publisher(api, jetstream=True)
+    publisher = EventPublisher(api, jetstream=True)
     for version in range(5):
         await publisher.publish(event("resourcechanged", D1, "/oic/d", version=version))
         await asyncio.sleep(0.01)
@@ -107,11 +107,11 @@ async def test_restart_of_the_server_loses_nothing(start_server, tmp_path):
 
 async def test_what_cannot_be_read_becomes_a_dead_letter_with_its_sequence(server, api, stream):
     good = event("resourcechanged", D1, "/oic/d")
-    publisher = Publisher(api, jetstream=True)
-    subject = Codec().encode(good).subject
+    publisher = EventPublisher(api, jetstream=True)
+    subject = EventCodec().encode(good).subject
     await publisher.publish(good)
     await api.ask(subject, b"\xff\xff\xff")
-    broken = bytearray(Codec().encode(good).payload)
+    broken = bytearray(EventCodec().encode(good).payload)
     broken[-5:] = b"\xff" * 5
     await api.ask(subject, bytes(broken))
     await publisher.publish(event("resourcechanged", D1, "/oic/d", version=1))
@@ -157,6 +157,6 @@ async def test_golden_vector_travels_through_a_stream(api, stream):
     subject = f"events.{D1}.resources.4a84ef28-8616-5b57-9ae7-7b3e497f307b.resourcechanged"
     await api.ask(subject, GOLDEN)
 
-    (found,) = await read_all(api, stream, codec=Codec(Generation.Y2021))
+    (found,) = await read_all(api, stream, codec=EventCodec(Generation.Y2021))
 
     assert (found.version, found.message.content.data.hex()) == (7, "a1617601")

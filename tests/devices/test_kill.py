@@ -25,7 +25,7 @@ RESOURCES = 4
 CHANGES = 400 if LONG else 60
 """Of each resource: enough that every kill meets some under way."""
 
-START_S_MAX = 40.0
+START_S_MAX = 60.0
 RETRY_S = 0.05
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from jetlake.client.access import Access
 from jetlake.client.api import open_api
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.consumer import read_events, subscribe
 from jetlake.devices.content import value_of
 from jetlake.devices.generations import Generation
-from jetlake.devices.projection import Missing, Outcome, Projection
+from jetlake.devices.projection import EventOutcome, Missing, Projection
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.protos import events_2025_pb2 as events
-from jetlake.devices.publisher import Publisher
-from jetlake.devices.session import Session, event_of
+from jetlake.devices.publisher import EventPublisher
+from jetlake.devices.session import UserSession, event_of
 from jetlake.devices.settings import Settings
 from jetlake.devices.store.contract import EventFilter
 from jetlake.devices.store.in_memory import MemoryStore
@@ -28,8 +28,8 @@ KEY = AggregateKey.of_href(D1, c.HREF)
 
 
 def as_event(message):
-    encoded = Codec().encode(message)
-    return Codec().decode(encoded.payload, subject=encoded.subject)
+    encoded = EventCodec().encode(message)
+    return EventCodec().decode(encoded.payload, subject=encoded.subject)
 
 
 def changed(version, value=None, **fields):
@@ -60,9 +60,9 @@ async def test_hole_is_filled_from_the_store_before_the_event_is_applied():
     history = [changed(version) for version in range(4)]
     projection = Projection(store_of(*history))
     for each in history[:2]:
-        assert await projection.apply(each) is Outcome.ACCEPTED
+        assert await projection.apply(each) is EventOutcome.ACCEPTED
 
-    assert await projection.apply(history[3]) is Outcome.RECOVERED
+    assert await projection.apply(history[3]) is EventOutcome.RECOVERED
 
     assert (projection.aggregates[KEY].version, data_of(projection), projection.gap_count) == (3, 3, 1)
     assert not projection.missing
@@ -74,7 +74,7 @@ async def test_hole_that_a_snapshot_has_compacted_away_is_recorded():
     await projection.apply(changed(0))
     await projection.apply(changed(1))
 
-    assert await projection.apply(changed(6)) is Outcome.RECOVERED
+    assert await projection.apply(changed(6)) is EventOutcome.RECOVERED
 
     assert data_of(projection) == 6
     assert list(projection.missing) == [Missing(KEY, 2, 4)]
@@ -84,8 +84,8 @@ async def test_hole_that_nobody_can_fill_leaves_the_state_as_it_was():
     projection = Projection(store_of())
     await projection.apply(changed(0))
 
-    assert await projection.apply(changed(2)) is Outcome.UNRESOLVED
-    assert await Projection().apply(changed(3)) is Outcome.UNRESOLVED
+    assert await projection.apply(changed(2)) is EventOutcome.UNRESOLVED
+    assert await Projection().apply(changed(3)) is EventOutcome.UNRESOLVED
 
     assert data_of(projection) == 0
 
@@ -94,9 +94,9 @@ async def test_next_snapshot_closes_a_hole_that_nobody_fills():
     projection = Projection()
     await projection.apply(changed(0))
 
-    assert await projection.apply(changed(2)) is Outcome.UNRESOLVED
-    assert await projection.apply(snapshot(3, 2)) is Outcome.RECOVERED
-    assert await projection.apply(changed(4)) is Outcome.ACCEPTED
+    assert await projection.apply(changed(2)) is EventOutcome.UNRESOLVED
+    assert await projection.apply(snapshot(3, 2)) is EventOutcome.RECOVERED
+    assert await projection.apply(changed(4)) is EventOutcome.ACCEPTED
 
     assert data_of(projection) == 4
     assert list(projection.missing) == [Missing(KEY, 1, 2)]
@@ -121,7 +121,7 @@ async def test_redelivered_first_event_does_not_rewind():
     for version in range(3):
         await projection.apply(changed(version))
 
-    assert await projection.apply(changed(0)) is Outcome.IGNORED
+    assert await projection.apply(changed(0)) is EventOutcome.IGNORED
 
     assert projection.aggregates[KEY].version == 2
 
@@ -132,8 +132,8 @@ async def test_deleted_and_onboarded_device_begins_a_new_epoch():
         await projection.apply(changed(version))
     later_ns = projection.aggregates[KEY].timestamp_ns + 10
 
-    assert await projection.apply(changed(0, 77, timestamp_ns=later_ns)) is Outcome.ACCEPTED
-    assert await projection.apply(changed(1, 78, timestamp_ns=later_ns + 1)) is Outcome.ACCEPTED
+    assert await projection.apply(changed(0, 77, timestamp_ns=later_ns)) is EventOutcome.ACCEPTED
+    assert await projection.apply(changed(1, 78, timestamp_ns=later_ns + 1)) is EventOutcome.ACCEPTED
 
     assert (projection.aggregates[KEY].version, data_of(projection)) == (1, 78)
 
@@ -145,7 +145,7 @@ async def test_new_epoch_whose_beginning_was_missed_is_fetched():
     for version in range(5):
         await projection.apply(changed(version))
 
-    assert await projection.apply(fresh[1]) is Outcome.RECOVERED
+    assert await projection.apply(fresh[1]) is EventOutcome.RECOVERED
 
     assert (projection.aggregates[KEY].version, data_of(projection)) == (1, 8)
 
@@ -153,9 +153,9 @@ async def test_new_epoch_whose_beginning_was_missed_is_fetched():
 async def test_older_snapshot_does_not_rewind_and_a_first_one_is_enough():
     projection = Projection()
 
-    assert await projection.apply(snapshot(16, 15)) is Outcome.ACCEPTED
-    assert await projection.apply(changed(17)) is Outcome.ACCEPTED
-    assert await projection.apply(snapshot(16, 15)) is Outcome.IGNORED
+    assert await projection.apply(snapshot(16, 15)) is EventOutcome.ACCEPTED
+    assert await projection.apply(changed(17)) is EventOutcome.ACCEPTED
+    assert await projection.apply(snapshot(16, 15)) is EventOutcome.IGNORED
 
     assert data_of(projection) == 17
 
@@ -165,12 +165,12 @@ async def test_type_of_the_future_takes_its_version():
     await projection.apply(changed(0))
 
     unknown = changed(1)._replace(event_type="resourceteleported", message=None)
-    assert await projection.apply(unknown) is Outcome.ACCEPTED
-    assert await projection.apply(changed(2)) is Outcome.ACCEPTED
+    assert await projection.apply(unknown) is EventOutcome.ACCEPTED
+    assert await projection.apply(changed(2)) is EventOutcome.ACCEPTED
 
 
 async def test_snapshot_alone_gives_the_state_of_the_full_replay(api, stream):
-    session = Session(api, StreamStore(api, stream), Settings(jetstream=True))
+    session = UserSession(api, StreamStore(api, stream), Settings(jetstream=True))
     for value in range(17):
         await session.execute("NotifyResourceChanged", c.notify(value, value + 1))
     await session.execute("UpdateResource", c.command("k1", 1))
@@ -194,7 +194,7 @@ async def test_events_lost_on_the_bus_are_fetched_from_the_service(api, lost):
     await subscribe(api, "events.>", received.append)
     await api.connection.flush()
     store, publisher = MemoryStore(), LosingPublisher(api, lost)
-    session = Session(api, store.on_bus(publisher), Settings())
+    session = UserSession(api, store.on_bus(publisher), Settings())
     for value in range(8):
         answer = await session.execute("NotifyResourceChanged", c.notify(value, value + 1))
         assert event_of(answer.events[0]).event_metadata.version == value
@@ -215,7 +215,7 @@ async def test_loss_at_the_tail_is_found_by_asking_for_newer_events(api):
     received = []
     await subscribe(api, "events.>", received.append)
     await api.connection.flush()
-    session = Session(api, MemoryStore().on_bus(LosingPublisher(api, [3])), Settings())
+    session = UserSession(api, MemoryStore().on_bus(LosingPublisher(api, [3])), Settings())
     for value in range(4):
         await session.execute("NotifyResourceChanged", c.notify(value, value + 1))
     await until(lambda: len(received) == 3)
@@ -233,7 +233,7 @@ async def test_loss_at_the_tail_is_found_by_asking_for_newer_events(api):
 
 
 async def test_hole_in_a_stream_is_closed_by_its_next_snapshot(api, stream):
-    session = Session(api, StreamStore(api, stream), Settings(jetstream=True))
+    session = UserSession(api, StreamStore(api, stream), Settings(jetstream=True))
     for value in range(20):
         await session.execute("NotifyResourceChanged", c.notify(value, value + 1))
     await api.request(f"STREAM.MSG.DELETE.{stream}", {"seq": 4})
@@ -250,8 +250,8 @@ async def test_hole_in_a_stream_is_closed_by_its_next_snapshot(api, stream):
 
 
 async def test_old_generation_is_projected_too(api, stream):
-    codec = Codec(Generation.Y2021)
-    publisher = Publisher(api, jetstream=True, codec=codec)
+    codec = EventCodec(Generation.Y2021)
+    publisher = EventPublisher(api, jetstream=True, codec=codec)
     for version in range(3):
         await publisher.publish(
             event("resourcechanged", D1, c.HREF, version=version, status=1, generation=Generation.Y2021)
@@ -265,7 +265,7 @@ async def test_old_generation_is_projected_too(api, stream):
 
 
 async def test_restarted_projection_ends_where_the_first_one_did(server, api, stream):
-    session = Session(api, StreamStore(api, stream), Settings(jetstream=True))
+    session = UserSession(api, StreamStore(api, stream), Settings(jetstream=True))
     for value in range(40):
         await session.execute("NotifyResourceChanged", c.notify(value, value + 1, href=f"/r/{value % 3}"))
     await session.execute("DeleteDevices", api_pb2.DeleteDevicesRequest(device_id_filter=["none"]))
@@ -281,7 +281,7 @@ async def test_restarted_projection_ends_where_the_first_one_did(server, api, st
     assert len(states[0]) == 3
 
 
-class LosingPublisher(Publisher):
+class LosingPublisher(EventPublisher):
     """A bus that does not carry some events: those with these numbers."""
 
     def __init__(self, api, lost):

@@ -7,8 +7,8 @@ import pytest
 
 from jetlake.client.access import Access
 from jetlake.client.api import open_api
-from jetlake.devices.codec import Codec
-from jetlake.devices.publisher import WRONG_LAST_SEQUENCE, Expected, Publisher
+from jetlake.devices.codec import EventCodec
+from jetlake.devices.publisher import WRONG_LAST_SEQUENCE, EventPublisher, ExpectedSequence
 from jetlake.errors import ApiError, ClientError
 from tests.devices.samples import D1, R1, corpus, event
 
@@ -16,7 +16,7 @@ from tests.devices.samples import D1, R1, corpus, event
 async def test_core_mode_publishes_and_nothing_is_kept(api):
     received = []
     await api.connection.subscribe("events.>", cb=partial(collect, received))
-    publisher = Publisher(api, jetstream=False)
+    publisher = EventPublisher(api, jetstream=False)
 
     for message in corpus():
         assert await publisher.publish(message) is None
@@ -29,7 +29,7 @@ async def test_core_mode_publishes_and_nothing_is_kept(api):
 
 
 async def test_jetstream_mode_gives_growing_sequences(api, stream, count):
-    publisher = Publisher(api, jetstream=True)
+    publisher = EventPublisher(api, jetstream=True)
 
     sequences = [(await publisher.publish(message)).sequence for message in corpus()]
 
@@ -38,7 +38,7 @@ async def test_jetstream_mode_gives_growing_sequences(api, stream, count):
 
 
 async def test_stream_keeps_also_what_was_published_in_core_mode(api, stream, count):
-    await Publisher(api, jetstream=False).publish(corpus()[0])
+    await EventPublisher(api, jetstream=False).publish(corpus()[0])
     # Nobody says when it is stored.
     for _ in range(3000):
         if await count(stream):
@@ -49,7 +49,7 @@ async def test_stream_keeps_also_what_was_published_in_core_mode(api, stream, co
 
 
 async def test_same_message_id_is_stored_once_and_none_is_not(api, stream, count):
-    publisher = Publisher(api, jetstream=True)
+    publisher = EventPublisher(api, jetstream=True)
     message = corpus()[0]
 
     first = await publisher.publish(message, message_id="m1")
@@ -63,13 +63,13 @@ async def test_same_message_id_is_stored_once_and_none_is_not(api, stream, count
 
 async def test_without_a_stream_publishing_fails(api):
     with pytest.raises(ClientError, match="no stream is listening on subject"):
-        await Publisher(api, jetstream=True).publish(corpus()[0])
+        await EventPublisher(api, jetstream=True).publish(corpus()[0])
 
 
 async def test_with_the_documentations_stream_publishing_fails_and_the_stream_stays_empty(server, api, count):
     await api.request("STREAM.CREATE.events", {"name": "events", "subjects": ["events.*"]})
     async with open_api(Access(url=server.url, timeout_s=0.2)) as impatient:
-        publisher = Publisher(impatient, jetstream=True)
+        publisher = EventPublisher(impatient, jetstream=True)
         with pytest.raises(ClientError, match="no stream is listening"):
             await publisher.publish(corpus()[0])
         received = []
@@ -84,16 +84,16 @@ async def test_with_the_documentations_stream_publishing_fails_and_the_stream_st
 
 
 async def test_expected_sequence_is_that_of_the_whole_aggregate(api, stream, count):
-    publisher = Publisher(api, jetstream=True)
-    changed = Codec().encode(event("resourcechanged", D1, "/oic/d"))
-    updated = Codec().encode(event("resourceupdated", D1, "/oic/d", version=1))
+    publisher = EventPublisher(api, jetstream=True)
+    changed = EventCodec().encode(event("resourcechanged", D1, "/oic/d"))
+    updated = EventCodec().encode(event("resourceupdated", D1, "/oic/d", version=1))
     pattern = f"events.{D1}.resources.{R1}.>"
     await publisher.publish(event("resourcechanged", D1, "/light/1"))
 
-    stored = await publisher.publish_encoded(changed, expected=Expected(pattern, 0))
+    stored = await publisher.publish_encoded(changed, expected=ExpectedSequence(pattern, 0))
     with pytest.raises(ApiError) as refused:
-        await publisher.publish_encoded(updated, expected=Expected(pattern, 0))
-    following = await publisher.publish_encoded(updated, expected=Expected(pattern, stored.sequence))
+        await publisher.publish_encoded(updated, expected=ExpectedSequence(pattern, 0))
+    following = await publisher.publish_encoded(updated, expected=ExpectedSequence(pattern, stored.sequence))
 
     assert refused.value.error_code == WRONG_LAST_SEQUENCE
     assert (stored.sequence, following.sequence) == (2, 3)
@@ -104,7 +104,7 @@ async def test_server_without_jetstream_is_a_clear_error(start_server):
     plain = start_server()
     async with open_api(Access(url=plain.url)) as api:
         with pytest.raises(ClientError, match="no stream is listening"):
-            await Publisher(api, jetstream=True).publish(corpus()[0])
+            await EventPublisher(api, jetstream=True).publish(corpus()[0])
 
 
 async def test_literal_wildcard_in_a_subject_would_be_stored_by_the_server(api, stream, count):

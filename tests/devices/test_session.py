@@ -8,13 +8,13 @@ import pytest
 
 from jetlake.client.access import Access
 from jetlake.client.api import open_api
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.consumer import read_events
 from jetlake.devices.content import value_of
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.protos import events_2025_pb2 as events
-from jetlake.devices.publisher import Publisher
-from jetlake.devices.session import BATCH_MAX, Session, event_of
+from jetlake.devices.publisher import EventPublisher
+from jetlake.devices.session import BATCH_MAX, UserSession, event_of
 from jetlake.devices.settings import Settings
 from jetlake.devices.store.contract import EventFilter
 from jetlake.devices.store.in_memory import MemoryStore
@@ -35,7 +35,7 @@ async def open_session(server, api, stream):
 
         async def opened(settings=SETTINGS, timeout_s=5.0):
             own = await stack.enter_async_context(open_api(Access(url=server.url, timeout_s=timeout_s), reconnect=True))
-            return Session(own, StreamStore(own, stream), settings, user_id="ada", owner="acme")
+            return UserSession(own, StreamStore(own, stream), settings, user_id="ada", owner="acme")
 
         yield opened
 
@@ -409,7 +409,7 @@ async def test_server_that_is_gone_is_a_clear_error_and_nothing_is_half_done(sta
     own = start_server(["-js"])
     async with open_api(Access(url=own.url, timeout_s=0.3)) as api:
         await api.request("STREAM.CREATE.EVENTS", {"name": "EVENTS", "subjects": ["events.>"]})
-        session = Session(api, StreamStore(api, "EVENTS"), SETTINGS)
+        session = UserSession(api, StreamStore(api, "EVENTS"), SETTINGS)
         await session.execute("NotifyResourceChanged", c.notify(1, 1))
         own.stop()
 
@@ -421,15 +421,15 @@ async def test_server_that_is_gone_is_a_clear_error_and_nothing_is_half_done(sta
 
 
 async def core_session(api, store=None, settings=Settings()):  # noqa: B008
-    publisher = Publisher(api, jetstream=False)
-    return Session(api, (store or MemoryStore()).on_bus(publisher), settings)
+    publisher = EventPublisher(api, jetstream=False)
+    return UserSession(api, (store or MemoryStore()).on_bus(publisher), settings)
 
 
 async def test_core_mode_publishes_and_keeps_nothing_on_the_server(api):
     received = []
 
     async def receive(message):
-        received.append(Codec().decode(message.data, subject=message.subject))
+        received.append(EventCodec().decode(message.data, subject=message.subject))
 
     await api.connection.subscribe("events.>", cb=receive)
     await api.connection.flush()

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from jetlake.client.raw_connection import Settings
-from jetlake.devices.codec import Codec
+from jetlake.client.raw_connection import ConnectionSettings
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.consumer import read_events
 from jetlake.devices.content import value_of
 from jetlake.devices.simulator.run import check_unused, run_simulation
@@ -58,7 +58,7 @@ def test_everything_happens_that_devices_do():
 def test_versions_have_no_holes():
     versions = {}
     for event in Simulation(OPTIONS).timed_events():
-        encoded = Codec().encode(event.message)
+        encoded = EventCodec().encode(event.message)
         assert encoded.version == versions.get(encoded.key, -1) + 1
         versions[encoded.key] = encoded.version
 
@@ -67,7 +67,7 @@ async def test_twin_of_the_stream_is_what_the_account_says(server, api, stream):
     simulation = Simulation(OPTIONS)
     await check_unused(api, stream, simulation)
 
-    report = run_simulation(simulation, Settings(url=server.url), stream=stream)
+    report = run_simulation(simulation, ConnectionSettings(url=server.url), stream=stream)
     twin = Twin()
     count = 0
     async for event in read_events(api, stream, to_end=True):
@@ -96,7 +96,7 @@ async def test_paced_simulation_ends_when_it_is_told_to(server, api, stream):
     looks = iter(range(1000))
 
     report = run_simulation(
-        simulation, Settings(url=server.url), stream="", speed=50, is_stopping=lambda: next(looks) > 3
+        simulation, ConnectionSettings(url=server.url), stream="", speed=50, is_stopping=lambda: next(looks) > 3
     )
 
     assert not report.is_complete
@@ -115,7 +115,7 @@ async def test_command_simulates_and_writes_the_truth(server, api, tmp_path):
 
     def run():
         command = [sys.executable, "-m", "jetlake", *words, "--truth", str(truth), "-s", server.url]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     done, again = run(), run()
 

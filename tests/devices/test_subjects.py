@@ -2,7 +2,7 @@
 
 import pytest
 
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.ids import links_id, metadata_id
 from jetlake.devices.subjects import FAMILY_OF_TYPE, Address, AggregateKey, Family, pattern
 from jetlake.errors import DeviceError
@@ -14,7 +14,7 @@ def test_there_are_sixteen_event_types_in_three_families():
 
 
 def test_each_of_the_52_events_has_a_subject_of_its_own():
-    subjects = [Codec().encode(message).subject for message in corpus()]
+    subjects = [EventCodec().encode(message).subject for message in corpus()]
 
     assert len(set(subjects)) == 52
     assert {len(subject.split(".")) for subject in subjects} == {4, 5}
@@ -22,7 +22,7 @@ def test_each_of_the_52_events_has_a_subject_of_its_own():
 
 def test_reading_a_subject_undoes_writing_it():
     for message in corpus():
-        encoded = Codec().encode(message)
+        encoded = EventCodec().encode(message)
         assert Address.of(encoded.subject).subject == encoded.subject
         assert Address.of(encoded.subject).key == encoded.key
 

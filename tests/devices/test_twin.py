@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.generations import Generation
 from jetlake.devices.live_twin import LiveTwin
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.protos import events_2021_pb2 as events_2021
 from jetlake.devices.protos import events_2025_pb2 as events
-from jetlake.devices.session import Session
+from jetlake.devices.session import UserSession
 from jetlake.devices.settings import Settings
 from jetlake.devices.store.in_stream import StreamStore
 from jetlake.devices.twin import Twin
@@ -22,7 +22,7 @@ NOW_NS = time.time_ns()
 
 @pytest.fixture
 async def session(api, stream):
-    return Session(api, StreamStore(api, stream), Settings(jetstream=True))
+    return UserSession(api, StreamStore(api, stream), Settings(jetstream=True))
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_unknown_device_has_nothing(live):
 
 
 async def test_device_of_2021_is_online_until_its_time_is_over():
-    codec = Codec(Generation.Y2021)
+    codec = EventCodec(Generation.Y2021)
     message = event("devicemetadataupdated", D1, generation=Generation.Y2021)
     message.status.value, message.status.valid_until = events_2021.ConnectionStatus.ONLINE, 1000
     twin = Twin()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 PAUSE_S = 0.01
 
 

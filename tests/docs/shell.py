@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from tests.docs.pages import Block
 
-READY_S_MAX = 30.0
+READY_S_MAX = 60.0
 """How long a server may take to say that it is ready, on a machine that is busy with other tests."""
 
 SETTLE_S_MAX = 3.0
@@ -43,8 +43,8 @@ SHOWN_MAX = 3_000
 STOPPED = {0, 130, -signal.SIGINT}
 """How a program may end after Ctrl-C."""
 
-PORTS = ("4222", "4333", "8080", "8222", "9100", "9101")
-"""Ports that pages use: of servers, for browsers, of their monitoring pages, of the device service and its gateway."""
+PORTS = ("4222", "4333", "7422", "8080", "8222", "9100", "9101")
+"""Ports that pages use: of servers, for leaf nodes and browsers, of monitoring, of the device service and gateway."""
 
 _ADDRESS = re.compile(
     r"(?:ready at nats://|Listening for client connections on |^  NATS +nats://)([\w.]+:\d+)", re.MULTILINE

@@ -56,7 +56,7 @@ async def test_a_full_governor_refuses_until_max_wait_and_sends_an_event(api, ma
             async with governor.slot(holder="b", max_wait_s=0.3, back_off=FAST):
                 raise AssertionError("two are inside")
 
-    events = [event_of((await heard.next_msg(10)).data) for _ in range(3)]
+    events = [event_of((await heard.next_msg(60)).data) for _ in range(3)]
     assert [(event.event_type, event.identity, event.sequence) for event in events] == [
         ("enter", "a", lease.sequence),
         ("timeouts", "b", 0),

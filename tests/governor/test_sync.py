@@ -12,7 +12,7 @@ from jetlake.errors import ClientError
 from jetlake.governor import NoSlotError, catalog
 from jetlake.governor.sync import Governor
 
-PROGRAM_S_MAX = 30
+PROGRAM_S_MAX = 60
 
 SYNC_PROGRAM = """
 import sys, time

@@ -61,7 +61,7 @@ async def test_a_waiting_campaigner_gets_in_when_somebody_leaves_without_polling
         await until(lambda: has_listeners(api, settings.subject), "nobody listens")
 
         await lease.release()
-        entered = await asyncio.wait_for(waiting, 20)
+        entered = await asyncio.wait_for(waiting, 60)
 
         assert [each.holder for each in await catalog.leases(api, settings.name)] == ["second"]
         await entered.release()
@@ -72,7 +72,7 @@ async def has_listeners(api, subject, number=0):
     from nats.errors import NoRespondersError
 
     try:
-        await api.connection.request(side_subject(subject, f"vacated-{number}"), b"", timeout=5)
+        await api.connection.request(side_subject(subject, f"vacated-{number}"), b"", timeout=60)
     except NoRespondersError:
         return False
     return True

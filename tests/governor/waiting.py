@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 POLL_S = 0.02
 
 

@@ -1,4 +1,4 @@
-"""Whatever a file says, it is read or refused with its place, and what is read can be planned or is refused too."""
+"""Whatever a file says, it is read or refused with its location, and what is read can be planned or is refused too."""
 
 import yaml
 from hypothesis import HealthCheck, given, settings

@@ -79,7 +79,7 @@ def test_numbers_are_seconds_where_a_format_says_so():
         ("subjects: {a: 1}", "where a list belongs"),
         ("placement: [a]", "where names with values belong"),
         ("placement: {tag: [a]}", "placement has no field 'tag'; did you mean tags?"),
-        ("mirror: {name: A, opt_start_time: later}", "write a moment"),
+        ("mirror: {name: A, opt_start_time: later}", "write a timestamp"),
     ],
 )
 def test_mistakes_are_refused_with_their_place(text, message):

@@ -14,7 +14,7 @@ NAMES = {("var", "region"): "eu", ("var", "count"): 3}
 
 def value_of(expression):
     words = [word for word in tokens(expression, "f") if word.kind not in ("line", "end")]
-    return evaluate(words, lambda path, place: Node(NAMES[tuple(path)], place)).plain()
+    return evaluate(words, lambda path, location: Node(NAMES[tuple(path)], location)).plain()
 
 
 @pytest.mark.parametrize(

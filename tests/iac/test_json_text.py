@@ -28,7 +28,7 @@ def test_every_value_knows_its_line():
     (document,) = read_json('{\n "a": [1,\n  {"b":\n 2}]\n}\n', "f.json")
 
     inner = document.mapping["a"].items[1].mapping["b"]
-    assert (inner.value, str(inner.place)) == (2, "f.json:3")
+    assert (inner.value, str(inner.location)) == (2, "f.json:3")
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ def test_values_know_the_line_of_their_name():
     (document,) = read_toml(TEXT, "f.toml")
 
     first, second = document.mapping["streams"].items
-    assert str(first.mapping["consumers"].items[0].mapping["name"].place) == "f.toml:7"
-    assert str(second.mapping["name"].place) == "f.toml:10"
-    assert str(second.mapping["metadata"].mapping["team.name"].place) == "f.toml:14"
+    assert str(first.mapping["consumers"].items[0].mapping["name"].location) == "f.toml:7"
+    assert str(second.mapping["name"].location) == "f.toml:10"
+    assert str(second.mapping["metadata"].mapping["team.name"].location) == "f.toml:14"
     assert second.mapping["start"].value == "2026-01-31T12:00:00+00:00"
 
 

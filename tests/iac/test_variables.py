@@ -4,13 +4,13 @@ import pytest
 
 from jetlake.errors import ConfigurationError
 from jetlake.iac.variables import Variables
-from jetlake.located.nodes import Place, locate
+from jetlake.located.nodes import SourceLocation, locate
 
-PLACE = Place("f", 3)
+LOCATION = SourceLocation("f", 3)
 
 
 def filled(text, given=None, environment=None, declared=None):
-    return Variables(given or {}, environment or {}, declared or {}).fill(locate(text, PLACE)).plain()
+    return Variables(given or {}, environment or {}, declared or {}).fill(locate(text, LOCATION)).plain()
 
 
 def test_the_command_line_wins_over_the_environment_and_that_over_files():

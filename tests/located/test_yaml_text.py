@@ -10,7 +10,7 @@ def test_every_value_knows_its_line():
     (document,) = read_yaml("a: 1\nb:\n  - x\n  - c: 2\n", "f.yaml")
 
     inner = document.mapping["b"].items[1].mapping["c"]
-    assert (inner.value, str(inner.place)) == (2, "f.yaml:4")
+    assert (inner.value, str(inner.location)) == (2, "f.yaml:4")
 
 
 def test_a_file_may_hold_several_documents_and_empty_ones():

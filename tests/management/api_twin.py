@@ -6,16 +6,16 @@ import json
 import time
 from typing import Any
 
-from jetlake.management.catalog.streams import Catalog, StoreOptions
+from jetlake.management.catalog.streams import StoreOptions, StreamCatalog
 from jetlake.management.manager import Manager
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 from tests.management.engine_twin import EngineTwin, TwinRequest
 
 SETTINGS = ManagementSettings(
     server_name="probe",
     system_account="$SYS",
-    accounts={"$G": AccountLimits()},
+    accounts={"$G": StreamAccountLimits()},
     server=ServerLimits(max_memory=1_000_000_000, max_storage=10_000_000_000),
 )
 
@@ -26,7 +26,7 @@ class ApiTwin:
     def __init__(self, settings: ManagementSettings = SETTINGS, engine: EngineTwin | None = None) -> None:
         self.engine = engine or EngineTwin()
         self.warnings: list[str] = []
-        self.catalog = Catalog(self.engine)
+        self.catalog = StreamCatalog(self.engine)
         self.findings = self.catalog.open("store", StoreOptions())
         self.manager = Manager(self.engine, self.catalog, settings, self.warnings.append)
 

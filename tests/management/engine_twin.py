@@ -12,7 +12,7 @@ import msgspec
 
 from jetlake._engine import EngineError
 from jetlake.management.subjects.names import is_subset
-from jetlake.management.wire.times import Timestamp as Moment
+from jetlake.management.wire.times import Timestamp
 
 # Bytes that a message takes besides its subject and payload.
 OVERHEAD = {"file": 30, "memory": 16}
@@ -106,7 +106,7 @@ class TwinConsumer:
             "by_start_time": stream.last + 1,
         }[policy]
         if policy == "by_start_time":
-            wanted = Moment.read(self.config["opt_start_time"]).unix_ns
+            wanted = Timestamp.read(self.config["opt_start_time"]).unix_ns
             start = stream.first_at(wanted)
         return int(start)
 

@@ -40,7 +40,7 @@ USERS_AT_ONCE = 25
 
 MESSAGES_OF_USER = 40
 
-SOCKET_S_MAX = 30.0
+SOCKET_S_MAX = 60.0
 
 # Rights that let somebody read all of a stream, by whatever name it is asked for, or that let a stream send it on.
 READING = (
@@ -222,7 +222,7 @@ async def _let_settle(people: list[Person]) -> None:
 
 
 async def _ask(connection: nats.NATS, subject: str, body: bytes) -> dict[str, object]:
-    return dict(json.loads((await connection.request(subject, body, timeout=30)).data))
+    return dict(json.loads((await connection.request(subject, body, timeout=60)).data))
 
 
 async def _hold_against_model(

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jetlake import _engine
-from jetlake.management.requests.rights import Target
+from jetlake.management.requests.rights import SendTarget
 from tests.management.api_twin import ApiTwin
 from tests.management.engine_twin import TwinRequest
 from tests.management.permission_model import REQUESTS, Asked, Lists, Model, World, random_pattern
@@ -86,7 +86,7 @@ class Round:
 
     def _compare_rules(self) -> None:
         pattern = random_pattern(self._generator, WORLD)
-        target = self._generator.choice(list(Target))
+        target = self._generator.choice(list(SendTarget))
         decided = (self._rights.may_publish(pattern), self._rights.may_send_to(target.value, pattern))
         for_sender = target.value in (
             "reply subject",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 from jetlake.management.subjects.transform import TransformError, make_transform
 from tests.compatibility.server_process import ServerProcess, start_server_process
 from tests.management import stream_cases
@@ -24,8 +24,8 @@ CONFIGURATION = "jetstream {{ store_dir: store, max_mem: 1000000000, max_file: 1
 
 SMALL_SERVER = ServerLimits(max_memory=100_000, max_storage=200_000, duplicate_window_max_ns=60_000_000_000)
 ACCOUNTS = {
-    "A": AccountLimits(max_streams=2, max_memory=1_000, max_storage=2_000, max_consumers=3),
-    "B": AccountLimits(
+    "A": StreamAccountLimits(max_streams=2, max_memory=1_000, max_storage=2_000, max_consumers=3),
+    "B": StreamAccountLimits(
         max_streams=10,
         max_memory=1_000,
         max_storage=2_000,
@@ -33,7 +33,7 @@ ACCOUNTS = {
         memory_max_stream_bytes=100,
         storage_max_stream_bytes=200,
     ),
-    "C": AccountLimits(),
+    "C": StreamAccountLimits(),
 }
 SMALL_CONFIGURATION = """
 jetstream { store_dir: store, max_mem: 100000, max_file: 200000, limits { duplicate_window: "1m" } }

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 from tests.compatibility.server_process import ServerProcess, start_server_process
 from tests.management import consumer_cases, consumer_histories
 from tests.management.api_cases import ApiStep
@@ -29,7 +29,7 @@ jetstream { store_dir: store, max_mem: 1000000000, max_file: 10000000000, strict
 SETTINGS = ManagementSettings(
     server_name="probe",
     system_account="$SYS",
-    accounts={"$G": AccountLimits()},
+    accounts={"$G": StreamAccountLimits()},
     server=ServerLimits(max_memory=1_000_000_000, max_storage=10_000_000_000),
 )
 
@@ -46,7 +46,7 @@ accounts {
 """
 SMALL_SETTINGS = ManagementSettings(
     server_name="probe",
-    accounts={"A": AccountLimits(max_consumers=2, max_ack_pending=30), "B": AccountLimits()},
+    accounts={"A": StreamAccountLimits(max_consumers=2, max_ack_pending=30), "B": StreamAccountLimits()},
     server=ServerLimits(max_memory=1_000_000_000, max_storage=10_000_000_000, max_ack_pending=40, max_request_batch=25),
 )
 SEED = 20_261_116

@@ -23,7 +23,7 @@ server_name: probe
 jetstream { store_dir: store, max_mem: 1000000000, max_file: 10000000000 }
 """
 KINDS = ("nats-server", "jetlake")
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 Start = Callable[[str], ServerProcess]
 

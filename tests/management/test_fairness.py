@@ -26,7 +26,7 @@ accounts {{
 }}
 """
 
-WAIT_S = 50.0
+WAIT_S = 60.0
 
 
 @pytest.fixture

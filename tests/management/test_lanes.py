@@ -9,7 +9,7 @@ from jetlake.management.engine.protocols import Request
 from jetlake.management.lanes import THREADS_MAX, Event, Lane, Lanes
 from tests.management.engine_twin import TwinConsumerEvent, TwinRequest
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 
 class Worker:

@@ -11,12 +11,12 @@ import pytest
 
 from jetlake._engine import EngineError
 from jetlake.management import lanes
-from jetlake.management.streams.context import AccountLimits
+from jetlake.management.streams.context import StreamAccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
 from tests.management.engine_twin import EngineTwin, TwinConsumerEvent, TwinRequest
 from tests.management.schemas import problems_of
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 LIMIT_REACHED = "$JS.EVENT.ADVISORY.API.LIMIT_REACHED"
 
 
@@ -24,7 +24,9 @@ class GatedApi(ApiTwin):
     """An API whose first answer waits until it may go on."""
 
     def __init__(self) -> None:
-        super().__init__(msgspec.structs.replace(SETTINGS, accounts={"A": AccountLimits(), "B": AccountLimits()}))
+        super().__init__(
+            msgspec.structs.replace(SETTINGS, accounts={"A": StreamAccountLimits(), "B": StreamAccountLimits()})
+        )
         self.begun, self.may_go_on, self.all_done = threading.Event(), threading.Event(), threading.Event()
         self.answered: list[tuple[str, str]] = []
         self.expected = 0

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from jetlake.management.streams.account_streams import AccountStreams
-from jetlake.management.streams.context import AccountLimits, ServerLimits, StreamContext
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits, StreamContext
 from jetlake.management.streams.requests import create, update
 from jetlake.management.streams.required_level import with_server_versions
 from jetlake.management.wire.error_codes import RequestError as ApiError
@@ -60,10 +60,10 @@ class OurTwin:
     """Our functions, with the streams they have accepted, by account."""
 
     def __init__(
-        self, server: ServerLimits, accounts: dict[str, AccountLimits] | None = None, *, is_strict: bool = True
+        self, server: ServerLimits, accounts: dict[str, StreamAccountLimits] | None = None, *, is_strict: bool = True
     ) -> None:
         self.server = server
-        self.limits = accounts or {"": AccountLimits()}
+        self.limits = accounts or {"": StreamAccountLimits()}
         self.is_strict = is_strict
         self.streams: dict[str, AccountStreams] = {}
         self.delete_all()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring.facts import JetStreamFacts, ServerFacts
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.monitoring.usage import ProcessUsage
 
 SECOND_NS = 1_000_000_000
@@ -106,6 +106,51 @@ def account(name: str, **fields: Any) -> dict[str, Any]:
     }
 
 
+def leaf_link(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a link as the engine reports it."""
+    return {
+        "id": number,
+        "name": f"server {number}",
+        "remote_id": f"ND{number}",
+        "account": "$G",
+        "is_spoke": False,
+        "is_isolated": False,
+        "is_solicited": False,
+        "ip": "127.0.0.1",
+        "port": 50_000 + number,
+        "round_trip_ns": 508_000,
+        "in_messages": 0,
+        "out_messages": 0,
+        "in_bytes": 0,
+        "out_bytes": 0,
+        "subscriptions": 2,
+        "compression": "s2_uncompressed",
+        "cluster": "",
+        "domain": "",
+        "remote_account": "",
+        "url": "",
+        "started_unix_ns": STARTED_NS,
+        "pending_bytes": 0,
+        **fields,
+    }
+
+
+def leaf_remote(**fields: Any) -> dict[str, Any]:
+    """Return how a hub stands, as the engine reports it."""
+    return {
+        "account": "$G",
+        "urls": ["hub:7422"],
+        "is_connected": False,
+        "link_id": 0,
+        "attempts": 3,
+        "last_error": "connection refused",
+        "changed_unix_ns": STARTED_NS,
+        "retry_in_ms": 1500,
+        "pending_bytes": 0,
+        **fields,
+    }
+
+
 class RecordedEngine:
     """Replays readings; `queries` are the questions it was asked about subscriptions."""
 
@@ -117,11 +162,15 @@ class RecordedEngine:
         subscription_list: list[dict[str, Any]] | None = None,
         accounts: list[dict[str, Any]] | None = None,
         stream_figures: dict[str, Any] | None = None,
+        leaf_links: list[dict[str, Any]] | None = None,
+        leaf_remotes: list[dict[str, Any]] | None = None,
         **statistics: Any,
     ) -> None:
         self._connections = connections or []
         self._closed_connections = closed_connections or []
         self._subscription_list = subscription_list or []
+        self._leaf_links = leaf_links or []
+        self._leaf_remotes = leaf_remotes or []
         self._stream_figures = {
             "streams": [],
             "consumers": [],
@@ -153,6 +202,15 @@ class RecordedEngine:
     def closed_connections(self) -> bytes:
         return json.dumps(self._closed_connections).encode()
 
+    def leaf_links(self) -> bytes:
+        return json.dumps(self._leaf_links).encode()
+
+    def leaf_interest(self, connection_id: int) -> list[str]:
+        return [f"wanted.{connection_id}"]
+
+    def leaf_remotes(self) -> bytes:
+        return json.dumps(self._leaf_remotes).encode()
+
     def stream_figures(self) -> bytes:
         return json.dumps(self._stream_figures).encode()
 
@@ -161,9 +219,9 @@ class RecordedEngine:
         return json.dumps({"total": len(self._subscription_list), "subscriptions": self._subscription_list}).encode()
 
 
-def source_of(engine: RecordedEngine, **facts: Any) -> Source:
+def source_of(engine: RecordedEngine, **facts: Any) -> MonitoredServer:
     """Return a source that replays this engine, one hour, two minutes and three seconds after its start."""
-    return Source(
+    return MonitoredServer(
         engine,
         lambda: msgspec.structs.replace(FACTS, **facts),
         clock=lambda: NOW_NS,
@@ -171,7 +229,7 @@ def source_of(engine: RecordedEngine, **facts: Any) -> Source:
     )
 
 
-def recorded(facts: dict[str, Any] | None = None, **readings: Any) -> Source:
+def recorded(facts: dict[str, Any] | None = None, **readings: Any) -> MonitoredServer:
     """Return a source with these readings and facts."""
     return source_of(RecordedEngine(**readings), **(facts or {}))
 

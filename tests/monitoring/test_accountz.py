@@ -5,12 +5,12 @@ import pytest
 from jetlake.monitoring import accountz
 from jetlake.monitoring.accountz import AccountzOptions
 from jetlake.monitoring.parameters import PageError as RefusedError
-from jetlake.monitoring.parameters import Parameters
+from jetlake.monitoring.parameters import QueryParameters
 from tests.monitoring.recorded import JETSTREAM, account, as_json, recorded
 
 
 def build(source, name=""):
-    return as_json(accountz.build(source, accountz.options_of(Parameters({"acc": name}))))
+    return as_json(accountz.build(source, accountz.options_of(QueryParameters({"acc": name}))))
 
 
 def test_accounts_are_listed_by_name():

@@ -5,7 +5,7 @@ import pytest
 from jetlake.monitoring import connz
 from jetlake.monitoring.connz import ALL, CLOSED, ConnzOptions
 from jetlake.monitoring.parameters import PageError as RefusedError
-from jetlake.monitoring.parameters import Parameters
+from jetlake.monitoring.parameters import QueryParameters
 from tests.monitoring.recorded import (
     NOW_NS,
     SECOND_NS,
@@ -295,7 +295,7 @@ def test_parameters_become_options():
         "mqtt_client": "m",
     }
 
-    options = connz.options_of(Parameters(words))
+    options = connz.options_of(QueryParameters(words))
 
     assert options == ConnzOptions(
         sort="subs",
@@ -313,4 +313,4 @@ def test_parameters_become_options():
 
 def test_unknown_state_is_refused():
     with pytest.raises(RefusedError, match=r"^Error decoding state for foo$"):
-        connz.options_of(Parameters({"state": "foo"}))
+        connz.options_of(QueryParameters({"state": "foo"}))

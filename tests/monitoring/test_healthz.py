@@ -5,7 +5,7 @@ import pytest
 from jetlake.monitoring import healthz, jsz
 from jetlake.monitoring.healthz import HealthzOptions
 from jetlake.monitoring.jsz import AccountUsage
-from jetlake.monitoring.parameters import Parameters
+from jetlake.monitoring.parameters import QueryParameters
 from tests.monitoring.recorded import JETSTREAM, as_json, recorded
 
 USAGES = [AccountUsage(name="A", streams=({"name": "ORDERS", "consumer_detail": lambda: [{"name": "SHIPPING"}]},))]
@@ -92,7 +92,7 @@ def test_what_is_there_is_well(with_streams, depth):
 def test_parameters_become_options():
     switches = dict.fromkeys(["js-enabled", "js-enabled-only", "js-server-only", "js-meta-only", "details"], "true")
 
-    options = healthz.options_of(Parameters({**switches, "account": "A", "stream": "S", "consumer": "C"}))
+    options = healthz.options_of(QueryParameters({**switches, "account": "A", "stream": "S", "consumer": "C"}))
 
     assert options == HealthzOptions(
         js_enabled=True,

@@ -12,7 +12,7 @@ from jetlake.monitoring import http_connection, http_listener
 from jetlake.monitoring.http_listener import HttpListener
 from jetlake.monitoring.http_request import Response
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 class Served:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jetlake.monitoring.http_request import (
     BadRequestError,
-    Request,
+    HttpRequest,
     Response,
     check_first_line,
     find_end,
@@ -16,16 +16,16 @@ from jetlake.monitoring.http_request import (
 )
 
 
-def read(first_line: str, *headers: str) -> Request:
+def read(first_line: str, *headers: str) -> HttpRequest:
     return read_head("\r\n".join([first_line, *(headers or ["Host: x"]), "", ""]).encode())
 
 
 def test_a_request_is_read():
-    assert read("GET /connz?sort=subs&limit=1 HTTP/1.1") == Request(
+    assert read("GET /connz?sort=subs&limit=1 HTTP/1.1") == HttpRequest(
         method="GET", path="/connz", query="sort=subs&limit=1"
     )
     assert read("GET /a%20b HTTP/1.1").path == "/a b"
-    assert read("GET http://host:8222/varz?x=1 HTTP/1.1") == Request(method="GET", path="/varz", query="x=1")
+    assert read("GET http://host:8222/varz?x=1 HTTP/1.1") == HttpRequest(method="GET", path="/varz", query="x=1")
     assert read("GET http://host HTTP/1.1").path == "/"
     assert read_head(b"GET / HTTP/1.0\n\n").path == "/"
 
@@ -98,13 +98,15 @@ def test_the_end_of_a_head_is_found(received, end):
 
 
 def test_parameters_are_decoded_and_the_first_counts():
-    request = Request(method="GET", path="/", query="a=1&a=2&b=x+y%20z&c&%64=4&bad=%zz&semi=1;2&=empty")
+    request = HttpRequest(method="GET", path="/", query="a=1&a=2&b=x+y%20z&c&%64=4&bad=%zz&semi=1;2&=empty")
 
     assert request.parameters() == {"a": "1", "b": "x y z", "c": "", "d": "4", "": "empty"}
 
 
 def test_endless_parameters_are_cut():
-    assert len(Request(method="GET", path="/", query="&".join(f"p{n}=1" for n in range(100_000))).parameters()) == 100
+    assert (
+        len(HttpRequest(method="GET", path="/", query="&".join(f"p{n}=1" for n in range(100_000))).parameters()) == 100
+    )
 
 
 def test_a_response_says_its_length_and_that_it_is_the_last():

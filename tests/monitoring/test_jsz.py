@@ -5,7 +5,7 @@ import pytest
 from jetlake.monitoring import jsz
 from jetlake.monitoring.jsz import AccountUsage, JszOptions
 from jetlake.monitoring.parameters import PageError as RefusedError
-from jetlake.monitoring.parameters import Parameters
+from jetlake.monitoring.parameters import QueryParameters
 from tests.monitoring.recorded import JETSTREAM, as_json, recorded
 
 USAGES = [
@@ -136,7 +136,7 @@ def test_parameters_become_options():
         "1",
     )
 
-    options = jsz.options_of(Parameters({**words, "acc": "A", "offset": "2", "limit": "3"}))
+    options = jsz.options_of(QueryParameters({**words, "acc": "A", "offset": "2", "limit": "3"}))
 
     assert options == JszOptions(
         account="A",

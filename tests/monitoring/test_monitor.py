@@ -16,7 +16,7 @@ import jetlake
 from jetlake.shared.listener_urls import WILDCARD_HOSTS
 from tests.compatibility.certificates import Authority
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 PAGES = [
     *["/", "/varz", "/connz", "/routez", "/gatewayz", "/leafz", "/subsz", "/subscriptionsz", "/accountz", "/accstatz"],
     *["/jsz", "/healthz", "/stacksz", "/ipqueuesz", "/raftz", "/debug/vars", "/metrics"],

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetlake.monitoring import varz
-from jetlake.monitoring.http_request import Request
+from jetlake.monitoring.http_request import HttpRequest
 from jetlake.monitoring.pages import Pages
 from jetlake.monitoring.paths import clean_path, normal_base_path
 from tests.monitoring.recorded import connection, recorded
@@ -29,7 +29,7 @@ class Asked:
 
     def get(self, target):
         path, _, query = target.partition("?")
-        return self.pages.respond(Request(method="GET", path=path, query=query))
+        return self.pages.respond(HttpRequest(method="GET", path=path, query=query))
 
 
 @pytest.mark.parametrize("path", JSON_PAGES)

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetlake.monitoring.parameters import PageError as RefusedError
-from jetlake.monitoring.parameters import Parameters
+from jetlake.monitoring.parameters import QueryParameters
 
 
 def read(kind, word):
-    return getattr(Parameters({"x": word}), kind)("x")
+    return getattr(QueryParameters({"x": word}), kind)("x")
 
 
 def test_missing_parameters_have_their_zero_value():
-    parameters = Parameters({})
+    parameters = QueryParameters({})
 
     assert parameters.text("x") == ""
     assert parameters.boolean("x") is False
@@ -80,7 +80,7 @@ def test_endless_digits_are_out_of_range_at_once():
 
 @pytest.mark.parametrize(("word", "expected"), [("1", (True, False)), ("0", (False, False)), ("DeTail", (False, True))])
 def test_subscriptions_are_asked_for_plainly_or_in_detail(word, expected):
-    assert Parameters({"subs": word}).subscriptions() == expected
+    assert QueryParameters({"subs": word}).subscriptions() == expected
 
 
 @given(st.sampled_from(["boolean", "integer", "unsigned"]), st.text())

@@ -4,17 +4,17 @@ import math
 
 import pytest
 
-from jetlake.monitoring.prometheus import Family, Sample, histogram, render, single
+from jetlake.monitoring.prometheus import MetricFamily, Sample, histogram, render, single
 
 
 def test_a_family_has_help_type_and_samples():
-    text = render([Family("x_total", "counter", "What it\nis \\.", [Sample(1, {"a": "b"}), Sample(2.5)])])
+    text = render([MetricFamily("x_total", "counter", "What it\nis \\.", [Sample(1, {"a": "b"}), Sample(2.5)])])
 
     assert text == '# HELP x_total What it\\nis \\\\.\n# TYPE x_total counter\nx_total{a="b"} 1\nx_total 2.5\n'
 
 
 def test_labels_cannot_break_out_of_their_quotes():
-    text = render([Family("x", "gauge", "", [Sample(1, {"a": 'q"uote\\back\nline'})])])
+    text = render([MetricFamily("x", "gauge", "", [Sample(1, {"a": 'q"uote\\back\nline'})])])
 
     assert text.splitlines()[-1] == 'x{a="q\\"uote\\\\back\\nline"} 1'
 

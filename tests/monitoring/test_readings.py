@@ -9,7 +9,7 @@ import pytest
 
 import jetlake
 from jetlake._engine import EngineError
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.server.system.registration import SUBJECTS_OF_ANY_ACCOUNT
 from jetlake.shared.engine_reports import SubscriptionQuery
 
@@ -22,7 +22,7 @@ accounts {
 
 
 def source_of(server):
-    return Source(server._started_engine(), server.facts)
+    return MonitoredServer(server._started_engine(), server.facts)
 
 
 def wait_for(read, condition, what):
@@ -35,7 +35,7 @@ def wait_for(read, condition, what):
 
 def raw_client(server, operations=b""):
     """Return a client that has said CONNECT, and these operations, and been heard."""
-    client = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    client = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     client.sendall(b'CONNECT {"verbose":false,"name":"raw","lang":"c","version":"1"}\r\n' + operations + b"PING\r\n")
     received = b""
     while b"PONG\r\n" not in received:
@@ -205,7 +205,7 @@ def test_as_many_closed_connections_are_kept_as_allowed():
 
 def test_endless_names_of_closed_connections_are_cut(jetlake_server):
     source = source_of(jetlake_server)
-    with socket.create_connection(("127.0.0.1", jetlake_server.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", jetlake_server.port), timeout=60) as client:
         client.sendall(b'CONNECT {"name":"%s"}\r\nPING\r\n' % (b"n" * 4_000))
         while b"PONG" not in client.recv(65_536):
             pass

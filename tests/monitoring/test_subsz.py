@@ -4,7 +4,7 @@ import pytest
 
 from jetlake.monitoring import subsz
 from jetlake.monitoring.parameters import PageError as RefusedError
-from jetlake.monitoring.parameters import Parameters
+from jetlake.monitoring.parameters import QueryParameters
 from jetlake.monitoring.subsz import SubszOptions
 from tests.monitoring.recorded import RecordedEngine, account, as_json, recorded, source_of, subscription, traffic
 
@@ -82,6 +82,6 @@ def test_a_test_subject_must_be_one_to_publish_to():
 def test_parameters_become_options():
     words = {"subs": "1", "offset": "2", "limit": "3", "acc": "A", "test": "x"}
 
-    options = subsz.options_of(Parameters(words))
+    options = subsz.options_of(QueryParameters(words))
 
     assert options == SubszOptions(subscriptions=True, offset=2, limit=3, account="A", test="x")

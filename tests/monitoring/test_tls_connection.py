@@ -12,7 +12,7 @@ from jetlake.monitoring.monitor import Monitor
 from tests.compatibility.certificates import Authority
 from tests.monitoring.recorded import connection, recorded
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture

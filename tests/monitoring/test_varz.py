@@ -3,9 +3,9 @@
 import msgspec
 
 from jetlake.monitoring import varz
-from jetlake.monitoring.facts import TlsFacts, WebSocketFacts
+from jetlake.monitoring.facts import LeafFacts, LeafRemoteFacts, TlsFacts, WebSocketFacts
 from jetlake.monitoring.varz import VarzOptions
-from tests.monitoring.recorded import JETSTREAM, SECOND_NS, STARTED_NS, as_json, recorded, traffic
+from tests.monitoring.recorded import JETSTREAM, SECOND_NS, STARTED_NS, as_json, leaf_link, recorded, traffic
 
 ALWAYS_THERE = [
     *["server_id", "server_name", "version", "proto", "git_commit", "go", "host", "port", "max_connections"],
@@ -55,6 +55,40 @@ def test_times_are_texts_and_durations_are_nanoseconds():
     assert page["uptime"] == "1h2m3s"
     assert (page["ping_interval"], page["write_deadline"]) == (120_000_000_000, 10_000_000_000)
     assert page["auth_timeout"] == 2
+
+
+def test_hub_shows_its_listener_and_counts_its_leaf_nodes():
+    facts = LeafFacts(host="127.0.0.1", port=7422, auth_timeout_s=2.0, tls_timeout_s=2.0)
+
+    page = build(recorded({"leaf": facts}, leaf_links=[leaf_link(1), leaf_link(2)]))
+
+    assert page["leaf"] == {"host": "127.0.0.1", "port": 7422, "auth_timeout": 2, "tls_timeout": 2}
+    assert page["leafnodes"] == 2
+
+
+def test_leaf_node_shows_its_hubs_without_what_it_logs_in_with():
+    remotes = (
+        LeafRemoteFacts(account="B", addresses=("hub:7422",), deny_imports=("x.>",), deny_exports=("y",)),
+        LeafRemoteFacts(account="$G", addresses=("a:1", "b:2"), tls_timeout_s=2.0),
+    )
+
+    page = build(recorded({"leaf": LeafFacts(remotes=remotes)}))
+
+    assert page["leaf"] == {
+        "remotes": [
+            {"local_account": "B", "urls": ["hub:7422"], "deny": {"exports": ["y"], "imports": ["x.>"]}},
+            {"local_account": "$G", "tls_timeout": 2, "urls": ["a:1", "b:2"]},
+        ]
+    }
+
+
+def test_certificates_of_the_listener_for_leaf_nodes_are_shown():
+    facts = LeafFacts(host="h", port=1, tls_required=True, tls_verify=True, certificate_expires_unix_ns=STARTED_NS)
+
+    leaf = build(recorded({"leaf": facts}))["leaf"]
+
+    assert (leaf["tls_required"], leaf["tls_verify"]) == (True, True)
+    assert leaf["tls_cert_not_after"] == "2023-11-14T22:13:20Z"
 
 
 def test_listener_for_websocket_is_shown_without_what_is_not_configured():

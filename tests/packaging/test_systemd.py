@@ -29,7 +29,7 @@ HARDENED = {
 
 
 def install(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(SCRIPT), *map(str, words)], capture_output=True, text=True, check=False, timeout=50)
+    return subprocess.run([str(SCRIPT), *map(str, words)], capture_output=True, text=True, check=False, timeout=60)
 
 
 def settings(text: str) -> dict[str, str]:
@@ -129,7 +129,7 @@ def test_configuration_that_is_installed_is_one_the_server_takes(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=60,
     )
 
     assert answer.returncode == 0, answer.stderr
@@ -148,7 +148,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=60,
     )
 
     about_ours = [line for line in (answer.stdout + answer.stderr).splitlines() if "jetlake.service" in line]

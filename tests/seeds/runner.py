@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.seeds.masks import differences
 from tests.seeds.transcript import Step
 
-COMMAND_S_MAX = 40.0
+COMMAND_S_MAX = 60.0
 """How long one command may take, on a machine that is busy with other tests."""
 
 ENDLESS = ("nats-sub ",)

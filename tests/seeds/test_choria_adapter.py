@@ -22,7 +22,7 @@ from tests.seeds.transcript import DOCUMENTS, read_document
 
 DOCUMENT = "choria_jetstream.md"
 STREAM = "choria_fleet_metadata"
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 
 METADATA_BYTES = 4_100
 """What a node tells about itself: in base64, two documents with it are the 12 kB that are printed."""
@@ -65,7 +65,7 @@ class Machine:
         page = log.read_text().partition("metrics are at ")[2].split()[0]
 
         def connections():
-            text = urllib.request.urlopen(page, timeout=10).read().decode()
+            text = urllib.request.urlopen(page, timeout=60).read().decode()
             return [line for line in text.splitlines() if line.startswith("jetlake_adapter_connections{")]
 
         wait_until(lambda: sum(line.endswith(" 1") for line in connections()) == CONNECTIONS, log.read_text)

@@ -30,7 +30,7 @@ PUPPET = "/opt/puppetlabs/bin/puppet"
 PAYLOAD_FILE = Path("/tmp/sdslksf.tmp")
 PAYLOAD = "task 17 is done\n"
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 
 STREAM = {"name": "TASKS", "subjects": ["mcollective.submission.in.tasks.>"]}
 

@@ -13,7 +13,7 @@ from jetlake.server import children as children_module
 from jetlake.server.children import Child, Children
 from jetlake.server.log import Log
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 
 
 class Lines(Log):

@@ -11,7 +11,7 @@ import jetlake
 from jetlake.errors import ConfigurationError, StartError
 from tests.adapters.fleet import Fleet, Stored
 
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 DAY_NS = 86_400 * 10**9
 
 

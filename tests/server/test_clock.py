@@ -10,7 +10,7 @@ from nats.js.api import AckPolicy, ConsumerConfig
 import jetlake
 from jetlake.errors import ConfigurationError
 
-WAIT_S_MAX = 10.0
+WAIT_S_MAX = 60.0
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def free_port():
 def page(url):
     """Return status, headers and body of a page."""
     try:
-        with urllib.request.build_opener(Unfollowed).open(url, timeout=10) as response:
+        with urllib.request.build_opener(Unfollowed).open(url, timeout=60) as response:
             return response.status, response.headers, response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read().decode()

@@ -56,7 +56,7 @@ def wait_until_ready(process: ServerProcess) -> None:
 
 @contextlib.asynccontextmanager
 async def connected(process: ServerProcess, **options: object) -> AsyncIterator[nats.NATS]:
-    client = await nats.connect(f"nats://127.0.0.1:{process.port}", connect_timeout=20, **options)
+    client = await nats.connect(f"nats://127.0.0.1:{process.port}", connect_timeout=60, **options)
     try:
         yield client
     finally:
@@ -75,7 +75,7 @@ def test_idle_sockets_of_strangers_do_not_keep_streams_from_storing(start_proces
 
     async def attack_and_store() -> int:
         async with connected(process, **login) as client:
-            js = client.jetstream(timeout=20)
+            js = client.jetstream(timeout=60)
             await js.add_stream(StreamConfig(name="S", subjects=["s.>"]))
             stored = 0
             strangers = []
@@ -95,7 +95,7 @@ def test_idle_sockets_of_strangers_do_not_keep_streams_from_storing(start_proces
             assert open_descriptors(process) < LIMIT
             # Whoever says who he is gets in meanwhile.
             async with connected(process, **login) as other:
-                await other.jetstream(timeout=20).publish("s.a", b"other")
+                await other.jetstream(timeout=60).publish("s.a", b"other")
                 stored += 1
             for stranger in strangers:
                 stranger.close()
@@ -103,7 +103,7 @@ def test_idle_sockets_of_strangers_do_not_keep_streams_from_storing(start_proces
 
     async def read_all(stored: int) -> None:
         async with connected(process, **login) as client:
-            js = client.jetstream(timeout=20)
+            js = client.jetstream(timeout=60)
             await js.publish("s.a", b"afterwards")
             assert (await js.stream_info("S")).state.messages == stored + 1
             for sequence in range(1, stored + 2):
@@ -135,7 +135,7 @@ def test_many_streams_with_consumers_work_with_few_descriptors(start_process, tm
 
     async def fill(process: ServerProcess) -> None:
         async with connected(process) as client:
-            js = client.jetstream(timeout=20)
+            js = client.jetstream(timeout=60)
             for number in range(streams):
                 await js.add_stream(StreamConfig(name=f"S{number}", subjects=[f"s.{number}"]))
                 await js.add_consumer(f"S{number}", ConsumerConfig(durable_name="c", ack_policy="explicit"))
@@ -144,12 +144,12 @@ def test_many_streams_with_consumers_work_with_few_descriptors(start_process, tm
 
     async def use(process: ServerProcess) -> None:
         async with connected(process) as client:
-            js = client.jetstream(timeout=20)
+            js = client.jetstream(timeout=60)
             for number in range(streams):
                 await js.publish(f"s.{number}", b"again")
                 subscription = await js.pull_subscribe_bind("c", f"S{number}")
-                for message in await subscription.fetch(2, timeout=20):
-                    await message.ack_sync(timeout=20)
+                for message in await subscription.fetch(2, timeout=60):
+                    await message.ack_sync(timeout=60)
                 await subscription.unsubscribe()
             assert open_descriptors(process) < limit
 
@@ -163,7 +163,7 @@ def test_many_streams_with_consumers_work_with_few_descriptors(start_process, tm
 
     async def look(process: ServerProcess) -> None:
         async with connected(process) as client:
-            js = client.jetstream(timeout=20)
+            js = client.jetstream(timeout=60)
             for number in range(0, streams, 7):
                 assert (await js.stream_info(f"S{number}")).state.messages == 2
                 assert (await js.consumer_info(f"S{number}", "c")).ack_floor.stream_seq == 2

@@ -51,7 +51,7 @@ def test_clients_can_connect_before_anything_large_is_loaded(entry: str):
     flags = ["-a", "127.0.0.1", "-p", str(port)]
     program = WATCH.replace("PORT", str(port)) + ENTRIES[entry].replace("FLAGS", repr(flags))
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     assert answer.stdout.endswith(" 0"), answer.stdout + answer.stderr
 
@@ -115,7 +115,7 @@ def test_clients_can_connect_before_the_engine_is_loaded_if_a_file_names_the_por
     watch = WATCH.replace("PORT", str(port)).replace('"typing", "msgspec", ', "")
     program = watch + ENTRIES[entry].replace("FLAGS", repr(["-c", str(tmp_path / "server.conf")]))
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     assert answer.stdout == "jetlake._engine 0", answer.stdout + answer.stderr
 
@@ -137,7 +137,7 @@ def test_a_client_that_came_early_is_served():
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         with connect_as_soon_as_possible(port) as client:
-            client.settimeout(30)
+            client.settimeout(60)
             client.sendall(b"CONNECT {}\r\nPING\r\n")
             received = b""
             while not received.endswith(b"PONG\r\n"):
@@ -146,7 +146,7 @@ def test_a_client_that_came_early_is_served():
                 received += more
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def connect_as_soon_as_possible(port: int) -> socket.socket:
@@ -165,7 +165,7 @@ def test_a_port_that_is_taken_is_reported_as_ever():
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "jetlake", "server", "-a", "127.0.0.1", "-p", str(port)]
 
-        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     assert answer.returncode == 1
     assert "address already in use" in answer.stderr.lower()

@@ -46,7 +46,7 @@ async def look(server: jetlake.Server) -> tuple[list[bytes], int]:
 
 async def answer_about(server: jetlake.Server) -> dict[str, object]:
     connection = await nats.connect(server.url)
-    answer = await connection.request("$JS.API.STREAM.INFO.S", b"", timeout=5)
+    answer = await connection.request("$JS.API.STREAM.INFO.S", b"", timeout=60)
     await connection.close()
     decoded: dict[str, object] = json.loads(answer.data)
     return decoded
@@ -127,7 +127,7 @@ async def test_a_fork_of_an_encrypted_stream_is_encrypted_and_readable(tmp_path:
     async with configured(tmp_path, "key: k") as server:
         await fill(server)
         connection = await nats.connect(server.url)
-        answer = await connection.request("$JS.API.STREAM.FORK.S", b'{"name":"T","subjects":["t.x"]}', timeout=5)
+        answer = await connection.request("$JS.API.STREAM.FORK.S", b'{"name":"T","subjects":["t.x"]}', timeout=60)
         assert "error" not in json.loads(answer.data)
         await connection.close()
     async with configured(tmp_path, "key: new, prev_key: k") as server:
@@ -143,7 +143,7 @@ async def test_neither_monitoring_nor_the_log_shows_a_key(tmp_path: Path, caplog
     caplog.set_level("DEBUG")
     async with configured(tmp_path, "key: k_nobody_sees, prev_key: p_nobody_sees") as server:
         connection = await nats.connect(server.url)
-        answer = await connection.request("$JS.API.INFO", b"", timeout=5)
+        answer = await connection.request("$JS.API.INFO", b"", timeout=60)
         await connection.close()
 
     assert b"nobody_sees" not in answer.data

@@ -24,7 +24,7 @@ def ask(server: jetlake.Server, subject: str, body: object = None) -> dict:
     async def work() -> dict:
         connection = await nats.connect(server.url)
         payload = b"" if body is None else json.dumps(body).encode()
-        answer = await connection.request(subject, payload, timeout=10)
+        answer = await connection.request(subject, payload, timeout=60)
         await connection.close()
         return json.loads(answer.data)
 

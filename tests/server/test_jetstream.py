@@ -11,7 +11,7 @@ import nats
 import pytest
 
 import jetlake
-from jetlake.management.streams.context import AccountLimits
+from jetlake.management.streams.context import StreamAccountLimits
 from jetlake.server.configuration.load import load
 from jetlake.server.jetstream import accounts_with_jetstream, api_subjects, store_options
 from jetlake.server.options import JetStreamOptions, ServerOptions
@@ -33,7 +33,7 @@ accounts {{
 async def ask(url: str, subject: str, body: bytes = b"", **options: object) -> dict[str, object]:
     connection = await nats.connect(url, **options)
     try:
-        answer = await connection.request(f"$JS.API.{subject}", body, timeout=5)
+        answer = await connection.request(f"$JS.API.{subject}", body, timeout=60)
     finally:
         await connection.close()
     decoded: dict[str, object] = json.loads(answer.data)
@@ -126,9 +126,9 @@ def test_who_may_store_follows_from_the_options(tmp_path: Path):
     options = load(ACCOUNTS.format(folder=tmp_path)).options
 
     assert accounts_with_jetstream(options) == {
-        "A": AccountLimits(max_memory=1, max_storage=2, max_streams=3, max_ack_pending=4)
+        "A": StreamAccountLimits(max_memory=1, max_storage=2, max_streams=3, max_ack_pending=4)
     }
-    assert accounts_with_jetstream(ServerOptions()) == {"$G": AccountLimits()}
+    assert accounts_with_jetstream(ServerOptions()) == {"$G": StreamAccountLimits()}
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def start_short(start_process, duration_s, grace_period_s):
 
 def connect_client(process, protocol):
     client = socket.create_connection(("127.0.0.1", process.port))
-    client.settimeout(10)
+    client.settimeout(60)
     client.sendall(b'CONNECT {"verbose":false,"protocol":%d}\r\nPING\r\n' % protocol)
     received = b""
     while b"PONG\r\n" not in received:

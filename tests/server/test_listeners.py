@@ -8,7 +8,7 @@ import pytest
 
 import jetlake
 from jetlake.server.listeners import Listeners
-from jetlake.server.options import ServerOptions, TlsOptions, WebSocketOptions
+from jetlake.server.options import LeafListenerOptions, LeafOptions, ServerOptions, TlsOptions, WebSocketOptions
 
 TLS = TlsOptions(certificate_file="c", key_file="k")
 WEBSOCKET = "websocket { port: -1, no_tls: true }"
@@ -20,6 +20,7 @@ class Engine:
     server_id = "NAB"
     address = ("0.0.0.0", 4333)
     websocket_address = ("0.0.0.0", 8333)
+    leaf_address = ("0.0.0.0", 7433)
 
 
 class Lines:
@@ -57,11 +58,13 @@ def test_url_is_one_that_a_client_on_this_machine_reaches(websocket, url):
 def test_lines_come_in_the_order_of_nats_server():
     log = Lines()
 
-    listeners(websocket=WebSocketOptions(port=0, allows_plain=True), tls=TLS).tell(log)
+    leaf = LeafOptions(listener=LeafListenerOptions(port=0))
+    listeners(websocket=WebSocketOptions(port=0, allows_plain=True), leaf=leaf, tls=TLS).tell(log)
 
     assert log.lines == [
         "Listening for websocket clients on ws://0.0.0.0:8333",
         "warning: Websocket not configured with TLS. DO NOT USE IN PRODUCTION!",
+        "Listening for leafnode connections on 0.0.0.0:7433",
         "Listening for client connections on 0.0.0.0:4333",
         "Server id is NAB",
         "TLS required for client connections",
@@ -78,12 +81,17 @@ def test_nothing_is_warned_about_with_tls():
 
 
 def test_ports_file_names_every_listener():
-    ports = listeners(host="10.0.0.1", websocket=WebSocketOptions(port=0, tls=TLS, host="10.0.0.2")).ports(["http://x"])
+    ports = listeners(
+        host="10.0.0.1",
+        websocket=WebSocketOptions(port=0, tls=TLS, host="10.0.0.2"),
+        leaf=LeafOptions(listener=LeafListenerOptions(port=0, host="10.0.0.3")),
+    ).ports(["http://x"])
 
     assert ports.nats == ["nats://10.0.0.1:4333"]
     assert ports.websocket == ["wss://10.0.0.2:8333"]
+    assert ports.leafnodes == ["nats-leaf://10.0.0.3:7433"]
     assert ports.monitoring == ["http://x"]
-    assert listeners().ports([]).websocket == []
+    assert (listeners().ports([]).websocket, listeners().ports([]).leafnodes) == ([], [])
 
 
 async def test_server_in_a_program_is_reached_over_websocket():
@@ -124,8 +132,30 @@ def test_port_that_is_taken_is_named():
     )
 
 
-def test_leaf_nodes_that_are_listened_for_are_warned_about(caplog):
-    with caplog.at_level(logging.INFO, "jetlake.server"), jetlake.Server(config="leafnodes { port: -1 }"):
-        pass
+def test_port_for_leaf_nodes_that_is_taken_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = jetlake.Server(config=f"leafnodes {{ listen: '127.0.0.1:{port}' }}")
 
-    assert "Leaf nodes are not served yet" in caplog.text
+        with pytest.raises(jetlake.StartError) as caught:
+            server.start()
+
+    assert str(caught.value) == (
+        f"Error listening on leafnode port: {port} - listen tcp 127.0.0.1:{port}: bind: address already in use"
+    )
+
+
+def test_server_in_a_program_has_a_url_for_leaf_nodes(caplog):
+    with caplog.at_level(logging.INFO, "jetlake.server"), jetlake.Server(config="leafnodes { port: -1 }") as server:
+        address = server.leaf_url.removeprefix("nats-leaf://")
+        with socket.create_connection(tuple(address.split(":")), timeout=5) as leaf:
+            greeting = leaf.recv(4096)
+
+    assert address.startswith("127.0.0.1:")
+    assert f"Listening for leafnode connections on {address}" in caplog.text
+    assert greeting.startswith(b"INFO {")
+
+
+def test_server_that_does_not_listen_for_leaf_nodes_has_no_url():
+    with jetlake.Server() as server:
+        assert server.leaf_url == ""

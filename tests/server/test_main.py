@@ -271,7 +271,7 @@ def test_warning_comes_as_one_line(start_process, flags, warning):
 
 def test_debug_and_trace_lines_come_from_the_engine(start_process):
     process = start_process("-DV")
-    with socket.create_connection(("127.0.0.1", process.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", process.port), timeout=60) as client:
         client.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
         while b"PONG" not in client.recv(4096):
             pass
@@ -297,7 +297,7 @@ code = jetlake.cli.app.main()
 print(*sys.modules)
 sys.exit(code)
 """
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
 
     assert answer.returncode == 0, answer.stderr
     imported = set(answer.stdout.split())

@@ -20,11 +20,11 @@ async def test_dry_run_of_a_pull_and_of_an_acknowledgement_changes_no_consumer()
             traces = await client.subscribe("traces")
 
             await client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b"", reply="nobody", headers=DRY_RUN)
-            pulled = json.loads((await traces.next_msg(timeout=10)).data)
+            pulled = json.loads((await traces.next_msg(timeout=60)).data)
             untouched = await subscription.consumer_info()
-            [message] = await subscription.fetch(1, timeout=10)
+            [message] = await subscription.fetch(1, timeout=60)
             await client.publish(message.reply, b"+ACK", headers=DRY_RUN)
-            acknowledged = json.loads((await traces.next_msg(timeout=10)).data)
+            acknowledged = json.loads((await traces.next_msg(timeout=60)).data)
             pending = await subscription.consumer_info()
 
             assert [step["type"] for step in pulled["events"] + acknowledged["events"]] == ["in", "in"]

@@ -8,7 +8,7 @@ import jetlake
 
 
 def metrics_of(server: jetlake.Server) -> dict[str, float]:
-    with urllib.request.urlopen(f"{server.monitor_url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{server.monitor_url}/metrics", timeout=60) as answer:
         lines = answer.read().decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}

@@ -62,7 +62,7 @@ def test_engine_that_breaks_ends_the_process_with_1(start_process):
 def test_thread_that_breaks_ends_the_process_with_1(start_process, token):
     process = start_process(command=[sys.executable, "-c", BREAK_THE_EVENT_THREAD, token])
 
-    with socket.create_connection(("127.0.0.1", process.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", process.port), timeout=60) as client:
         client.sendall(b'CONNECT {"auth_token":"t"}\r\nPING\r\n')
 
         assert process.wait() == 1
@@ -81,4 +81,4 @@ def test_unwritable_stderr_does_not_stop_the_server():
     process.stderr.close()
     process.terminate()
 
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0

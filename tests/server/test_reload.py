@@ -161,7 +161,7 @@ def test_every_option_is_either_fixed_or_applied():
         get(Spy(options, ""))
 
     # By their parts or as a whole; the rest is decided by the command line or compared in another way.
-    elsewhere = {"manual_clock", "program", "unserved", "worker_threads"}
+    elsewhere = {"leaf", "manual_clock", "program", "unserved", "worker_threads"}
     assert {field for field in ServerOptions.__struct_fields__ if field not in looked_at} == elsewhere
     for part in ("limits", "log", "lame_duck", "monitoring"):
         fields = {f"{part}.{field}" for field in getattr(options, part).__struct_fields__}

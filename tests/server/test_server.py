@@ -21,7 +21,7 @@ from jetlake.server.options import LogOptions, ServerOptions
 
 
 def read_info(server):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client, client.makefile("rb") as lines:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client, client.makefile("rb") as lines:
         return json.loads(lines.readline().removeprefix(b"INFO "))
 
 
@@ -30,7 +30,7 @@ async def exchange(url, **options):
     connection = await nats.connect(url, **options)
     subscription = await connection.subscribe("greeting")
     await connection.publish("greeting", b"hello")
-    message = await subscription.next_msg(timeout=10)
+    message = await subscription.next_msg(timeout=60)
     await connection.close()
     return message.data
 
@@ -46,7 +46,7 @@ async def test_async_context_manager_starts_and_stops():
 
     assert not server.running
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        socket.create_connection(("127.0.0.1", server.port), timeout=60)
 
 
 async def test_several_servers_in_one_process_keep_apart():
@@ -73,7 +73,7 @@ def test_stopping_twice_is_harmless(jetlake_server):
 
 
 def test_clients_see_the_end_of_the_connection_when_it_stops(jetlake_server):
-    with socket.create_connection(("127.0.0.1", jetlake_server.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", jetlake_server.port), timeout=60) as client:
         client.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
         received = b""
         while b"PONG" not in received:
@@ -214,14 +214,14 @@ def test_slow_logins_do_not_hold_up_the_others():
     hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(12)).decode()
     config = f"authorization {{ users: [ {{user: slow, password: '{hashed}'}}, {{user: ada, password: plain}} ] }}"
     with jetlake.Server(config=config) as server, contextlib.ExitStack() as stack:
-        inside = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+        inside = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
         lines = stack.enter_context(inside.makefile("rb"))
         inside.sendall(b'CONNECT {"verbose":false,"user":"ada","pass":"plain"}\r\nPING\r\n')
         lines.readline()
         assert lines.readline() == b"PONG\r\n"
         wrong = b'CONNECT {"verbose":false,"user":"slow","pass":"wrong"}\r\n'
         for _ in range(20):
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10)).sendall(wrong)
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60)).sendall(wrong)
 
         inside.sendall(b"SUB a 1\r\nPUB a 0\r\n\r\n")
 
@@ -230,7 +230,7 @@ def test_slow_logins_do_not_hold_up_the_others():
 
 def try_to_log_in(server, connect):
     """Return all that a client is told after INFO, until the server closes."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client, client.makefile("rb") as lines:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client, client.makefile("rb") as lines:
         lines.readline()
         client.sendall(b"CONNECT " + connect + b"\r\nPING\r\n")
         return lines.read()
@@ -239,7 +239,7 @@ def try_to_log_in(server, connect):
 def test_many_logins_at_once_are_all_decided():
     with jetlake.Server(user="ada", password="secret") as server:
         connect = b'CONNECT {"verbose":false,"user":"ada","pass":"secret"}\r\nPING\r\n'
-        clients = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(200)]
+        clients = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(200)]
         for client in clients:
             client.sendall(connect)
 
@@ -332,10 +332,10 @@ def test_busy_python_thread_does_not_stop_traffic(jetlake_server):
     for thread in busy:
         thread.start()
     try:
-        from jetlake.client.load import Plan, run
+        from jetlake.client.load import LoadPlan, run
 
         # The load generator is native too, so nothing here but the start and the end needs Python.
-        figures = run(Plan(url=f"127.0.0.1:{jetlake_server.port}", workload="pubsub", messages=100_000))
+        figures = run(LoadPlan(url=f"127.0.0.1:{jetlake_server.port}", workload="pubsub", messages=100_000))
     finally:
         stop.set()
         for thread in busy:
@@ -395,7 +395,7 @@ def test_program_that_forgets_to_stop_its_server_ends_in_order(tmp_path):
     program = "import jetlake; print(jetlake.Server(jetstream=True).start().store_directory)"
 
     answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
 
     assert (answer.returncode, answer.stderr) == (0, "")
@@ -420,7 +420,7 @@ with jetlake.Server(config=f"authorization {{ users: [ {{user: slow, password: '
     time.sleep(0.1)
 """
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
 
     assert (answer.returncode, answer.stderr) == (0, "")
 

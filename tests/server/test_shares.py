@@ -38,12 +38,12 @@ def start(start_process: Any, tmp_path: Path, *, limit: int) -> ServerProcess:
 
 
 async def connect(process: ServerProcess, user: str) -> nats.NATS:
-    return await nats.connect(process.url, user=user, password="p", connect_timeout=20)
+    return await nats.connect(process.url, user=user, password="p", connect_timeout=60)
 
 
 async def ask(client: nats.NATS, subject: str, body: Any, headers: dict[str, str] | None = None) -> dict[str, Any]:
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = await client.request(subject, payload, timeout=20, headers=headers)
+    answer = await client.request(subject, payload, timeout=60, headers=headers)
     return json.loads(answer.data)
 
 
@@ -88,7 +88,7 @@ def test_account_whose_scans_nobody_reads_leaves_places_and_threads_to_others(pr
         answer = await ask(two, "$JS.API.STREAM.SCAN.ROWS.S", request)
         assert "error" not in answer
         while True:
-            chunk = await received.next_msg(timeout=20)
+            chunk = await received.next_msg(timeout=60)
             if chunk.headers and chunk.headers.get("Status") == "204":
                 break
         assert len(refusals) == 12
@@ -161,7 +161,7 @@ def test_open_batches_of_an_account_are_bounded_in_bytes_and_another_account_has
         for number in range(40):
             for sequence in range(1, 8):
                 headers = {"Nats-Batch-Id": f"b{number}", "Nats-Batch-Sequence": str(sequence)}
-                message = await publisher.request("s.b", payload, timeout=20, headers=headers)
+                message = await publisher.request("s.b", payload, timeout=60, headers=headers)
                 answer = json.loads(message.data) if message.data else {}
                 codes.add(answer.get("error", {}).get("err_code"))
 
@@ -190,7 +190,7 @@ def test_account_does_not_store_more_than_it_may_by_publishing_to_many_streams_a
         for number in range(streams):
             await js.add_stream(StreamConfig(name=f"S{number}", subjects=[f"s.{number}"]))
         answers = await asyncio.gather(
-            *(client.request(f"s.{number % streams}", payload, timeout=20) for number in range(800))
+            *(client.request(f"s.{number % streams}", payload, timeout=60) for number in range(800))
         )
 
         refused = [json.loads(answer.data)["error"] for answer in answers if b"error" in answer.data]

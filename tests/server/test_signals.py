@@ -18,7 +18,7 @@ def run_sender(*words):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
 
 

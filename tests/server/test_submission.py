@@ -19,7 +19,7 @@ from jetlake.submission.hosted import HostedOptions
 from jetlake.submission.statistics import read
 from tests.compatibility.certificates import Authority
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 
 CONFIGURATION = """
 listen: 127.0.0.1:-1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from tests.compatibility.server_process import ServerProcess, start_server_process
 
@@ -27,6 +27,9 @@ KINDS = [
 ]
 
 _stream_numbers = itertools.count(1)
+
+CONFIG = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+"""Java compiles less, and with less effort: no test computes for as long as its best compiler takes."""
 
 IDLE_S_MAX = 20.0
 """How long a connection may lie idle before it is made anew."""
@@ -60,7 +63,7 @@ class Shore:
         now = time.monotonic()
         if self._opened is None or now > self._used_at + IDLE_S_MAX:
             self.close()
-            self._opened = RawConnection(Settings(url=self.url, name="test"))
+            self._opened = RawConnection(ConnectionSettings(url=self.url, name="test"))
         self._used_at = now
         return self._opened
 
@@ -121,7 +124,7 @@ def spark() -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
     import jetlake.spark
 
-    session = jetlake.spark.session("tests", master="local[2]", driver_memory="1g")
+    session = jetlake.spark.session("tests", master="local[2]", driver_memory="1g", config=CONFIG)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

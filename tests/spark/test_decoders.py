@@ -14,7 +14,7 @@ DECODER = "jetlake.devices.columns:EVENTS"
 def events(shore):
     """A stream with two events of a device and a message that is none; its name and the events."""
     samples = pytest.importorskip("tests.devices.samples", reason="the extra `devices` is not installed")
-    from jetlake.devices.codec import Codec
+    from jetlake.devices.codec import EventCodec
     from jetlake.devices.protos.events_2025_pb2 import Content
 
     stream = shore.create(subjects=["events.>"])
@@ -23,7 +23,7 @@ def events(shore):
         samples.event("resourcechanged", samples.D1, "/light/1", version=version, content=content) for version in (0, 1)
     ]
     for message in made:
-        subject, payload, *_ = Codec().encode(message)
+        subject, payload, *_ = EventCodec().encode(message)
         shore.publish(subject, payload)
     shore.publish(f"events.{samples.D1}.metadata.devicemetadataupdated", b"garbage")
     yield stream

@@ -13,7 +13,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 
 from jetlake._engine import EngineError, PublishWriter, RowReader, StoreReader  # noqa: E402
-from jetlake.client.raw_connection import RawConnection, Settings  # noqa: E402
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection  # noqa: E402
 from jetlake.errors import ClientError  # noqa: E402
 from tests.spark.conftest import Shore  # noqa: E402
 
@@ -32,7 +32,7 @@ def source(request: pytest.FixtureRequest, shore: Shore) -> str:
 
 @pytest.fixture
 def connection(shore: Shore) -> Iterator[RawConnection]:
-    with RawConnection(Settings(url=shore.url, name="rows")) as connection:
+    with RawConnection(ConnectionSettings(url=shore.url, name="rows")) as connection:
         yield connection
 
 
@@ -360,7 +360,7 @@ def test_a_plan_divides_a_range_and_promises_its_rows(jetlake_shore: Shore) -> N
     ranges = planned["ranges"]
     assert len(ranges) == 4
     assert [each["end"] for each in ranges[:-1]] == [each["start"] for each in ranges[1:]]
-    with RawConnection(Settings(url=jetlake_shore.url)) as connection:
+    with RawConnection(ConnectionSettings(url=jetlake_shore.url)) as connection:
         for each in ranges:
             table = read_rows(connection, stream, source="scan", start=each["start"], end=each["end"])
             assert table.num_rows == each["rows"]
@@ -401,12 +401,12 @@ def test_a_scan_that_cannot_be_is_refused(jetlake_shore: Shore, request_body: di
 def test_a_reader_that_goes_away_ends_its_scan(jetlake_shore: Shore) -> None:
     stream = jetlake_shore.create()
     jetlake_shore.fill(stream, 40, data=lambda _: b"x" * 900_000)
-    with RawConnection(Settings(url=jetlake_shore.url)) as connection:
+    with RawConnection(ConnectionSettings(url=jetlake_shore.url)) as connection:
         reader = new_reader(stream, source="scan")
         connection.send(reader.to_send())
         reader.feed(connection.receive())
 
-    with RawConnection(Settings(url=jetlake_shore.url)) as connection:
+    with RawConnection(ConnectionSettings(url=jetlake_shore.url)) as connection:
         table = read_rows(connection, stream, source="scan")
 
     assert table.num_rows == 40
@@ -432,7 +432,7 @@ def test_the_files_of_a_running_server_hold_the_same_rows(jetlake_shore: Shore) 
 
     table = read_files(where["pieces"], stream)
 
-    with RawConnection(Settings(url=jetlake_shore.url)) as connection:
+    with RawConnection(ConnectionSettings(url=jetlake_shore.url)) as connection:
         expected = read_rows(connection, stream, source="scan", start=400)
     assert table.combine_chunks() == expected.combine_chunks()
     some = read_files(where["pieces"], stream, columns=["sequence"], subjects=[f"{stream}.3"])

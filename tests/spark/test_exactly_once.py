@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import jetlake
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from tests.compatibility.server_process import ServerProcess, find_executable
 from tests.spark.standalone import StandaloneCluster, kill_group
@@ -237,7 +237,7 @@ class NatsCluster:
             assert time.monotonic() < deadline, self.members[0].log()
             connection = None
             try:
-                connection = RawConnection(Settings(url=self.url))
+                connection = RawConnection(ConnectionSettings(url=self.url))
                 if "error" not in connection.request("$JS.API.INFO", timeout_s=2).json():
                     return Streams(connection)
             except jetlake.ClientError:

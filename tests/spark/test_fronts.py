@@ -13,6 +13,8 @@ from jetlake.spark.java import find_java
 
 pytestmark = [
     pytest.mark.spark,
+    # Each example starts a Spark of its own.
+    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(
         any(importlib.util.find_spec(name) is None for name in ("pyspark", "grpc", "grpc_status", "zstandard")),

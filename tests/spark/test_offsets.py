@@ -5,12 +5,12 @@ import json
 import pytest
 
 from jetlake.errors import ConfigurationError
-from jetlake.spark.offsets import Offset, Place
+from jetlake.spark.offsets import Offset, StreamPosition
 
 
 def test_the_same_place_is_always_the_same_text():
-    one = Offset({"B": Place("t", 2), "A": Place("u", 1, 3)})
-    other = Offset({"A": Place("u", 1, 3), "B": Place("t", 2)})
+    one = Offset({"B": StreamPosition("t", 2), "A": StreamPosition("u", 1, 3)})
+    other = Offset({"A": StreamPosition("u", 1, 3), "B": StreamPosition("t", 2)})
 
     assert json.dumps(one.to_json()) == json.dumps(other.to_json())
     assert json.dumps(one.to_json()) == (
@@ -20,7 +20,7 @@ def test_the_same_place_is_always_the_same_text():
 
 
 def test_what_spark_keeps_is_read_again():
-    offset = Offset({"A": Place("u", 12, 2)})
+    offset = Offset({"A": StreamPosition("u", 12, 2)})
 
     assert Offset.from_json(json.loads(json.dumps(offset.to_json()))) == offset
 

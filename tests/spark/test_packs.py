@@ -5,7 +5,7 @@ import pytest
 from jetlake.errors import ConfigurationError
 from jetlake.spark import packs
 from jetlake.spark.decoders import load_packer
-from jetlake.spark.packs import SCHEMA, Part, pack, packed, unpacked
+from jetlake.spark.packs import SCHEMA, RowPart, pack, packed, unpacked
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
 numpy = pytest.importorskip("numpy", reason="the extra `spark` is not installed")
@@ -24,7 +24,7 @@ class ByRemainder:
         for name, mask in (("odd", numbers % 2 == 1), ("even", numbers % 2 == 0)):
             rows = batch.filter(pyarrow.array(mask))
             if rows.num_rows:
-                found.append(Part(name, rows, numbers[mask] % 3))
+                found.append(RowPart(name, rows, numbers[mask] % 3))
         return found
 
 
@@ -36,7 +36,7 @@ class SubjectLengths:
 
     def parts(self, batch):
         lengths = [len(subject) for subject in batch.column("subject").to_pylist()]
-        return [Part("all", batch, numpy.array(lengths, numpy.int32))]
+        return [RowPart("all", batch, numpy.array(lengths, numpy.int32))]
 
 
 LENGTHS = SubjectLengths()

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetlake.client.raw_connection import RawConnection, Settings
-from jetlake.client.raw_streams import Streams, StreamState
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
+from jetlake.client.raw_streams import RemoteStreamState, Streams
 from jetlake.errors import ClientError, ConfigurationError
-from jetlake.spark.offsets import Offset, Place
+from jetlake.spark.offsets import Offset, StreamPosition
 from jetlake.spark.options import parse
 from jetlake.spark.planning import TASK_ROWS_MIN, Planner
 
@@ -25,7 +25,7 @@ def state(name="A", first=1, last=100, **other):
         "duplicate_window_ns": 0,
         "subjects": (),
     }
-    return StreamState(name=name, first_sequence=first, last_sequence=last, **{**fields, **other})
+    return RemoteStreamState(name=name, first_sequence=first, last_sequence=last, **{**fields, **other})
 
 
 def planner(streams=None, **options):
@@ -62,7 +62,7 @@ def test_rows_are_promised_only_where_nothing_is_missing():
 
 
 def test_streams_share_a_batch_by_what_they_have_waiting(fake_connection):
-    start = Offset({"A": Place("t", 1), "B": Place("t", 1), "C": Place("t", 11)})
+    start = Offset({"A": StreamPosition("t", 1), "B": StreamPosition("t", 1), "C": StreamPosition("t", 11)})
     states = {"A": state("A", last=300), "B": state("B", last=100), "C": state("C", last=10)}
 
     end = planner(fake_connection).admit(start, states, 100, None)
@@ -71,7 +71,7 @@ def test_streams_share_a_batch_by_what_they_have_waiting(fake_connection):
 
 
 def test_bytes_bound_a_batch_by_the_average_size_and_one_message_always_goes(fake_connection):
-    start = Offset({"A": Place("t", 1)})
+    start = Offset({"A": StreamPosition("t", 1)})
 
     by_size = planner(fake_connection).admit(start, {"A": state()}, 1000, 1000)
     too_large = planner(fake_connection).admit(start, {"A": state()}, 1000, 1)
@@ -84,9 +84,9 @@ def test_bytes_bound_a_batch_by_the_average_size_and_one_message_always_goes(fak
 @pytest.mark.parametrize(
     ("place", "says", "behind"),
     [
-        (Place("other", 5), "created again", Place("t", 40)),
-        (Place("t", 5), "no longer has the messages 5 to 39", Place("t", 40)),
-        (Place("t", 200), "ends before 200", Place("t", 101)),
+        (StreamPosition("other", 5), "created again", StreamPosition("t", 40)),
+        (StreamPosition("t", 5), "no longer has the messages 5 to 39", StreamPosition("t", 40)),
+        (StreamPosition("t", 200), "ends before 200", StreamPosition("t", 101)),
     ],
 )
 def test_what_is_lost_is_an_error_unless_allowed(place, says, behind):
@@ -97,12 +97,12 @@ def test_what_is_lost_is_an_error_unless_allowed(place, says, behind):
 
 
 def test_a_place_that_is_there_is_kept():
-    assert planner().check(state(first=40), Place("t", 40)) == Place("t", 40)
-    assert planner().check(state(first=101, last=100), Place("t", 101)) == Place("t", 101)
+    assert planner().check(state(first=40), StreamPosition("t", 40)) == StreamPosition("t", 40)
+    assert planner().check(state(first=101, last=100), StreamPosition("t", 101)) == StreamPosition("t", 101)
 
 
 def test_how_rows_come_depends_on_the_server_and_the_stream(shore):
-    with RawConnection(Settings(url=shore.url)) as connection:
+    with RawConnection(ConnectionSettings(url=shore.url)) as connection:
         streams = Streams(connection)
         limits, queue = shore.create(), shore.create(retention="workqueue")
         closed = shore.create(retention="interest", allow_direct=False)

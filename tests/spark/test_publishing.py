@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 import jetlake
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from jetlake.errors import ClientError
 from jetlake.spark import signs_of_life
 from jetlake.spark.options import parse
-from jetlake.spark.publishing import Published, Upload, as_payload, message_columns, publish
+from jetlake.spark.publishing import TaskPublished, Upload, as_payload, message_columns, publish
 from jetlake.testing import Clock, Recorder
 
 pa = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
@@ -55,7 +55,7 @@ def test_only_what_makes_a_message_is_passed_on():
 def test_a_task_without_rows_does_not_connect():
     values = parse({"url": "nats://127.0.0.1:1", "subject": "s"}, "write")
 
-    assert publish(iter([rows(data=pa.array([], pa.binary()))]), values, "q-0-0") == Published(0, 0)
+    assert publish(iter([rows(data=pa.array([], pa.binary()))]), values, "q-0-0") == TaskPublished(0, 0)
 
 
 def test_equal_rows_are_kept_and_a_repeated_task_stores_nothing(shore):
@@ -68,7 +68,7 @@ def test_equal_rows_are_kept_and_a_repeated_task_stores_nothing(shore):
     again = publish(iter([rows(data=[b"z", b"y", b"x", b"x", b"x"])]), values, "query-0-0")
     other = publish(iter(batches), values, "query-1-0")
 
-    assert (first, again, other) == (Published(5, 0), Published(0, 5), Published(5, 0))
+    assert (first, again, other) == (TaskPublished(5, 0), TaskPublished(0, 5), TaskPublished(5, 0))
     assert shore.streams.state(name).messages == 10
 
 
@@ -84,7 +84,7 @@ def test_an_upload_is_taken_whole_however_little_may_be_on_its_way(jetlake_shore
 
     published = publish(iter(batches), values, Upload("u", "query", "run"))
 
-    assert published == Published(200, 0)
+    assert published == TaskPublished(200, 0)
     assert jetlake_shore.streams.state(name).messages == 0
     assert jetlake_shore.streams.commit_uploads(name, "query", 0, {"u": 200})
     assert jetlake_shore.streams.state(name).messages == 200
@@ -117,7 +117,7 @@ def test_uploads_are_kept_while_a_task_computes_for_long_and_says_so(monkeypatch
     with (
         jetlake.Server(clock="manual") as server,
         Recorder(server) as recorder,
-        RawConnection(Settings(url=server.url, name="test")) as connection,
+        RawConnection(ConnectionSettings(url=server.url, name="test")) as connection,
     ):
         streams, clock = Streams(connection), Clock(server)
         streams.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
@@ -131,7 +131,7 @@ def test_uploads_are_kept_while_a_task_computes_for_long_and_says_so(monkeypatch
                     advance_with(recorder, clock, signs=signs)
 
         if signs:
-            assert publish(slow_batches(), values, Upload("slow", "query", "run")) == Published(3, 0)
+            assert publish(slow_batches(), values, Upload("slow", "query", "run")) == TaskPublished(3, 0)
             assert streams.commit_uploads("S", "query", 0, {"done": 1, "slow": 3})
         else:
             with pytest.raises(ClientError, match=r"the upload is unknown: it was given up.*repeat the task"):
@@ -150,7 +150,7 @@ def test_more_rows_than_may_be_on_their_way_are_all_stored(shore):
         iter([rows(data=[b"%d" % number for number in range(500)])]), parse(options, "write"), "query-0-0"
     )
 
-    assert published == Published(500, 0)
+    assert published == TaskPublished(500, 0)
     assert shore.streams.state(name).messages == 500
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from jetlake.cli.app import create
 from jetlake.errors import ConfigurationError
 from jetlake.sql.on_spark import SparkEngine, find_sources, for_spark, table_names
-from jetlake.sql.sources import LakeSource, Sources, StreamSource
+from jetlake.sql.sources import LakeSource, QueriedStream, Sources
 from jetlake.sql.values import rows_of
 
 
@@ -113,7 +113,7 @@ def test_the_tables_of_a_query_are_found_in_it():
 
 
 def test_names_of_a_query_become_those_that_spark_knows():
-    found = [StreamSource("my_orders", "My-Orders"), LakeSource("Cities")]
+    found = [QueriedStream("my_orders", "My-Orders"), LakeSource("Cities")]
     query = "SELECT 'lake.cities' FROM streams.`My-Orders` JOIN lake.cities JOIN cities JOIN own"
 
     assert for_spark(query, found) == (

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jetlake.cli.app import create
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from tests.compatibility import fixtures
 
@@ -31,7 +31,7 @@ class Filler:
 
     def __init__(self, server: str) -> None:
         self.url = server
-        self.connection = RawConnection(Settings(url=server, name="test"))
+        self.connection = RawConnection(ConnectionSettings(url=server, name="test"))
         self.streams = Streams(self.connection)
 
     def create(self, name: str = "", **config: Any) -> str:

@@ -19,7 +19,7 @@ from tests.compatibility.jetstream import JetStream, Json, start_jetstream_serve
 from tests.compatibility.server_process import ServerProcess
 
 KILLS = int(os.environ.get("JETLAKE_KILLS", "6"))
-CATCH_UP_SECONDS = 30.0
+CATCH_UP_SECONDS = 60.0
 ORIGINS = ("O", "P", "Q")
 
 

@@ -24,7 +24,7 @@ MESSAGES = 20_000
 BURST = 100
 # How long the copying server lives and takes to come back, about.
 SECONDS_PER_KILL = 1.5
-CATCH_UP_SECONDS = 40.0
+CATCH_UP_SECONDS = 60.0
 
 
 def publish(server: ServerProcess, subject: str, count: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import RefusedError, Streams
 from jetlake.errors import ClientError
 from tests.compatibility.server_process import ServerProcess, start_server_process
@@ -33,7 +33,7 @@ class Client:
 
     def __init__(self, server: ServerProcess, user: str = "") -> None:
         url = server.url.replace("://", f"://{user}:pw@") if user else server.url
-        self.connection = RawConnection(Settings(url=url))
+        self.connection = RawConnection(ConnectionSettings(url=url))
         self.streams = Streams(self.connection)
 
     def upload(

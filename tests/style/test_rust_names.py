@@ -7,7 +7,6 @@ PRIVATE_WORDS = {
     "hungry": "has_demand",
     "inflow": "replication",
     "keeper": "scheduler",
-    "letters_to": "commands",
     "loose_ends": "effects",
     "patience": "timeout",
     "rhythm": "pace",

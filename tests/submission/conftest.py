@@ -13,7 +13,7 @@ import pytest
 from jetlake.client.access import Access
 from jetlake.client.api import Api, open_api
 from jetlake.submission import SenderOptions, Spool, run_sender
-from jetlake.submission.statistics import Statistics
+from jetlake.submission.statistics import SenderStatistics
 from tests.compatibility import fixtures
 
 own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
@@ -60,11 +60,11 @@ class RunningSender:
 
     def __init__(self, options: SenderOptions) -> None:
         self._stop = asyncio.Event()
-        self.task: asyncio.Task[Statistics] = asyncio.create_task(run_sender(options, stop=self._stop))
+        self.task: asyncio.Task[SenderStatistics] = asyncio.create_task(run_sender(options, stop=self._stop))
 
-    async def stop(self) -> Statistics:
+    async def stop(self) -> SenderStatistics:
         self._stop.set()
-        return await asyncio.wait_for(self.task, 30)
+        return await asyncio.wait_for(self.task, 60)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import msgspec
 
 from jetlake.client.api import Api
 
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 POLL_S = 0.02
 
 

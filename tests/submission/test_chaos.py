@@ -19,7 +19,7 @@ def in_small_disk(disk, *command):
 def run(kind, folder, seconds):
     disk = folder / "disk"
     disk.mkdir()
-    if subprocess.run(in_small_disk(disk, "true"), capture_output=True, check=False, timeout=20).returncode:
+    if subprocess.run(in_small_disk(disk, "true"), capture_output=True, check=False, timeout=60).returncode:
         pytest.skip("a file system can be mounted neither by this user nor in a namespace of its own")
     seed = random.randrange(1 << 31)
     command = [sys.executable, "-m", "tests.submission.chaos", kind, str(folder), str(disk), str(seed), str(seconds)]

@@ -23,7 +23,7 @@ def run(spool, *words):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
 
 

@@ -114,7 +114,7 @@ async def test_an_unreliable_message_is_published_once(api, spool, start_sender,
     submit("log", "line", spool=spool)
 
     sender = start_sender()
-    message = await heard.next_msg(20)
+    message = await heard.next_msg(60)
     await until_empty(spool)
 
     assert message.data == b"line"
@@ -373,7 +373,7 @@ async def test_the_figures_are_served_for_prometheus(api, spool, make_stream, st
     address = next(line for line in caplog.messages if line.startswith("metrics at ")).removeprefix("metrics at ")
 
     def read():
-        with urllib.request.urlopen(address, timeout=10) as page:
+        with urllib.request.urlopen(address, timeout=60) as page:
             return page.read().decode()
 
     page = await asyncio.to_thread(read)

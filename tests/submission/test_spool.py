@@ -186,7 +186,7 @@ def test_a_message_survives_the_death_of_the_program_that_wrote_it(spool):
         "submit('a', 'x', spool=sys.argv[1], reliable=True)\nos.kill(os.getpid(), 9)\n"
     )
 
-    subprocess.run([sys.executable, "-c", program, str(spool.folder)], check=False, timeout=30)
+    subprocess.run([sys.executable, "-c", program, str(spool.folder)], check=False, timeout=60)
 
     assert spool.read(4, files(spool)[0].name).payload == b"x"
 

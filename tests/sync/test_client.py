@@ -131,7 +131,7 @@ def test_script_that_forgets_to_close_ends_in_order(url):
     program = f"import jetlake; client = jetlake.connect_sync({url!r}); client.publish('a'); print(client)"
 
     answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
 
     assert (answer.returncode, answer.stderr) == (0, "")

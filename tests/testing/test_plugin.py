@@ -74,6 +74,6 @@ def test_each_test_has_a_server_of_its_own(tmp_path):
 def test_plug_in_loads_nothing_until_a_test_asks(module):
     program = f"import sys, jetlake.testing.plugin; print({module!r} in sys.modules)"
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     assert answer.stdout == "False\n"

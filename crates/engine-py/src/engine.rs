@@ -1,6 +1,7 @@
 //! The engine as a Python class.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,15 +51,13 @@ impl Engine {
 
     #[getter]
     fn address(&self) -> (String, u16) {
-        let address = self.inner.address();
-        (address.ip().to_string(), address.port())
+        pair(self.inner.address())
     }
 
     /// Where clients reach it by WebSocket; None where they do not.
     #[getter]
     fn websocket_address(&self) -> Option<(String, u16)> {
-        let address = self.inner.websocket_address()?;
-        Some((address.ip().to_string(), address.port()))
+        self.inner.websocket_address().map(pair)
     }
 
     fn start(&self) -> PyResult<()> {
@@ -590,4 +589,9 @@ impl Engine {
     fn shutdown(&self, py: Python<'_>) {
         py.detach(|| self.inner.shutdown());
     }
+}
+
+/// Host and port.
+pub(crate) fn pair(address: SocketAddr) -> (String, u16) {
+    (address.ip().to_string(), address.port())
 }

@@ -7,6 +7,7 @@ mod check;
 mod engine;
 mod error;
 mod events;
+mod leaf;
 mod stored;
 mod with_streams;
 

@@ -168,6 +168,7 @@ fn sequential_read(store: &Store) {
     let mut count = 0u64;
     let mut bytes = 0usize;
     store
+        .messages()
         .scan(0, |record| {
             count += 1;
             bytes += record.payload.len();
@@ -187,7 +188,7 @@ fn point_reads(store: &Store, messages: u64) {
     for _ in 0..200_000 {
         sequence = (sequence * 2_862_933_555_777_941_757 + 3) % messages;
         let start = Instant::now();
-        let message = store.read(sequence + 1).expect("it reads");
+        let message = store.messages().read(sequence + 1).expect("it reads");
         times.push(start.elapsed().as_nanos() as u64);
         assert!(message.is_some());
     }

@@ -18,12 +18,16 @@ use crate::common::identity::KeyPrefix;
 use crate::common::threads;
 use crate::config::connection_type::ConnectionType;
 use crate::config::options::Options;
-use crate::connection::listener::{Listener, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN};
+use crate::connection::leaf_dialer;
+use crate::connection::listener::{
+    Listener, LEAF_LISTENER_TOKEN, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN,
+};
 use crate::connection::worker::{Worker, WAKER_TOKEN};
 use crate::routing::clients::closed_reason::ClosedReason;
 use crate::routing::clients::mailbox::{Mailbox, Verdict, WorkerCommand};
 use crate::routing::imports::token_map::TokenMap;
 use crate::routing::latency::Reporter;
+use crate::routing::leaf::LeafRemote;
 use crate::routing::mappings::Mappings;
 use crate::routing::services::Services;
 use crate::routing::shared::SharedParts;
@@ -32,6 +36,7 @@ use crate::storage::disk::file_system::{FileSystem, RealFileSystem};
 use crate::stream::api::Api;
 use crate::stream::registry::Streams;
 use crate::transport::tls;
+use crate::transport::tls::TlsSettings;
 use crate::transport::websocket::WebSocketSettings;
 use crate::wire::information::Information;
 
@@ -71,6 +76,15 @@ impl Engine {
             websocket_address = Some(address);
             listeners.push(listener);
         }
+        let mut leaf_address = None;
+        if let Some(wanted) = options.leaf_listener() {
+            let kind = ConnectionType::Leaf;
+            let listener = Listener::bind(kind, &wanted.host, wanted.port, None)?;
+            leaf_address = Some(listener.address().map_err(system("listener"))?);
+            listeners.push(listener);
+        }
+        let leaf_tls = leaf_tls_of(&options)?;
+        let remotes = remotes_of(&options)?;
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
         for _ in 0..options.worker_count() {
@@ -83,14 +97,14 @@ impl Engine {
             .registry()
             .register(listener.socket(), LISTENER_TOKEN, Interest::READABLE)
             .map_err(system("listener"))?;
-        for websocket in &mut listeners {
+        for further in &mut listeners {
+            let token = match further.is_for_leafs() {
+                true => LEAF_LISTENER_TOKEN,
+                false => WEBSOCKET_LISTENER_TOKEN,
+            };
             polls[0]
                 .registry()
-                .register(
-                    websocket.socket(),
-                    WEBSOCKET_LISTENER_TOKEN,
-                    Interest::READABLE,
-                )
+                .register(further.socket(), token, Interest::READABLE)
                 .map_err(system("listener"))?;
         }
         listeners.push(listener);
@@ -116,6 +130,11 @@ impl Engine {
         }));
         shared.set_mappings(mappings);
         shared.set_imports(&BTreeMap::new(), &shared.options().imports)?;
+        shared.set_leaf_tls(leaf_tls);
+        if let Some(address) = leaf_address {
+            shared.set_leaf_address(address);
+        }
+        shared.links.set_remotes(remotes);
         let workers = polls
             .into_iter()
             .enumerate()
@@ -148,6 +167,9 @@ impl Engine {
                 }
             })?;
             self.threads.lock().push(thread);
+        }
+        for remote in self.shared.links.remotes() {
+            leaf_dialer::start(&self.shared, remote)?;
         }
         self.report_latencies(&self.shared.options())
     }
@@ -258,6 +280,8 @@ impl Engine {
     pub fn check(options: &Options) -> Result<(), EngineError> {
         mappings_of(options)?;
         check_imports(options)?;
+        leaf_tls_of(options)?;
+        remotes_of(options)?;
         let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
         WebSocketSettings::of(options, anywhere)?;
         tls::settings(options).map(|_| ())
@@ -273,6 +297,8 @@ impl Engine {
         let tls = tls::settings(&options)?;
         let mappings = mappings_of(&options)?;
         check_imports(&options)?;
+        let leaf_tls = leaf_tls_of(&options)?;
+        let remotes = remotes_of(&options)?;
         if let Some(address) = self.websocket_address {
             let settings = WebSocketSettings::of(&options, address)?;
             self.shared.set_websocket(settings);
@@ -284,6 +310,8 @@ impl Engine {
         self.shared.events.set_levels(options.debug, options.trace);
         let has_new_imports = old.imports != options.imports;
         self.shared.set_options(options, information);
+        self.shared.set_leaf_tls(leaf_tls);
+        self.replace_remotes(remotes)?;
         self.shared.send_to_all(|| WorkerCommand::OptionsChanged);
         if let Some(streams) = self.streams.get().filter(|_| has_new_imports) {
             streams.look_for_origins();
@@ -295,6 +323,34 @@ impl Engine {
         for connection in self.shared.connections().iter().rev().take(excess) {
             self.shared
                 .close(connection, ClosedReason::MaximumConnectionsExceeded);
+        }
+        Ok(())
+    }
+
+    /// Puts other remotes in force. Links to those that stay as they are go on.
+    fn replace_remotes(&self, wanted: Vec<Arc<LeafRemote>>) -> Result<(), EngineError> {
+        let links = &self.shared.links;
+        let mut before = links.remotes();
+        let mut started = Vec::new();
+        let kept = wanted.into_iter().map(|remote| {
+            let same = |old: &Arc<LeafRemote>| old.options == remote.options;
+            match before.iter().position(same) {
+                Some(position) => before.swap_remove(position),
+                None => {
+                    started.push(Arc::clone(&remote));
+                    remote
+                }
+            }
+        });
+        links.set_remotes(kept.collect());
+        for removed in before {
+            let id = removed.stop();
+            if let Some(connection) = id.and_then(|id| links.connection(id)) {
+                self.shared.close(&connection, ClosedReason::ClientClosed);
+            }
+        }
+        for remote in started {
+            leaf_dialer::start(&self.shared, remote)?;
         }
         Ok(())
     }
@@ -358,6 +414,9 @@ impl Engine {
         if let Some(streams) = self.streams.get() {
             streams.say_goodbye();
         }
+        for remote in self.shared.links.remotes() {
+            remote.stop();
+        }
         self.shared.send_to_all(|| WorkerCommand::Shutdown);
         self.shared.latencies.close();
         for thread in threads {
@@ -390,6 +449,35 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.shutdown();
     }
+}
+
+/// TLS for servers that connect; none where they speak in the clear.
+fn leaf_tls_of(options: &Options) -> Result<Option<Arc<TlsSettings>>, EngineError> {
+    match options
+        .leaf_listener()
+        .and_then(|listener| listener.tls.as_ref())
+    {
+        None => Ok(None),
+        Some(tls) => Ok(Some(Arc::new(TlsSettings::new(tls)?))),
+    }
+}
+
+/// The servers that are to be connected to.
+fn remotes_of(options: &Options) -> Result<Vec<Arc<LeafRemote>>, EngineError> {
+    let Some(leaf) = &options.leaf else {
+        return Ok(Vec::new());
+    };
+    if leaf.remotes.len() > leaf_dialer::REMOTES_MAX {
+        return Err(EngineError::Options(format!(
+            "leafnodes: {} remotes are more than the {} that a server connects to",
+            leaf.remotes.len(),
+            leaf_dialer::REMOTES_MAX
+        )));
+    }
+    leaf.remotes
+        .iter()
+        .map(|remote| LeafRemote::new(remote, leaf))
+        .collect()
 }
 
 /// Refuses imports whose subjects do not belong together.

@@ -30,11 +30,11 @@
 //! # One delivery
 //! 1. A pull request reaches `stream/api.rs`, which hands it to its `consumer/consumer.rs`.
 //! 2. `consumer/pull/request.rs` reads it, `consumer/pull/pulling.rs` admits it, and it waits in `consumer/pull/waiting.rs`.
-//! 3. A commit, a timer or a request starts a pass over `consumer/core.rs`: `consumer/delivery/choosing.rs` finds the next receiver,
-//! 4. `consumer/delivery/delivering.rs` the next message: one that comes again, from `consumer/acknowledgement/state.rs`, or a new one, from
-//!    `storage/store/walking.rs`.
+//! 3. A commit, a timer or a request starts a pass over `consumer/core.rs`: `consumer/delivery/delivering.rs` has `consumer/pull/pulling.rs` or
+//!    `consumer/delivery/push.rs` say who is next,
+//! 4. and finds the next message: one that comes again, from `consumer/acknowledgement/delivered.rs`, or a new one, from `storage/store/walking.rs`.
 //! 5. `consumer/delivery/outbound.rs` sends it when the lock is released.
-//! 6. An acknowledgement is a publish to `$JS.ACK.…` (`wire/ack_subject.rs`): `consumer/acknowledgement/acking.rs` changes the state,
+//! 6. An acknowledgement is a publish to `$JS.ACK.…` (`wire/ack_subject.rs`): `consumer/acknowledgement/acking.rs` changes what is known to be delivered,
 //! 7. `consumer/journal/journal.rs` writes it to disk as a `consumer/journal/state_record.rs`, and confirms it.
 //! 8. `stream/consumers/consuming.rs` removes what nobody needs any more, many messages at once by `stream/consumers/removing.rs`.
 

@@ -10,6 +10,7 @@ use jetlake_engine::common::error::EngineError;
 use jetlake_engine::storage::disk::file_system::RealFileSystem;
 use jetlake_engine::storage::format::encryption::MasterKey;
 use jetlake_engine::storage::message::NewMessage;
+use jetlake_engine::storage::store::pieces;
 use jetlake_engine::storage::store::pieces::FilePiece;
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
@@ -68,7 +69,7 @@ fn filled(folder: &Path, options: StoreOptions, count: u64) -> Store {
 
 fn stored(store: &Store, start: u64, end: u64) -> Vec<Content> {
     let mut found = Vec::new();
-    let scanned = store.scan(start, |record| {
+    let scanned = store.messages().scan(start, |record| {
         if record.sequence < end {
             let subject = String::from_utf8(record.subject.to_vec()).unwrap();
             found.push((record.sequence as i64, subject, record.payload.to_vec()));
@@ -129,7 +130,7 @@ fn rows_are_those_of_the_store_in_every_kind_of_segment() {
         while store.maintain().unwrap() {}
 
         for (start, end) in [(1, u64::MAX), (1, 2), (600, 1000), (701, 702), (1400, 1501)] {
-            let pieces = store.pieces(start, end).unwrap();
+            let pieces = pieces::pieces(store.messages(), start, end).unwrap();
 
             assert_eq!(
                 read(&pieces).unwrap(),
@@ -144,12 +145,12 @@ fn rows_are_those_of_the_store_in_every_kind_of_segment() {
 fn a_message_erased_meanwhile_or_a_flipped_bit_is_noticed() {
     let folder = Folder::new("bulk-files-changed");
     let store = filled(&folder.0, options(), 200);
-    let pieces = store.pieces(1, u64::MAX).unwrap();
+    let pieces = pieces::pieces(store.messages(), 1, u64::MAX).unwrap();
     store.remove(150, true).unwrap();
     store.commit().unwrap();
 
     let erased = read(&pieces).unwrap_err();
-    let pieces = store.pieces(1, u64::MAX).unwrap();
+    let pieces = pieces::pieces(store.messages(), 1, u64::MAX).unwrap();
     let path = &pieces[0].path;
     let mut bytes = std::fs::read(path).unwrap();
     bytes[pieces[0].from as usize + 40] ^= 1;
@@ -163,7 +164,7 @@ fn a_message_erased_meanwhile_or_a_flipped_bit_is_noticed() {
 fn another_file_or_none_is_noticed() {
     let folder = Folder::new("bulk-files-other");
     let store = filled(&folder.0, options(), 10);
-    let pieces = store.pieces(1, u64::MAX).unwrap();
+    let pieces = pieces::pieces(store.messages(), 1, u64::MAX).unwrap();
     let mut other = pieces.clone();
     other[0].identity ^= 1;
     let mut missing = pieces.clone();
@@ -185,7 +186,7 @@ fn encrypted_messages_are_not_for_others() {
     };
     let store = filled(&folder.0, kind, 10);
 
-    let refused = store.pieces(1, u64::MAX).unwrap_err();
+    let refused = pieces::pieces(store.messages(), 1, u64::MAX).unwrap_err();
 
     assert!(refused.to_string().contains("encrypted"), "{refused}");
 }

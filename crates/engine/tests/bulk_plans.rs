@@ -41,7 +41,7 @@ fn filled(count: u64, removed: &[u64]) -> Store {
 /// The sequences that a span asks for, without its bounds.
 fn wanted(store: &Store, span: &Span) -> Vec<u64> {
     let mut found = Vec::new();
-    let scanned = store.scan(span.start, |record| {
+    let scanned = store.messages().scan(span.start, |record| {
         let matches = |pattern: &Vec<u8>| subject::matches(pattern, record.subject);
         let is_wanted = span.patterns.is_empty() || span.patterns.iter().any(matches);
         if record.sequence < span.end && is_wanted {
@@ -87,7 +87,7 @@ proptest! {
             bytes_max: u64::MAX,
         };
 
-        let (cells, is_cut) = store.cells(&span);
+        let (cells, is_cut) = span.cells(store.messages());
 
         let mut all = wanted(&store, &span);
         prop_assert_eq!(is_cut, all.len() as u64 > rows_max);
@@ -108,8 +108,8 @@ fn bytes_are_bounded_but_one_message_always_fits() {
         bytes_max,
     };
 
-    let (one, one_is_cut) = store.cells(&span(1));
-    let (some, some_are_cut) = store.cells(&span(5000));
+    let (one, one_is_cut) = span(1).cells(store.messages());
+    let (some, some_are_cut) = span(5000).cells(store.messages());
 
     assert_eq!((one[0].rows, one.len(), one_is_cut), (1, 1, true));
     let bytes: u64 = some.iter().map(|cell| cell.bytes).sum();

@@ -211,7 +211,7 @@ fn a_state_that_was_refused_takes_nothing_of_others_away() {
     for name in &names {
         for part in ["d.", "e.", "s."] {
             let kept = [part, name].concat();
-            let (count, _) = journal.subject_count(kept.as_bytes());
+            let (count, _) = journal.messages().subject_count(kept.as_bytes());
             assert!(count > 0, "{kept} is gone");
         }
     }

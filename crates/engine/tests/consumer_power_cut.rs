@@ -155,7 +155,13 @@ fn a_consumer_that_is_ahead_of_its_stream_misses_nothing_that_comes() {
         }
     }
     let after = ConsumerServer::start(&cut);
-    let last = after.streams.find("A").store().counts().last_sequence;
+    let last = after
+        .streams
+        .find("A")
+        .store()
+        .messages()
+        .counts()
+        .last_sequence;
     assert!(last < 20, "{last}");
     let mut client = after.connect();
     let wanted: BTreeSet<u64> = (0..3).map(|_| client.publish("A.a", "new")).collect();

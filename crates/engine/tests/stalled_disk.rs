@@ -151,7 +151,7 @@ fn nobody_waits_while_the_ids_of_stored_messages_are_read() {
     assert!(text.contains("\"duplicate\""), "{text}");
     let stream = server.streams.find("JOBS");
     let deadline = Instant::now() + TIMEOUT;
-    while stream.store().counts().last_sequence < 2 {
+    while stream.store().messages().counts().last_sequence < 2 {
         assert!(Instant::now() < deadline, "what was held back is lost");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -253,7 +253,7 @@ fn others_look_into_a_store_while_many_messages_are_removed() {
         std::thread::spawn(move || {
             let mut seen = Vec::new();
             while seen.last() != Some(&0) {
-                let counts = store.counts();
+                let counts = store.messages().counts();
                 // What is seen in between is whole.
                 let next = counts.last_sequence + 1;
                 assert_eq!(counts.messages, next - counts.first_sequence);

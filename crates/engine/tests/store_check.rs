@@ -29,7 +29,7 @@ fn a_whole_store_has_no_findings_and_is_counted() {
         let segments = disk.files().into_iter().take(3);
         let sealed = segments.map(|(_, bytes)| bytes.ends_with(&[0; 64]));
         assert!(sealed.eq([false, true, true]), "one has a footer");
-        let state = open(&disk).state();
+        let state = open(&disk).messages().state();
         assert_eq!(report.counts.messages, state.messages);
         assert_eq!(report.counts.bytes, state.bytes);
         assert_eq!(report.counts.subjects, Some(state.subjects));

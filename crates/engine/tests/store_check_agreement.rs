@@ -171,7 +171,7 @@ fn whatever_a_store_goes_through_the_check_agrees_with_it() {
                         store.close().unwrap();
                     }
                     store = open_with(&disk, options.clone());
-                    number = store.state().last_sequence;
+                    number = store.messages().state().last_sequence;
                 }
                 _ => {
                     store.commit().unwrap();
@@ -179,7 +179,7 @@ fn whatever_a_store_goes_through_the_check_agrees_with_it() {
             }
             let report = checked(&disk);
             assert_eq!(report.findings, [], "seed {seed} step {step}");
-            let state = store.state();
+            let state = store.messages().state();
             assert!(
                 report.counts.messages >= state.messages,
                 "seed {seed} step {step}"

@@ -102,7 +102,7 @@ fn check_nothing_seen(history: &History, name: &str) {
         false => Err(what),
     });
     held.unwrap_or_else(|what| panic!("{name}: {what}"));
-    assert!(history.store().state().lost.is_empty(), "{name}");
+    assert!(history.store().messages().state().lost.is_empty(), "{name}");
 }
 
 fn check_after_power_cuts(history: &History, name: &str) {
@@ -336,9 +336,14 @@ fn a_read_that_fails_once_is_not_taken_for_damage() {
             lasting: false,
         }));
         // It is tried again at once.
-        assert!(history.store().read(*sequence).unwrap().is_some());
+        assert!(history
+            .store()
+            .messages()
+            .read(*sequence)
+            .unwrap()
+            .is_some());
     }
-    assert!(history.store().state().lost.is_empty());
+    assert!(history.store().messages().state().lost.is_empty());
 }
 
 fn small() -> NewMessage<'static> {
@@ -384,7 +389,7 @@ fn a_slow_sync_delays_neither_other_stores_nor_appends_and_is_shared() {
             "the sync had ended too early to tell"
         );
         assert_eq!(
-            slow.state().messages,
+            slow.messages().state().messages,
             1,
             "nothing is shown before it is durable"
         );
@@ -399,7 +404,7 @@ fn a_slow_sync_delays_neither_other_stores_nor_appends_and_is_shared() {
     });
 
     assert_eq!(disk.begun.load(Ordering::SeqCst) - before, 2);
-    assert_eq!(fast.state().messages, 20);
+    assert_eq!(fast.messages().state().messages, 20);
 }
 
 #[test]
@@ -429,5 +434,5 @@ fn a_store_that_was_retired_writes_nothing_any_more() {
     ));
     assert!(store.maintain().is_err());
     assert_eq!(disk.calls(), calls);
-    assert!(store.read(1).unwrap().is_some());
+    assert!(store.messages().read(1).unwrap().is_some());
 }

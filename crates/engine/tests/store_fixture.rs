@@ -165,7 +165,7 @@ fn a_store_of_version_1_takes_groups_in_a_new_segment_and_its_own_stay_as_they_a
     assert_eq!(versions(&copied), [1, 1, 2]);
     let store = open(&copied);
     assert!(store.take_findings().is_empty());
-    assert_eq!(store.state().last_sequence, MESSAGES + 4);
+    assert_eq!(store.messages().state().last_sequence, MESSAGES + 4);
     let damage = |position: usize| {
         let path = copied.join("0000000002.segment");
         let mut bytes = fs::read(&path).unwrap();
@@ -191,10 +191,13 @@ fn check_opens(copied: &Path) {
     assert_eq!(report.findings, []);
     assert_eq!(report.counts.segments, 2);
     assert!(store.take_findings().is_empty());
-    assert_eq!(store.state().last_sequence, MESSAGES);
-    assert_eq!(store.state().messages, MESSAGES - GONE.len() as u64);
+    assert_eq!(store.messages().state().last_sequence, MESSAGES);
+    assert_eq!(
+        store.messages().state().messages,
+        MESSAGES - GONE.len() as u64
+    );
     for sequence in 1..=MESSAGES {
-        let found = store.read(sequence).unwrap();
+        let found = store.messages().read(sequence).unwrap();
         assert_eq!(found.is_none(), GONE.contains(&sequence), "{sequence}");
         if let Some(message) = found {
             assert_eq!(message.subject(), subject(sequence).as_bytes());

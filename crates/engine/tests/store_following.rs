@@ -91,6 +91,7 @@ fn write(store: &Store, from: u64) -> (u64, Result<(), StoreError>) {
 fn contents(store: &Store) -> Vec<u64> {
     let mut found = Vec::new();
     store
+        .messages()
         .scan(0, |record| {
             assert_eq!(record.payload, payload(record.sequence));
             let at = SEQUENCES.iter().position(|one| *one == record.sequence);
@@ -100,7 +101,11 @@ fn contents(store: &Store) -> Vec<u64> {
         })
         .expect("it can be read");
     for sequence in &found {
-        assert!(store.read(*sequence).expect("it can be read").is_some());
+        assert!(store
+            .messages()
+            .read(*sequence)
+            .expect("it can be read")
+            .is_some());
     }
     found
 }
@@ -125,13 +130,13 @@ fn sequences_and_times_are_those_that_were_given() {
     for store in [store, open(&disk)] {
         assert_eq!(contents(&store), SEQUENCES);
         assert_eq!(committed, 30_000_000_000);
-        let state = store.state();
+        let state = store.messages().state();
         assert_eq!((state.messages, state.first_sequence), (14, 3));
         assert_eq!(state.last_sequence, 30_000_000_000);
         assert!(state.lost.is_empty());
-        assert_eq!(store.read(5).unwrap(), None);
-        assert_eq!(store.next_match(b"a.*", 72), Some(500));
-        assert_eq!(store.sequence_at(1_000_006).unwrap(), 500);
+        assert_eq!(store.messages().read(5).unwrap(), None);
+        assert_eq!(store.messages().next_match(b"a.*", 72), Some(500));
+        assert_eq!(store.messages().sequence_at(1_000_006).unwrap(), 500);
     }
 }
 
@@ -164,7 +169,7 @@ fn a_power_cut_at_any_call_leaves_a_beginning_and_no_losses() {
             assert!(found.len() >= SEQUENCES.iter().filter(|one| **one <= committed).count());
             let findings = store.take_findings();
             assert!(losses(&findings).is_empty(), "call {at_call}: {findings:?}");
-            assert!(store.state().lost.is_empty());
+            assert!(store.messages().state().lost.is_empty());
 
             // It goes on where it is, and then has everything.
             let next = store.last_given_sequence() + 1;

@@ -127,7 +127,7 @@ fn a_fork_holds_what_the_store_held_up_to_any_message_and_goes_on_behind_it() {
 
             assert_eq!(store.take_findings(), [], "{name}");
             assert_eq!(contents(store), forked.promise.kept, "{name}");
-            let counts = store.counts();
+            let counts = store.messages().counts();
             assert_eq!(counts.messages, forked.promise.kept.len() as u64, "{name}");
             assert_eq!(counts.last_sequence, last_sequence, "{name}");
             let bytes = forked.promise.kept.values().map(|kept| {
@@ -176,8 +176,8 @@ fn a_fork_knows_only_the_times_of_its_own_messages() {
 
     let last = forked.promise.kept.values().next_back().unwrap().time_ns;
     assert!(last <= 20);
-    assert_eq!(store.read(21).unwrap().unwrap().time_ns, 21);
-    assert_eq!(store.sequence_at(21).unwrap(), 21);
+    assert_eq!(store.messages().read(21).unwrap().unwrap().time_ns, 21);
+    assert_eq!(store.messages().sequence_at(21).unwrap(), 21);
 }
 
 #[test]
@@ -391,9 +391,12 @@ fn a_store_in_memory_is_forked_too() {
     store.commit().unwrap();
 
     let forked = open("/f").unwrap();
-    assert_eq!(forked.counts().messages, 25);
-    assert_eq!(forked.read(3).unwrap().unwrap().payload(), [2; 100]);
-    assert_eq!(store.read(3).unwrap(), None);
+    assert_eq!(forked.messages().counts().messages, 25);
+    assert_eq!(
+        forked.messages().read(3).unwrap().unwrap().payload(),
+        [2; 100]
+    );
+    assert_eq!(store.messages().read(3).unwrap(), None);
 }
 
 #[path = "support/fork_power_cuts.rs"]

@@ -44,7 +44,7 @@ fn message(payload: &[u8]) -> NewMessage<'_> {
 
 fn sequences(store: &Store) -> Vec<u64> {
     let mut found = Vec::new();
-    let read = store.scan(0, |record| {
+    let read = store.messages().scan(0, |record| {
         found.push(record.sequence);
         true
     });
@@ -140,16 +140,16 @@ fn readers_see_all_of_a_group_or_none() {
             let (store, done) = (&store, &done);
             scope.spawn(move || {
                 while !done.load(Ordering::Acquire) {
-                    let counts = store.counts();
+                    let counts = store.messages().counts();
                     assert_eq!(counts.messages % GROUP, 0);
                     assert_eq!(counts.last_sequence % GROUP, 0);
-                    assert_eq!(store.count_matches(b"a.*", 0) % GROUP, 0);
-                    assert_eq!(store.last_match(b"a.b").unwrap_or(0) % GROUP, 0);
-                    assert_eq!(store.subject_count(b"a.b").0 % GROUP, 0);
+                    assert_eq!(store.messages().count_matches(b"a.*", 0) % GROUP, 0);
+                    assert_eq!(store.messages().last_match(b"a.b").unwrap_or(0) % GROUP, 0);
+                    assert_eq!(store.messages().subject_count(b"a.b").0 % GROUP, 0);
                     if reader == 0 {
                         let from = counts.last_sequence.saturating_sub(20);
                         let mut last = from;
-                        let read = store.scan(from, |record| {
+                        let read = store.messages().scan(from, |record| {
                             last = record.sequence;
                             true
                         });
@@ -165,7 +165,7 @@ fn readers_see_all_of_a_group_or_none() {
         }
         done.store(true, Ordering::Release);
     });
-    assert_eq!(store.counts().messages, 3000 * GROUP);
+    assert_eq!(store.messages().counts().messages, 3000 * GROUP);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn half_a_group_is_cut_and_that_is_no_loss() {
         "{findings:?}"
     );
     assert_eq!(sequences(&opened), [1]);
-    assert!(opened.state().lost.is_empty());
+    assert!(opened.messages().state().lost.is_empty());
     assert!(opened.append(&message(b"next")).unwrap().sequence > 5);
     drop(opened);
     assert_eq!(checked(&disk).findings, []);
@@ -234,7 +234,7 @@ fn groups_pass_through_everything_a_store_does_to_messages() {
             store.append(&message(&payload)).unwrap();
             store.append_all(&[message(&payload); 2]).unwrap();
             store.commit().unwrap();
-            let newest = store.counts().last_sequence;
+            let newest = store.messages().counts().last_sequence;
             store.remove(newest - 4, round % 2 == 0).unwrap();
             store.commit().unwrap();
             if round % 4 == 3 {
@@ -242,9 +242,13 @@ fn groups_pass_through_everything_a_store_does_to_messages() {
                 assert_eq!(checked(&disk).findings, [], "kind {kind} round {round}");
             }
             if round % 7 == 6 {
-                let (counts, all) = (store.counts(), sequences(&store));
+                let (counts, all) = (store.messages().counts(), sequences(&store));
                 store = open_with(&disk, &options);
-                assert_eq!(store.counts(), counts, "kind {kind} round {round}");
+                assert_eq!(
+                    store.messages().counts(),
+                    counts,
+                    "kind {kind} round {round}"
+                );
                 assert_eq!(sequences(&store), all);
                 assert_eq!(store.take_findings(), []);
             }
@@ -252,7 +256,11 @@ fn groups_pass_through_everything_a_store_does_to_messages() {
                 assert_eq!(store.verify().unwrap().broken, None);
             }
         }
-        assert_eq!(store.counts().messages, 29, "one was removed at last");
+        assert_eq!(
+            store.messages().counts().messages,
+            29,
+            "one was removed at last"
+        );
     }
 }
 
@@ -277,9 +285,9 @@ fn a_group_that_was_committed_without_waiting_is_whole_or_absent_too() {
 
         let store = open_with(&after, &options);
 
-        let count = store.counts().messages;
+        let count = store.messages().counts().messages;
         assert!([0, 1, 3, 8, 11].contains(&count), "seed {seed}: {count}");
-        assert!(store.state().lost.is_empty(), "seed {seed}");
+        assert!(store.messages().state().lost.is_empty(), "seed {seed}");
         seen[usize::from(count > 1)] += 1;
     }
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");

@@ -46,7 +46,7 @@ fn write_until_killed(folder: &Path) {
                 .expect("somebody listens");
         }
     });
-    let mut next = keeper.store().state().last_sequence + 1;
+    let mut next = keeper.store().messages().state().last_sequence + 1;
     println!("begins with {next}");
     loop {
         let message = NewMessage {
@@ -84,6 +84,7 @@ fn verify(folder: &Path, promises: &[Promise]) {
     let mut last = 0;
     let mut kept = 0;
     store
+        .messages()
         .scan(0, |record| {
             assert!(record.sequence > last, "out of order behind {last}");
             assert_eq!(record.payload, payload(record.sequence));
@@ -93,7 +94,7 @@ fn verify(folder: &Path, promises: &[Promise]) {
             true
         })
         .expect("it reads");
-    let lost = store.state().lost;
+    let lost = store.messages().state().lost;
     assert!(lost.is_empty(), "{lost:?}");
     let promised: u64 = promises
         .iter()

@@ -96,21 +96,23 @@ fn work(store: &Store) -> StoreResult<()> {
         ..Purge::default()
     })?;
     store.roll_up(b"a.c", &[], 9)?;
-    store.read_cached(20, &mut Buffers::default(), |_| {});
-    store.counts();
-    store.marks();
+    store
+        .messages()
+        .read_cached(20, &mut Buffers::default(), |_| {});
+    store.messages().counts();
+    store.messages().marks();
     store.hindrance();
     store.staged_messages();
     store.last_given_sequence();
     store.take_progress();
     store.take_findings();
-    store.subject_of(7);
-    store.contains(7);
-    store.is_recent(7);
-    store.next_match(b"a.*", 1);
-    store.last_match(b"a.b");
-    store.subject_count(b"a.b");
-    store.count_matching(&[b"a.*".to_vec()], 1);
+    store.messages().subject_of(7);
+    store.messages().contains(7);
+    store.messages().is_recent(7);
+    store.messages().next_match(b"a.*", 1);
+    store.messages().last_match(b"a.b");
+    store.messages().subject_count(b"a.b");
+    store.messages().count_matching(&[b"a.*".to_vec()], 1);
     Ok(())
 }
 
@@ -157,7 +159,7 @@ fn no_worker_waits_while_segments_are_sealed_and_rewritten() {
     while_hanging(&store, &syncs, |store| drop(store.maintain()));
     while_hanging(&store, &reads, |store| {
         while store.maintain().is_ok_and(|more| more) {}
-        drop(store.read(60));
+        drop(store.messages().read(60));
     });
 }
 
@@ -165,9 +167,13 @@ fn no_worker_waits_while_segments_are_sealed_and_rewritten() {
 fn no_worker_waits_while_messages_are_read() {
     let (store, _, reads) = open();
 
-    while_hanging(&store, &reads, |store| drop(store.read(50)));
-    while_hanging(&store, &reads, |store| drop(store.scan(1, |_| true)));
-    while_hanging(&store, &reads, |store| drop(store.sequence_at(50)));
+    while_hanging(&store, &reads, |store| drop(store.messages().read(50)));
+    while_hanging(&store, &reads, |store| {
+        drop(store.messages().scan(1, |_| true))
+    });
+    while_hanging(&store, &reads, |store| {
+        drop(store.messages().sequence_at(50))
+    });
 }
 
 #[test]

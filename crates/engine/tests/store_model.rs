@@ -216,6 +216,7 @@ fn open(disk: &SimulatedDisk, kind: Kind) -> Store {
 fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
     let mut found = BTreeMap::new();
     store
+        .messages()
         .scan(0, |record| {
             let kept = Kept {
                 subject: String::from_utf8(record.subject.to_vec()).unwrap(),
@@ -229,7 +230,7 @@ fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
         })
         .unwrap();
     assert_eq!(found, twin.messages);
-    let state = store.state();
+    let state = store.messages().state();
     assert_eq!(state.messages, twin.messages.len() as u64);
     assert_eq!(state.last_sequence, twin.last);
     let first = twin.messages.keys().next().copied();
@@ -242,18 +243,25 @@ fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
         last_sequence: twin.last,
     };
     assert_eq!(state.bytes, counts.bytes);
-    assert_eq!(store.counts(), counts);
+    assert_eq!(store.messages().counts(), counts);
     assert_eq!(
-        store.next_expiry_ns().unwrap(),
+        store.messages().next_expiry_ns().unwrap(),
         twin.next_expiry_ns(&kind.limits)
     );
     let gaps = twin.gaps();
     for most in [0, 1, 5, usize::MAX] {
-        assert_eq!(store.gaps(most), gaps[..most.min(gaps.len())], "{most}");
+        assert_eq!(
+            store.messages().gaps(most),
+            gaps[..most.min(gaps.len())],
+            "{most}"
+        );
     }
     for name in SUBJECTS {
         let count = twin.matching(name).len() as u64;
-        assert_eq!(store.subject_count(name.as_bytes()), (count, twin.last));
+        assert_eq!(
+            store.messages().subject_count(name.as_bytes()),
+            (count, twin.last)
+        );
     }
     for filter in FILTERS {
         let all = twin.matching(filter);
@@ -261,27 +269,27 @@ fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
         for from in [0, 1, twin.last / 2, twin.last, twin.last + 1] {
             let wanted: Vec<u64> = all.iter().copied().filter(|one| *one >= from).collect();
             assert_eq!(
-                store.next_match(name, from),
+                store.messages().next_match(name, from),
                 wanted.first().copied(),
                 "{filter} {from}"
             );
             assert_eq!(
-                store.count_matches(name, from),
+                store.messages().count_matches(name, from),
                 wanted.len() as u64,
                 "{filter} {from}"
             );
         }
-        assert_eq!(store.last_match(name), all.last().copied());
+        assert_eq!(store.messages().last_match(name), all.last().copied());
         assert_eq!(
-            store.last_of_each(name),
+            store.messages().last_of_each(name),
             twin.last_of_each(filter, u64::MAX)
         );
         for up_to in [0, 1, twin.last / 2, twin.last, u64::MAX] {
             let wanted = twin.last_of_each(filter, up_to);
-            let mut found = store.last_of_each_up_to(name, up_to, usize::MAX);
+            let mut found = store.messages().last_of_each_up_to(name, up_to, usize::MAX);
             found.sort_unstable();
             assert_eq!(found, wanted, "{filter} {up_to}");
-            let some = store.last_of_each_up_to(name, up_to, 2);
+            let some = store.messages().last_of_each_up_to(name, up_to, 2);
             assert_eq!(some.len(), wanted.len().min(2), "{filter} {up_to}");
             assert!(some.iter().all(|one| wanted.contains(one)));
         }
@@ -289,17 +297,17 @@ fn compare(store: &Store, disk: &SimulatedDisk, twin: &Twin, kind: Kind) {
     for time in [0, 1, 50, 500, 5000] {
         let wanted = twin.messages.iter().find(|(_, kept)| kept.time_ns >= time);
         assert_eq!(
-            store.sequence_at(time).unwrap(),
+            store.messages().sequence_at(time).unwrap(),
             wanted.map_or(twin.last + 1, |(sequence, _)| *sequence)
         );
     }
     if let Some((sequence, kept)) = twin.messages.iter().next_back() {
-        let message = store.read(*sequence).unwrap().unwrap();
+        let message = store.messages().read(*sequence).unwrap().unwrap();
         assert_eq!(message.subject(), kept.subject.as_bytes());
         assert_eq!(message.payload(), kept.payload);
         assert_eq!(message.headers(), kept.headers);
     }
-    assert_eq!(store.read(twin.last + 1).unwrap(), None);
+    assert_eq!(store.messages().read(twin.last + 1).unwrap(), None);
     if kind.chained {
         let verification = store.verify().unwrap();
         assert_eq!(verification.broken, None, "{verification:?}");

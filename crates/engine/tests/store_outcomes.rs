@@ -61,6 +61,7 @@ fn fail_next_call(disk: &SimulatedDisk, fault: Fault) {
 fn payloads(store: &Store) -> BTreeSet<String> {
     let mut payloads = BTreeSet::new();
     store
+        .messages()
         .scan(0, |record| {
             payloads.insert(String::from_utf8(record.payload.to_vec()).unwrap());
             true
@@ -443,7 +444,7 @@ fn a_store_whose_sequences_have_run_out_refuses_and_counts_on() {
     assert!(matches!(beyond, Err(StoreError::Exhausted)), "{beyond:?}");
     store.commit().unwrap();
     let shown = |store: &Store| {
-        let state = store.state();
+        let state = store.messages().state();
         (state.messages, state.first_sequence, state.last_sequence)
     };
     assert_eq!(shown(&store), (2, u64::MAX - 2, u64::MAX - 1));
@@ -451,7 +452,7 @@ fn a_store_whose_sequences_have_run_out_refuses_and_counts_on() {
     let store = open(&disk.after_power_cut(Survival::Nothing));
     assert_eq!(shown(&store), (2, u64::MAX - 2, u64::MAX - 1));
     assert!(matches!(store.append(&message), Err(StoreError::Exhausted)));
-    assert_eq!(store.gaps(10), Vec::<u64>::new());
+    assert_eq!(store.messages().gaps(10), Vec::<u64>::new());
 }
 
 #[test]
@@ -466,7 +467,7 @@ fn a_store_that_begins_at_the_last_sequence_is_empty_and_stays_so() {
     let refused = store.append(&NewMessage::default());
 
     assert!(matches!(refused, Err(StoreError::Exhausted)), "{refused:?}");
-    let state = store.state();
+    let state = store.messages().state();
     assert_eq!(
         (state.messages, state.first_sequence, state.last_sequence),
         (0, u64::MAX, u64::MAX - 1)

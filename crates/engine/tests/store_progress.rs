@@ -94,7 +94,7 @@ impl Publisher {
     /// What is stored is seen, what is refused is not, and what is unknown is only staged.
     fn check(&self, name: &str) {
         let mut seen = Vec::new();
-        let read = self.store.scan(0, |record| {
+        let read = self.store.messages().scan(0, |record| {
             seen.push(record.payload.to_vec());
             true
         });
@@ -212,7 +212,7 @@ fn what_upkeep_could_not_commit_is_refused_to_those_who_staged_it() {
             _ => assert!(matches!(refused.error, StoreError::ReadOnly(_))),
         }
         assert!(publisher.store.take_progress().refused.is_empty());
-        assert_eq!(publisher.store.counts().messages, 0);
+        assert_eq!(publisher.store.messages().counts().messages, 0);
     }
 }
 
@@ -246,5 +246,5 @@ fn the_segment_that_is_written_to_is_not_freed_while_it_is_empty() {
     drop(store);
     let store = open(&disk, &chained).unwrap();
     assert_eq!(store.take_findings(), []);
-    assert!(store.read(6).unwrap().is_some());
+    assert!(store.messages().read(6).unwrap().is_some());
 }

@@ -42,8 +42,9 @@ fn the_message_that_replaced_another_is_read() {
     let replacements = Cell::new(3);
 
     let message = store
+        .messages()
         .read_found(|| {
-            let found = store.last_match(b"key");
+            let found = store.messages().last_match(b"key");
             if let (Some(sequence), left @ 1..) = (found, replacements.get()) {
                 replacements.set(left - 1);
                 put(&store, format!("{left}").as_bytes());
@@ -62,8 +63,9 @@ fn a_message_that_is_removed_meanwhile_is_not_found() {
     put(&store, b"only");
 
     let message = store
+        .messages()
         .read_found(|| {
-            let found = store.last_match(b"key");
+            let found = store.messages().last_match(b"key");
             if let Some(sequence) = found {
                 take_out(&store, sequence);
             }

@@ -61,7 +61,7 @@ fn assert_reported(store: &Store) {
         ),
         "{findings:?}"
     );
-    let lost = store.state().lost;
+    let lost = store.messages().state().lost;
     assert_eq!((lost.len(), lost[0].first), (1, BAD));
 }
 
@@ -69,14 +69,14 @@ fn assert_reported(store: &Store) {
 fn a_message_on_a_bad_sector_is_damaged_and_then_not_there() {
     let (_disk, store) = spoilt();
 
-    let read = store.read(BAD);
+    let read = store.messages().read(BAD);
 
     assert!(
         matches!(read, Err(StoreError::Damaged { sequence: BAD })),
         "{read:?}"
     );
-    assert!(store.read(BAD).unwrap().is_none());
-    assert!(store.read(BAD - 1).unwrap().is_some());
+    assert!(store.messages().read(BAD).unwrap().is_none());
+    assert!(store.messages().read(BAD - 1).unwrap().is_some());
     assert_reported(&store);
 }
 
@@ -85,7 +85,7 @@ fn a_scan_passes_over_a_message_on_a_bad_sector_and_over_no_other() {
     let (_disk, store) = spoilt();
     let mut seen = Vec::new();
 
-    let scanned = store.scan(1, |record| {
+    let scanned = store.messages().scan(1, |record| {
         seen.push(record.sequence);
         true
     });
@@ -104,13 +104,13 @@ fn a_walk_passes_over_a_message_on_a_bad_sector_and_over_no_other() {
     let mut from = 1;
 
     loop {
-        let step = store.step(&mut walk, &[], from, 100, |record| record.sequence);
+        let step = walk.step(store.messages(), &[], from, 100, |record| record.sequence);
         match step.unwrap() {
             WalkStep::Message(sequence) => {
                 seen.push(sequence);
                 from = sequence + 1;
             }
-            WalkStep::Unread => store.load(&mut walk).unwrap(),
+            WalkStep::Unread => walk.load().unwrap(),
             WalkStep::End(_) => break,
         }
     }
@@ -130,7 +130,7 @@ fn a_read_that_fails_once_costs_nothing() {
             lasting: false,
         }));
 
-        assert!(store.read(sequence).unwrap().is_some());
+        assert!(store.messages().read(sequence).unwrap().is_some());
     }
     assert_eq!(store.take_findings(), vec![]);
 }

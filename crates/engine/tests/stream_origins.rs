@@ -69,7 +69,14 @@ fn create_followers(server: &StreamServer) {
 fn check(disk: &SimulatedDisk, number: u64, may_tear: bool) -> BTreeMap<&'static str, u64> {
     let server = StreamServer::start(disk);
     // Of the last message: behind it there may be sequences that are never given again.
-    let last = |name: &str| server.find(name).store().last_match(b">").unwrap_or(0);
+    let last = |name: &str| {
+        server
+            .find(name)
+            .store()
+            .messages()
+            .last_match(b">")
+            .unwrap_or(0)
+    };
     let lasts = BTreeMap::from([("A", last("A")), ("B", last("B"))]);
     let begun = Instant::now();
     loop {
@@ -81,7 +88,7 @@ fn check(disk: &SimulatedDisk, number: u64, may_tear: bool) -> BTreeMap<&'static
         let is_mirrored = ["M", "MM"].iter().all(|name| last(name) == lasts["A"]);
         let is_committed = ["T", "L"].iter().all(|name| {
             let stream = server.find(name);
-            stream.store().last_given_sequence() == stream.store().counts().last_sequence
+            stream.store().last_given_sequence() == stream.store().messages().counts().last_sequence
         });
         if taken("T") && taken("L") && is_mirrored && is_committed {
             break;
@@ -120,7 +127,7 @@ fn check(disk: &SimulatedDisk, number: u64, may_tear: bool) -> BTreeMap<&'static
     let stored: u64 = all.values().map(|sequences| sequences.len() as u64).sum();
     assert!(last("L") >= stored, "cut {number}");
     assert!(last("L") == stored || may_tear, "cut {number}");
-    assert!(server.find("L").store().counts().messages <= FEW);
+    assert!(server.find("L").store().messages().counts().messages <= FEW);
     lasts
 }
 
@@ -129,6 +136,7 @@ fn messages(server: &StreamServer, name: &str) -> Vec<(u64, i64, Vec<u8>)> {
     let stream = server.find(name);
     stream
         .store()
+        .messages()
         .scan(0, |record| {
             all.push((record.sequence, record.time_ns, record.payload.to_vec()));
             true
@@ -143,6 +151,7 @@ fn origin_sequences(server: &StreamServer, name: &str) -> BTreeMap<String, Vec<u
     let stream = server.find(name);
     stream
         .store()
+        .messages()
         .scan(0, |record| {
             let headers = String::from_utf8_lossy(record.headers);
             let (_, source) = headers.split_once("Nats-Stream-Source: ").expect("it says");

@@ -54,7 +54,7 @@ fn messages_are_stored_once_and_in_order_while_their_stream_is_made() {
             .map(|publisher| publisher.join().unwrap())
             .collect();
 
-        let counts = server.find(&name).store().counts();
+        let counts = server.find(&name).store().messages().counts();
         assert_eq!(counts.last_sequence, PUBLISHERS * MESSAGES);
         for (publisher, of_one) in answers.iter().enumerate() {
             let mut before = 0;
@@ -88,5 +88,8 @@ fn what_is_refused_is_not_stored_by_a_stream_that_comes_later() {
     // A stream that is there gets what waits, whatever was decided.
     streams.refuse_untaken("$G", b"t.1", "no room");
     assert_eq!(server.payload("T", 1).unwrap(), b"stored");
-    assert_eq!(server.find("T").store().counts().last_sequence, 1);
+    assert_eq!(
+        server.find("T").store().messages().counts().last_sequence,
+        1
+    );
 }

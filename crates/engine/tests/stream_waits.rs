@@ -83,7 +83,7 @@ fn create(engine: &Engine, name: &str, max_age_ns: u64) {
 fn messages(engine: &Engine, name: &str) -> u64 {
     let streams = engine.streams().expect("they are served");
     let stream = streams.find(ACCOUNT, name).expect("it is there");
-    stream.store().counts().messages
+    stream.store().messages().counts().messages
 }
 
 /// Waits for something, and lets in whoever asks meanwhile.

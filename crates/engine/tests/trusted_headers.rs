@@ -75,8 +75,8 @@ fn names_to_try(header: &TrustedHeader) -> Vec<String> {
 /// The headers of the last message.
 fn last_headers(server: &StreamServer) -> Vec<u8> {
     let stream = server.find("S");
-    let last = stream.store().counts().last_sequence;
-    let message = stream.store().read(last).unwrap().unwrap();
+    let last = stream.store().messages().counts().last_sequence;
+    let message = stream.store().messages().read(last).unwrap().unwrap();
     message.headers().to_vec()
 }
 
@@ -95,11 +95,11 @@ fn no_publishers_own_header_is_believed_on_any_way_into_a_stream() {
                 id += 1;
                 // Twice: what comes second must not be what is left.
                 let lines = format!("{name}: S/q/9\r\n{OWN_LINE}{name}: S/q/8\r\n");
-                let before = server.find("S").store().counts().last_sequence;
+                let before = server.find("S").store().messages().counts().last_sequence;
 
                 let answer = publish(&mut wire, way, &lines, id);
 
-                let stored = server.find("S").store().counts().last_sequence > before;
+                let stored = server.find("S").store().messages().counts().last_sequence > before;
                 let what = format!("{name} {way:?}: {answer}");
                 if let Treatment::Refused(code) = header.of_publishers {
                     assert!(!stored, "{what}");
@@ -144,7 +144,7 @@ fn an_upload_is_never_stored_with_its_header_nor_by_another_way() {
         assert!(answer["uploaded"].is_u64(), "{answer}");
     }
 
-    assert_eq!(server.find("S").store().counts().messages, 0);
+    assert_eq!(server.find("S").store().messages().counts().messages, 0);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn store(wire: &mut Wire, batch: u64, attempt: u64) -> Value {
 
 /// What is stored, as payloads.
 fn stored(server: &StreamServer) -> Vec<String> {
-    let last = server.find("S").store().counts().last_sequence;
+    let last = server.find("S").store().messages().counts().last_sequence;
     let payloads = (1..=last).filter_map(|sequence| server.payload("S", sequence));
     payloads
         .map(|payload| String::from_utf8(payload).unwrap())

@@ -23,7 +23,7 @@ class MetricsPage:
     """Serves what `render` returns, on the loopback address. Raises `ConfigurationError` when the port is taken."""
 
     def __init__(self, port: int, render: Callable[[], str]) -> None:
-        class Handler(BaseHTTPRequestHandler):
+        class MonitorHandler(BaseHTTPRequestHandler):
             timeout = REQUEST_S_MAX
 
             def do_GET(self) -> None:
@@ -39,7 +39,7 @@ class MetricsPage:
                 """Requests are nothing to log."""
 
         try:
-            self._server = HTTPServer((LOOPBACK, port), Handler)
+            self._server = HTTPServer((LOOPBACK, port), MonitorHandler)
         except OSError as error:
             raise ConfigurationError(
                 f"metrics cannot be served on port {port}: {reason_of(error)}; choose another metrics_port"

@@ -7,7 +7,7 @@ import asyncio
 import random
 from typing import Any
 
-from jetlake.agents.node import Node
+from jetlake.agents.node import LocalNode
 from jetlake.agents.options import NodeOptions
 from jetlake.choria.events import encode, lifecycle_body, subject_of
 
@@ -24,7 +24,7 @@ class Lifecycle:
         self._version = version
         self._started = False
 
-    async def run(self, node: Node) -> None:
+    async def run(self, node: LocalNode) -> None:
         if not self._started:
             await self._tell(node, "startup", version=self._version)
             self._started = True
@@ -37,10 +37,10 @@ class Lifecycle:
             await self._tell(node, "alive", version=self._version)
             wait_s = interval_s
 
-    async def finish(self, node: Node) -> None:
+    async def finish(self, node: LocalNode) -> None:
         if self._started:
             await self._tell(node, "shutdown")
 
-    async def _tell(self, node: Node, kind: str, **fields: Any) -> None:
+    async def _tell(self, node: LocalNode, kind: str, **fields: Any) -> None:
         body = lifecycle_body(kind, identity=self._options.identity, component=self._options.component, **fields)
         await node.publish(subject_of(body), encode(body, raw=self._options.raw_events))

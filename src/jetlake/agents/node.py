@@ -26,7 +26,7 @@ from jetlake.errors import ClientError, JetlakeError
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = ["Node", "NodeAgent", "Part", "Report"]
+__all__ = ["LocalNode", "NodeAgent", "Part", "Report"]
 
 Report: TypeAlias = Callable[[str, str], None]
 """Takes a level (info, warning, error) and a line."""
@@ -44,7 +44,7 @@ CONNECTED_CHECK_S = 0.2
 """How soon a part that waits for the connection notices that it is back."""
 
 
-class Node:
+class LocalNode:
     """What a part sees: who the node is, and its connection, which may come later or never."""
 
     def __init__(
@@ -124,10 +124,10 @@ class Part(Protocol):
 
     name: str
 
-    async def run(self, node: Node) -> None:
+    async def run(self, node: LocalNode) -> None:
         """Work until cancelled. Returning means that there is nothing more to do."""
 
-    async def finish(self, node: Node) -> None:
+    async def finish(self, node: LocalNode) -> None:
         """Say the last words; called only while the connection is there."""
 
 
@@ -143,7 +143,7 @@ class NodeAgent:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Run all parts until `stopping` is set. They begin at once, and wait for the connection if they need it."""
-        node = Node(self._options, None, self._report, self._access)
+        node = LocalNode(self._options, None, self._report, self._access)
         tasks = [asyncio.create_task(self._keep_running(part, node), name=part.name) for part in self._parts]
         connection: Client | None = None
         try:
@@ -177,7 +177,7 @@ class NodeAgent:
                     await asyncio.wait_for(stopping.wait(), _pause_s(tries))
         return None
 
-    async def _keep_running(self, part: Part, node: Node) -> None:
+    async def _keep_running(self, part: Part, node: LocalNode) -> None:
         tries = 0
         while True:
             try:
@@ -192,7 +192,7 @@ class NodeAgent:
                 return
             await asyncio.sleep(_pause_s(tries))
 
-    async def _finish(self, node: Node) -> None:
+    async def _finish(self, node: LocalNode) -> None:
         async def all_of_them() -> None:
             for part in self._parts:
                 try:

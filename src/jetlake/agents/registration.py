@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from jetlake.agents.inventory import Machines, inventory_of
-from jetlake.agents.node import Node, Part
+from jetlake.agents.node import LocalNode, Part
 from jetlake.agents.options import NodeOptions, PublisherOptions
 from jetlake.agents.signing import signer_of
 from jetlake.choria.envelopes import make_request
@@ -48,7 +48,7 @@ class RegistrationPublisher(ABC):
         self._signer = signer_of(options)
         self._published_bytes = 0
 
-    async def run(self, node: Node) -> None:
+    async def run(self, node: LocalNode) -> None:
         """Publish, after the splay, in every interval."""
         registration = self._options.registration
         if registration.splay:
@@ -58,15 +58,15 @@ class RegistrationPublisher(ABC):
             await self._try_publish(node)
             await self._wait(node, due_s)
 
-    async def finish(self, node: Node) -> None:  # noqa: B027
+    async def finish(self, node: LocalNode) -> None:  # noqa: B027
         """A node that stops does not register."""
 
-    async def publish_once(self, node: Node) -> None:
+    async def publish_once(self, node: LocalNode) -> None:
         """Publish now. Raises `ClientError` when there is nothing to publish, or it cannot be."""
         body = self._body(node)
         await self._send(node, body)
 
-    async def _wait(self, node: Node, due_s: float) -> None:
+    async def _wait(self, node: LocalNode, due_s: float) -> None:
         """Return when it is time, or when the size has changed enough."""
         registration = self._options.registration
         while (left_s := due_s - time.monotonic()) > 0:
@@ -77,7 +77,7 @@ class RegistrationPublisher(ABC):
             if self._has_changed(node):
                 return
 
-    def _has_changed(self, node: Node) -> bool:
+    def _has_changed(self, node: LocalNode) -> bool:
         try:
             size = len(self._body(node).encode())
         except ClientError:
@@ -85,13 +85,13 @@ class RegistrationPublisher(ABC):
             return False
         return abs(size - self._published_bytes) >= self._options.registration.size_trigger_bytes
 
-    async def _try_publish(self, node: Node) -> None:
+    async def _try_publish(self, node: LocalNode) -> None:
         try:
             await self.publish_once(node)
         except ClientError as error:
             node.report("error", f"{self.name}: {error}; trying again in the next interval")
 
-    async def _send(self, node: Node, body: str) -> None:
+    async def _send(self, node: LocalNode, body: str) -> None:
         payload = make_request(
             body,
             sender=self._options.identity,
@@ -109,7 +109,7 @@ class RegistrationPublisher(ABC):
         """Called when the last body has been sent."""
 
     @abstractmethod
-    def _body(self, node: Node) -> str:
+    def _body(self, node: LocalNode) -> str:
         """Return what is to be published now. Raises `ClientError`."""
 
 
@@ -122,7 +122,7 @@ class FileContentPublisher(RegistrationPublisher):
         self._published_mtime_s: int | None = None
         self._read_mtime_s = 0
 
-    def _body(self, node: Node) -> str:  # noqa: ARG002
+    def _body(self, node: LocalNode) -> str:  # noqa: ARG002
         path = Path(self._publisher.data)
         try:
             status = path.stat()
@@ -156,6 +156,6 @@ class InventoryContentPublisher(RegistrationPublisher):
         self._version = version
         self._machines = machines
 
-    def _body(self, node: Node) -> str:
+    def _body(self, node: LocalNode) -> str:
         inventory = inventory_of(self._options, version=self._version, report=node.report, machines=self._machines)
         return inventory_content(inventory, compress=self._publisher.compression)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from jetlake.agents.options import NodeOptions
-from jetlake.choria.envelopes import Signer
+from jetlake.choria.envelopes import RequestSigner
 from jetlake.errors import ConfigurationError, reason_of
 
 __all__ = ["signer_of"]
@@ -20,7 +20,7 @@ __all__ = ["signer_of"]
 SEED_BYTES = 32
 
 
-class CertificateSigner(Signer):
+class CertificateSigner(RequestSigner):
     """Signs with RSA; the proof is the certificate."""
 
     version = 1
@@ -33,7 +33,7 @@ class CertificateSigner(Signer):
         return self._key.sign(content, PKCS1v15(), hashes.SHA256())
 
 
-class TokenSigner(Signer):
+class TokenSigner(RequestSigner):
     """Signs with Ed25519; the proof is the token."""
 
     version = 2

@@ -7,7 +7,7 @@ try again.
 import asyncio
 from pathlib import Path
 
-from jetlake.agents.node import Node
+from jetlake.agents.node import LocalNode
 from jetlake.agents.options import NodeOptions
 from jetlake.client.access import Access
 from jetlake.client.uninterrupted import finish
@@ -46,7 +46,7 @@ class SubmissionSender:
     def __init__(self, options: SenderOptions) -> None:
         self._options = options
 
-    async def run(self, node: Node) -> None:
+    async def run(self, node: LocalNode) -> None:
         node.report("info", f"{self.name}: sending the messages of {self._options.spool}")
         stop = asyncio.Event()
         sending = asyncio.create_task(run_sender(self._options, stop=stop))
@@ -57,7 +57,7 @@ class SubmissionSender:
             stop.set()
             await finish(_ended(sending))
 
-    async def finish(self, node: Node) -> None:
+    async def finish(self, node: LocalNode) -> None:
         """Everything was said when it stopped."""
 
 

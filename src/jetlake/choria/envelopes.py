@@ -292,7 +292,7 @@ def make_request(
     collective: str = "mcollective",
     agent: str = REGISTRATION_AGENT,
     ttl_s: int = 60,
-    sign: "Signer | None" = None,
+    sign: "RequestSigner | None" = None,
     version: int = 1,
 ) -> bytes:
     """Return a request in its transport envelope; without `sign` it is marked as insecure."""
@@ -349,7 +349,7 @@ def make_reply(
     return _make_transport(TRANSPORT_1, secure, {"mc_sender": sender})
 
 
-class Signer(ABC):
+class RequestSigner(ABC):
     """How requests are signed: `sign` returns the signature of bytes, `proof` is the certificate or the token."""
 
     proof = ""
@@ -367,7 +367,7 @@ def _make_request_2(
     collective: str,
     agent: str,
     ttl_s: int,
-    sign: Signer | None,
+    sign: RequestSigner | None,
 ) -> bytes:
     request = msgspec.json.encode(
         {

@@ -6,6 +6,7 @@ What all commands share:
 - `server_view`   `jetlake server info`, `ls` and `check`: look at servers that run
 - `crashtest`     `jetlake crashtest`: what servers lose by crashes, on this disk
 - `commands`      the one table of commands
+- `deferred_import` loads a package of a library when it is used
 - `lazy`          loads the module of a command when it is called
 - `invocation`    the flags all commands take, wherever on the line they stand
 - `run`           a command's work with a connection, and how it fails
@@ -15,11 +16,13 @@ What all commands share:
 - `received`      what becomes of received messages: printed, counted, drawn
 - `message_text`  bodies with templates, headers, and what is printed of a message
 - `choose`        which stream or consumer is meant when the line does not say
-- `settings`      flags that are fields of a configuration
+- `option_values` values of flags as fields of a configuration
+- `configuration` configurations as JSON: files, changes, and an editor
 - `backup_folder` the folder of a backup: its arguments, and what is checked
 - `own_name`      how this `jetlake` is called from the current folder, for lines to paste
 - `hosted`        commands that run until they are told to stop, also as children of a server
 - `nats_conf`     files in nats-server's format, for commands that need a block of one
+- `server_pages`  pages of servers, from a monitoring port or as answers over NATS
 - `interrupts`    Ctrl-C in commands whose work is in other threads and processes
 - `spark_options` how Spark reaches the server of a line
 - `difference`    shows what an edit would change, and asks
@@ -39,7 +42,8 @@ The commands:
   submission, `choria_settings` what they take from Choria's configuration
 - `complete`    the words that can stand next on a line, for the scripts of `completion`
 - `completion`  `jetlake completion`, scripts for shells
-- `consumer`    `jetlake consumer`; `consumer_messages` takes messages, `consumer_settings` are its flags
+- `consumer`    `jetlake consumer`; `consumer_change` makes consumers, `consumer_messages` takes messages,
+  `consumer_options` are its flags
 - `context`     `jetlake context`, named connections
 - `dashboard`   `jetlake dashboard`, a server in a browser
 - `dead`        `jetlake dead`, messages that consumers have given up on
@@ -58,7 +62,8 @@ The commands:
 - `iac_files`   what `plan`, `apply` and `drift` share
 - `jsm`         `jetlake jsm`, message sets and observables as the tool of 2019 had them
 - `kv`          `jetlake kv`, key-value buckets; `kv_values` reads and writes keys, `kv_watch` watches them,
-  `kv_settings` are its flags, `kv_text` is what it prints
+  `kv_options` are its flags, `kv_text` is what it prints
+- `leaf`        `jetlake leaf`, links to hubs and leaf nodes
 - `nats`        `jetlake nats`, streams and consumers as the tool of 2020 had them; `preview` is what both are made of
 - `object`      `jetlake object`, object stores; `object_files` puts and gets objects
 - `pipeline`    `jetlake pipeline`, streams into tables; `pipeline_run` is what `run` does and shows
@@ -75,7 +80,7 @@ The commands:
 - `simulate`    `jetlake simulate`, made-up traffic with an account of it
 - `sql`         `jetlake sql`, questions to streams in SQL
 - `stream`      `jetlake stream`; `stream_change` makes streams, `stream_messages` reads them, `stream_archive` saves
-  them, `stream_graph` draws them
+  them, `stream_graph` draws them, `stream_options` are its flags
 - `submission`  `jetlake submit` and `jetlake submission`, messages through a spool
 - `sub`         `jetlake sub`, prints what comes
 - `top`         `jetlake top`, the connections of a server

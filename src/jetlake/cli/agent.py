@@ -64,7 +64,7 @@ def run(
 @application.command()
 def register(config: FileOption = None) -> None:
     """Publish the registration of a node once, and end."""
-    from jetlake.agents.node import Node
+    from jetlake.agents.node import LocalNode
     from jetlake.agents.registration import RegistrationPublisher
     from jetlake.client.access import connect
     from jetlake.errors import ConfigurationError
@@ -80,7 +80,7 @@ def register(config: FileOption = None) -> None:
         async def publish() -> None:
             connection = await connect(access)
             try:
-                node = Node(options, connection, _report, access)
+                node = LocalNode(options, connection, _report, access)
                 for publisher in publishers:
                     await publisher.publish_once(node)
             finally:

@@ -213,8 +213,8 @@ def check_folder(folder: Path) -> list[dict[str, Any]]:
     found = [
         {
             "folder": str(folder),
-            "file": problem.place.file,
-            "line": problem.place.line,
+            "file": problem.location.file,
+            "line": problem.location.line,
             "severity": "error" if problem.is_error else "warning",
             "text": str(problem),
         }

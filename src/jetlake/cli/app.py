@@ -29,6 +29,9 @@ def main() -> int:
 
         code: int = getattr(import_module(command.module), command.attribute)(sys.argv[2:])
         return code
+    from jetlake.cli.deferred_import import defer_import
+
+    defer_import("aiohttp")
     create()()
     return 0
 

@@ -79,7 +79,7 @@ def make_plan(
     size: int,
     messages: int,
     subject: str,
-) -> load.Plan:
+) -> load.LoadPlan:
     """Return the plan of a command line: the named shapes become numbers of publishers and subscribers."""
     default_publishers, default_subscribers = {
         Workload.PUBLISH: (1, 0),
@@ -97,7 +97,7 @@ def make_plan(
     host = address.hostname or "127.0.0.1"
     user = access.user or (None if address.username is None else unquote(address.username))
     password = access.password or (None if address.password is None else unquote(address.password))
-    return load.Plan(
+    return load.LoadPlan(
         url=f"{f'[{host}]' if ':' in host else host}:{address.port or 4222}",
         workload=NATIVE[workload],
         publishers=default_publishers if publishers is None else publishers,
@@ -112,7 +112,7 @@ def make_plan(
     )
 
 
-def show(plan: load.Plan, figures: load.Figures) -> None:
+def show(plan: load.LoadPlan, figures: load.Figures) -> None:
     """Print what was measured."""
     facts: dict[str, Cell] = {
         "published": figures.published,

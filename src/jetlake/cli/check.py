@@ -89,7 +89,7 @@ def show(results: list[store_check.Checked]) -> None:
             show_report(console, checked.report)
 
 
-def show_report(console: Console, report: store_check.Report) -> None:
+def show_report(console: Console, report: store_check.StoreReport) -> None:
     """Print what a store holds and what was found in it."""
     counts = report.counts
     console.print(f"{escape(report.folder)}: {verdict(report)}", highlight=False)
@@ -115,7 +115,7 @@ def show_report(console: Console, report: store_check.Report) -> None:
         )
 
 
-def show_findings(console: Console, report: store_check.Report) -> None:
+def show_findings(console: Console, report: store_check.StoreReport) -> None:
     """Print the findings, the worst first."""
     table = Table(box=ROUNDED if console.is_terminal else None, show_header=console.is_terminal)
     table.add_column("severity", no_wrap=True)
@@ -131,7 +131,7 @@ def show_findings(console: Console, report: store_check.Report) -> None:
         console.print(f"and {left_out:,} more")
 
 
-def verdict(report: store_check.Report) -> str:
+def verdict(report: store_check.StoreReport) -> str:
     """Return in a few words how a store is."""
     if report.severities.loss:
         return f"[{STYLES['loss']}]something is lost[/]"

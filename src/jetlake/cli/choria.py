@@ -5,8 +5,8 @@ jetlake choria kv put CFG auth.username bob
 ```
 
 Each group is one line of `GROUPS`; its module is imported when the group is called. A group gets the words behind its
-name, and a `Line` that says where the server is. A failure is one line on standard error, as Choria prints it, and exit
-code 1.
+name, and a `CommandLine` that says where the server is. A failure is one line on standard error, as Choria prints it,
+and exit code 1.
 """
 
 import sys
@@ -29,7 +29,7 @@ OWN_FLAGS = frozenset(("--timeout", "--name"))
 CONFIG_FLAG = "--config"
 
 
-class Group(NamedTuple):
+class CommandGroup(NamedTuple):
     """One group of commands: the words that call it, the function that runs it, and a sentence for the help."""
 
     words: tuple[str, ...]
@@ -38,23 +38,25 @@ class Group(NamedTuple):
     help: str
 
 
-GROUPS: tuple[Group, ...] = (
-    Group(("kv",), "jetlake.cli.choria_kv", "main", "Create, read and write key-value buckets."),
-    Group(("governor",), "jetlake.cli.choria_governor", "governor", "Limit how many do something at once."),
-    Group(("gov",), "jetlake.cli.choria_governor", "governor", "The same as governor."),
-    Group(("tool", "submit"), "jetlake.cli.choria_governor", "submit", "Put a message into the spool of a sender."),
-    Group(("tool", "event"), "jetlake.cli.choria_events", "tool_event", "Show lifecycle events."),
-    Group(("machine", "run"), "jetlake.cli.choria_machine", "run", "Run machines here."),
-    Group(("machine", "validate"), "jetlake.cli.choria_machine", "validate", "Check a machine.yaml."),
-    Group(("machine", "graph"), "jetlake.cli.choria_machine", "graph", "Print a machine in the DOT language."),
-    Group(("machine", "watch"), "jetlake.cli.choria_events", "machine_watch", "Show events of machines."),
-    Group(("scout", "watch"), "jetlake.cli.choria_events", "scout_watch", "Show the states of checks."),
-    Group(("server", "run"), "jetlake.cli.choria_server", "main", "Run the agent of a node."),
+GROUPS: tuple[CommandGroup, ...] = (
+    CommandGroup(("kv",), "jetlake.cli.choria_kv", "main", "Create, read and write key-value buckets."),
+    CommandGroup(("governor",), "jetlake.cli.choria_governor", "governor", "Limit how many do something at once."),
+    CommandGroup(("gov",), "jetlake.cli.choria_governor", "governor", "The same as governor."),
+    CommandGroup(
+        ("tool", "submit"), "jetlake.cli.choria_governor", "submit", "Put a message into the spool of a sender."
+    ),
+    CommandGroup(("tool", "event"), "jetlake.cli.choria_events", "tool_event", "Show lifecycle events."),
+    CommandGroup(("machine", "run"), "jetlake.cli.choria_machine", "run", "Run machines here."),
+    CommandGroup(("machine", "validate"), "jetlake.cli.choria_machine", "validate", "Check a machine.yaml."),
+    CommandGroup(("machine", "graph"), "jetlake.cli.choria_machine", "graph", "Print a machine in the DOT language."),
+    CommandGroup(("machine", "watch"), "jetlake.cli.choria_events", "machine_watch", "Show events of machines."),
+    CommandGroup(("scout", "watch"), "jetlake.cli.choria_events", "scout_watch", "Show the states of checks."),
+    CommandGroup(("server", "run"), "jetlake.cli.choria_server", "main", "Run the agent of a node."),
 )
 """A group is one line here."""
 
 
-class Line(NamedTuple):
+class CommandLine(NamedTuple):
     """What a line says besides its command."""
 
     # The file of `--config`; it may stand anywhere on the line, and need not exist.
@@ -91,15 +93,15 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def find_group(words: list[str]) -> Group | None:
+def find_group(words: list[str]) -> CommandGroup | None:
     """Return the group that a line calls."""
     return next((group for group in GROUPS if tuple(words[: len(group.words)]) == group.words), None)
 
 
-def take_config(words: list[str]) -> tuple[Line, list[str]]:
+def take_config(words: list[str]) -> tuple[CommandLine, list[str]]:
     """Take `--config` out of a line, wherever it stands before `--`."""
     end = words.index("--") if "--" in words else len(words)
-    line, rest = Line(), []
+    line, rest = CommandLine(), []
     remaining = iter(words[:end])
     for word in remaining:
         flag, equals, value = word.partition("=")
@@ -109,7 +111,7 @@ def take_config(words: list[str]) -> tuple[Line, list[str]]:
         file = value if equals else next(remaining, None)
         if not file:
             raise UsageError(f"{CONFIG_FLAG} needs a value: {CONFIG_FLAG} FILE")
-        line = Line(Path(file))
+        line = CommandLine(Path(file))
     return line, rest + words[end:]
 
 

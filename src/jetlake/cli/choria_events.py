@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jetlake.choria.events import LIFECYCLE_KINDS, decode, describe
-from jetlake.cli.choria import DONE, Line, use_servers
+from jetlake.cli.choria import DONE, CommandLine, use_servers
 from jetlake.cli.invocation import current, enter
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Show = Callable[["Msg", dict[str, Any]], str]
 """Returns the line for an event; empty = it is not wanted."""
 
 
-def tool_event(words: list[str], line: Line) -> int:
+def tool_event(words: list[str], line: CommandLine) -> int:
     """Show lifecycle events."""
     parser = argparse.ArgumentParser(prog="choria tool event", description="View Choria lifecycle events.")
     parser.add_argument("--component", default="", help="limit events to a named component")
@@ -40,7 +40,7 @@ def tool_event(words: list[str], line: Line) -> int:
     return _watch(line, [subject], show, "Waiting for events from topic choria.lifecycle.event.> on {}")
 
 
-def machine_watch(words: list[str], line: Line) -> int:
+def machine_watch(words: list[str], line: CommandLine) -> int:
     """Show transitions and watcher states."""
     parser = argparse.ArgumentParser(
         prog="choria machine watch", description="Real time view of machine transitions and watcher states."
@@ -69,7 +69,7 @@ def machine_subjects(*, transitions: bool, watchers: bool, kinds: list[str]) -> 
     return subjects
 
 
-def scout_watch(words: list[str], line: Line) -> int:
+def scout_watch(words: list[str], line: CommandLine) -> int:
     """Show the states of checks."""
     parser = argparse.ArgumentParser(prog="choria scout watch", description="Watch events produced by Scout.")
     parser.add_argument("--identity", default="", help="a part of the identity")
@@ -99,7 +99,7 @@ def _performance(body: dict[str, Any]) -> str:
     return f" | {shown}" if shown else ""
 
 
-def _watch(line: Line, subjects: list[str], show: Show, greeting: str = "") -> int:
+def _watch(line: CommandLine, subjects: list[str], show: Show, greeting: str = "") -> int:
     enter(use_servers(current(), line.settings()))
 
     async def work(api: "Api") -> None:

@@ -8,19 +8,19 @@ from typing import Any
 import typer
 from typer.main import get_command, get_group
 
-from jetlake.cli.choria import Line
+from jetlake.cli.choria import CommandLine
 
 FAILED = 1
 
 
-def governor(words: list[str], line: Line) -> int:
+def governor(words: list[str], line: CommandLine) -> int:
     """Run a command of `jetlake governor`, and return the exit code."""
     from jetlake.cli.governor import application
 
     return _run(get_group(application), "choria governor", [*words[:1], *_config(line), *words[1:]])
 
 
-def submit(words: list[str], line: Line) -> int:
+def submit(words: list[str], line: CommandLine) -> int:
     """Run `jetlake submit`, and return the exit code."""
     from jetlake.cli.submission import submit as command
 
@@ -29,7 +29,7 @@ def submit(words: list[str], line: Line) -> int:
     return _run(get_command(application), "choria tool submit", [*_config(line), *words])
 
 
-def _config(line: Line) -> list[str]:
+def _config(line: CommandLine) -> list[str]:
     return [] if line.config is None else ["--config", str(line.config)]
 
 

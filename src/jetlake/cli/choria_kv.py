@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jetlake.cli.choria import Line, use_servers
+from jetlake.cli.choria import CommandLine, use_servers
 from jetlake.cli.choria_kv_api import add_api_flags, run_api
 from jetlake.cli.choria_kv_buckets import open_or_create
 from jetlake.cli.invocation import current, enter
@@ -53,7 +53,7 @@ OPERATIONS = {"PUT": "PUT", "DEL": "DEL", "PURGE": "PURGE"}
 Work = Callable[["Buckets", argparse.Namespace], Awaitable[int]]
 
 
-def main(words: list[str], line: Line) -> int:
+def main(words: list[str], line: CommandLine) -> int:
     """Run one command and return the exit code."""
     options = parser().parse_args(words)
     if not hasattr(options, "work"):

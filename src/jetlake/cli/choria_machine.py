@@ -4,10 +4,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from jetlake.cli.choria import DONE, FAILED, Line, fail
+from jetlake.cli.choria import DONE, FAILED, CommandLine, fail
 
 
-def run(words: list[str], line: Line) -> int:
+def run(words: list[str], line: CommandLine) -> int:
     """Run machines here; without `--connect` they have no server."""
     from typer.main import get_group
 
@@ -31,7 +31,7 @@ def run(words: list[str], line: Line) -> int:
     return DONE
 
 
-def validate(words: list[str], line: Line) -> int:  # noqa: ARG001
+def validate(words: list[str], line: CommandLine) -> int:  # noqa: ARG001
     """Check a manifest."""
     from jetlake.cli.agent_machines import check_folder
 
@@ -48,7 +48,7 @@ def validate(words: list[str], line: Line) -> int:  # noqa: ARG001
     return DONE
 
 
-def graph(words: list[str], line: Line) -> int:  # noqa: ARG001
+def graph(words: list[str], line: CommandLine) -> int:  # noqa: ARG001
     """Print a machine in the language of Graphviz."""
     from jetlake.agents.machines.diagram import draw_dot
     from jetlake.agents.machines.manifest import parse_manifest, read_manifest_text

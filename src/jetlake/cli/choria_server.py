@@ -2,11 +2,11 @@
 
 from typer.main import get_group
 
-from jetlake.cli.choria import DONE, FAILED, Line
+from jetlake.cli.choria import DONE, FAILED, CommandLine
 from jetlake.errors import ConfigurationError
 
 
-def main(words: list[str], line: Line) -> int:
+def main(words: list[str], line: CommandLine) -> int:
     """Run the agent of a node, and return the exit code."""
     from jetlake.cli.agent import application
 

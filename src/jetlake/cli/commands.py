@@ -66,6 +66,7 @@ COMMANDS = (
         aliases=("a",),
     ),
     Command("context", "jetlake.cli.context", "application", "Manage named connections.", aliases=("ctx",)),
+    Command("leaf", "jetlake.cli.leaf", "application", "Show links to hubs and leaf nodes."),
     Command("dashboard", "jetlake.cli.dashboard", "dashboard", "Serve a dashboard for browsers."),
     Command("top", "jetlake.cli.top", "top", "Show a live view of connections."),
     Command("events", "jetlake.cli.events", "events", "Show events and advisories of servers.", aliases=("event",)),

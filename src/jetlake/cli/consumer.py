@@ -1,39 +1,32 @@
-"""`jetlake consumer`: what can be done with consumers. What takes messages from them is in `consumer_messages`."""
+"""`jetlake consumer`: what can be done with consumers.
 
-from pathlib import Path
+What makes and changes them is in `consumer_change`, what takes messages from them in `consumer_messages`.
+"""
+
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jetlake.cli import consumer_messages
+from jetlake.cli import consumer_change, consumer_messages
 from jetlake.cli.choose import (
     ConsumerArgument,
     NamedConsumer,
     NamedStream,
     StreamArgument,
-    choose_consumer,
     choose_stream,
 )
-from jetlake.cli.consumer_settings import CONSUMER_SETTINGS, EDIT_SETTINGS, normalised
-from jetlake.cli.difference import is_wanted
-from jetlake.cli.output import ForceOption, JsonOption, ask, confirm, print_facts, print_json, print_note, print_table
-from jetlake.cli.run import refusals, run
-from jetlake.cli.settings import accepts, edited, merged, read_config, write_config
+from jetlake.cli.consumer_change import find_consumer, show_consumer
+from jetlake.cli.output import ForceOption, JsonOption, confirm, print_json, print_note, print_table
+from jetlake.cli.run import run
 from jetlake.client.api import token
-from jetlake.client.schemas import CONSUMER_CONFIGURATION, require_valid
-from jetlake.errors import ClientError
 from jetlake.presentation.cells import Cell, Nanoseconds
-from jetlake.presentation.consumer_facts import consumer_facts, filters, mode
-from jetlake.presentation.moments import read_moment
+from jetlake.presentation.consumer_facts import filters, mode
+from jetlake.presentation.timestamps import read_timestamp
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
 
 application = typer.Typer(help="Create, inspect and manage consumers.", no_args_is_help=True)
-
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="A JSON file with the configuration; flags win over it.", metavar="FILE")
-]
 
 
 @application.callback()
@@ -41,58 +34,7 @@ def consumer() -> None:
     """Create, inspect and manage consumers."""
 
 
-@application.command("add")
-@accepts(CONSUMER_SETTINGS)
-def add(
-    stream: StreamArgument = "",
-    name: ConsumerArgument = "",
-    config: ConfigOption = None,
-    defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing.")] = False,
-    validate: Annotated[bool, typer.Option("--validate", help="Only check the configuration.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Write the configuration here instead.", metavar="FILE")] = None,
-    as_json: JsonOption = False,
-    *,
-    settings: dict[str, Any],
-) -> None:
-    """Create a consumer.
-
-    It is a durable pull consumer that starts with the first message and expects each to be acknowledged, unless flags
-    say otherwise.
-    """
-    with refusals():
-        given = read_config(config) if config is not None else {}
-        is_ephemeral = settings.pop("_ephemeral", False)
-        if settings.pop("_pull", False) and settings.get("deliver_subject"):
-            raise ClientError("--pull and --target exclude each other: a consumer is asked, or sends by itself")
-        wanted = merged(
-            {"deliver_policy": "all", "ack_policy": "explicit", "replay_policy": "instant"} | given,
-            normalised(settings),
-        )
-        name = name or str(wanted.get("name") or wanted.get("durable_name") or "")
-        if not name and not is_ephemeral:
-            name = ask("Name of the consumer", flag="CONSUMER") if not defaults else ""
-            if not name:
-                raise ClientError("the consumer has no name: give one, or --ephemeral")
-        if name:
-            wanted["name"] = name
-        if name and not is_ephemeral:
-            wanted["durable_name"] = name
-        if validate or output is not None:
-            require_valid(wanted, CONSUMER_CONFIGURATION)
-        if output is not None:
-            write_config(output, wanted)
-            print_note(f"Configuration written to {output}")
-            return
-    if validate:
-        print_note("The configuration is valid")
-        return
-
-    async def work(api: "Api") -> dict[str, Any]:
-        chosen = await choose_stream(api, stream)
-        return await create(api, chosen, wanted, "create")
-
-    made = run(work)
-    _show(made, f"Created consumer {made['name']} of stream {made['stream_name']}", as_json=as_json)
+application.command("add")(consumer_change.add)
 
 
 @application.command("ls")
@@ -131,73 +73,12 @@ def list_all(
 @application.command("info")
 def show_info(stream: StreamArgument = "", name: ConsumerArgument = "", as_json: JsonOption = False) -> None:
     """Show the configuration and the state of a consumer."""
-    found = run(lambda api: find(api, stream, name))
-    _show(found, "", as_json=as_json)
+    found = run(lambda api: find_consumer(api, stream, name))
+    show_consumer(found, "", as_json=as_json)
 
 
-@application.command("edit")
-@accepts(EDIT_SETTINGS)
-def edit(
-    stream: StreamArgument = "",
-    name: ConsumerArgument = "",
-    config: ConfigOption = None,
-    interactive: Annotated[bool, typer.Option("--interactive", "-i", help="Edit it in your EDITOR.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-    *,
-    settings: dict[str, Any],
-) -> None:
-    """Change a consumer; shows the difference and asks first."""
-    with refusals():
-        replacement = None if config is None else read_config(config)
-    fields = normalised(settings)
-
-    async def work(api: "Api") -> dict[str, Any] | None:
-        found = await find(api, stream, name)
-        before = found["config"]
-        after = merged(before if replacement is None else replacement, fields)
-        if interactive:
-            after = edited(after)
-        after |= {key: before[key] for key in ("name", "durable_name") if key in before}
-        what = f"Consumer {found['name']}"
-        if not is_wanted(what, before, after, dry_run=dry_run, force=force, as_json=as_json):
-            return None
-        return await create(api, found["stream_name"], after, "update")
-
-    made = run(work)
-    if made is not None and as_json:
-        print_json(made)
-    elif made is not None:
-        print_note(f"Consumer {made['name']} was changed", style="green")
-
-
-@application.command("copy")
-@accepts(CONSUMER_SETTINGS)
-def copy(
-    stream: NamedStream,
-    origin: Annotated[str, typer.Argument(help="The consumer whose configuration is copied.", metavar="CONSUMER")],
-    destination: Annotated[str, typer.Argument(help="Name of the new consumer.")],
-    as_json: JsonOption = False,
-    *,
-    settings: dict[str, Any],
-) -> None:
-    """Create a consumer with the configuration of another; it starts where that one started."""
-    is_ephemeral = settings.pop("_ephemeral", False)
-    settings.pop("_pull", None)
-    fields = normalised(settings)
-
-    async def work(api: "Api") -> dict[str, Any]:
-        given = (await find(api, stream, origin))["config"]
-        kept = {key: value for key, value in given.items() if key not in ("durable_name", "metadata", "pause_until")}
-        own = {key: value for key, value in (given.get("metadata") or {}).items() if not key.startswith("_nats.")}
-        wanted = merged(kept | ({"metadata": own} if own else {}), fields) | {"name": destination}
-        if not is_ephemeral:
-            wanted["durable_name"] = destination
-        return await create(api, stream, wanted, "create")
-
-    made = run(work)
-    _show(made, f"Created consumer {destination} with the configuration of {origin}", as_json=as_json)
+application.command("edit")(consumer_change.edit)
+application.command("copy")(consumer_change.copy)
 
 
 @application.command("rm")
@@ -205,7 +86,7 @@ def rm(stream: StreamArgument = "", name: ConsumerArgument = "", force: ForceOpt
     """Delete a consumer; the messages stay in their stream."""
 
     async def work(api: "Api") -> str:
-        found = await find(api, stream, name)
+        found = await find_consumer(api, stream, name)
         confirm(f"Really delete the consumer {found['name']} of {found['stream_name']}?", force=force)
         await api.request(f"CONSUMER.DELETE.{token(found['stream_name'])}.{token(found['name'])}")
         return f"Consumer {found['name']} of {found['stream_name']}"
@@ -223,7 +104,7 @@ def pause(
 ) -> None:
     """Pause a consumer."""
     try:
-        moment = read_moment(until)
+        moment = read_timestamp(until)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 
@@ -277,7 +158,7 @@ def reset(
         where = f"to sequence {sequence:,}" if sequence else "to the first message that is not acknowledged"
         confirm(f"Really reset the consumer {name} of {stream} {where}?", force=force)
         # Asked first, because a server says nothing to a reset of what is not there.
-        await find(api, stream, name)
+        await find_consumer(api, stream, name)
         body = {"seq": sequence} if sequence else None
         return await api.request(f"CONSUMER.RESET.{token(stream)}.{token(name)}", body)
 
@@ -340,41 +221,14 @@ def report(stream: StreamArgument = "", as_json: JsonOption = False) -> None:
     print_table(columns, rows, title=title, totals=(f"{len(rows)} consumers", None, None, None, *sums, None, None))
 
 
-async def find(api: "Api", stream: str, name: str) -> dict[str, Any]:
-    """Return the description of the consumer that is meant."""
-    chosen = await choose_stream(api, stream)
-    return await api.request(f"CONSUMER.INFO.{token(chosen)}.{token(await choose_consumer(api, chosen, name))}")
-
-
-async def create(api: "Api", stream: str, config: dict[str, Any], action: str) -> dict[str, Any]:
-    """Make or change a consumer."""
-    body = {"stream_name": stream, "config": config, "action": action}
-    if not config.get("name"):
-        # Without a name in the subject the server gives one.
-        return await api.request(f"CONSUMER.CREATE.{token(stream)}", body)
-    return await api.request(f"CONSUMER.CREATE.{token(stream)}.{token(str(config['name']))}", body)
-
-
-def _show(info: dict[str, Any], title: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(info)
-        return
-    if title:
-        print_note(title, style="green")
-        print_facts("", consumer_facts(info))
-    else:
-        created = f"created {info.get('created', '')}"
-        print_facts(f"Consumer {info['name']} of {info['stream_name']}, {created}", consumer_facts(info))
-
-
 application.command("next")(consumer_messages.receive)
 application.command("sub")(consumer_messages.listen)
-application.command("create", hidden=True)(add)
-application.command("new", hidden=True)(add)
+application.command("create", hidden=True)(consumer_change.add)
+application.command("new", hidden=True)(consumer_change.add)
 application.command("list", hidden=True)(list_all)
 application.command("i", hidden=True)(show_info)
 application.command("nfo", hidden=True)(show_info)
-application.command("update", hidden=True)(edit)
-application.command("cp", hidden=True)(copy)
+application.command("update", hidden=True)(consumer_change.edit)
+application.command("cp", hidden=True)(consumer_change.copy)
 application.command("delete", hidden=True)(rm)
 application.command("del", hidden=True)(rm)

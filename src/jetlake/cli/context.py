@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from jetlake.cli.configuration import edited
 from jetlake.cli.invocation import current
 from jetlake.cli.output import ForceOption, JsonOption, confirm, print_facts, print_json, print_note, print_table
 from jetlake.cli.run import refusals
-from jetlake.cli.settings import edited
 from jetlake.client import contexts
 from jetlake.client.access import CONTEXT_KEYS
 from jetlake.client.first_connect import without_secrets

@@ -13,7 +13,7 @@ from jetlake.cli.run import refusals
 from jetlake.presentation.cells import Cell
 
 if TYPE_CHECKING:
-    from jetlake.crashtest.campaign import Outcome
+    from jetlake.crashtest.campaign import TestOutcome
 
 SECONDS = 120
 
@@ -63,7 +63,7 @@ def crashtest(
             raise ConfigurationError(f"{place} is not a folder: give one on the disk to test")
         kinds = servers.available(str(nats_server or ""))[: None if compare else 1]
 
-        def report(outcome: campaign.Outcome) -> None:
+        def report(outcome: campaign.TestOutcome) -> None:
             if not as_json:
                 typer.echo(f"  {outcome.server}: {outcome.test} done", err=True)
 
@@ -79,7 +79,7 @@ def crashtest(
     raise typer.Exit(0 if all(_is_kept(outcome) for outcome in outcomes) else 1)
 
 
-def _is_kept(outcome: "Outcome") -> bool:
+def _is_kept(outcome: "TestOutcome") -> bool:
     """Tell whether a server keeps its promise; of others than Jetlake none is expected here."""
     if outcome.server != "jetlake" or outcome.verdict is None:
         return True
@@ -88,7 +88,7 @@ def _is_kept(outcome: "Outcome") -> bool:
     return not outcome.verdict.wrong
 
 
-def _show(outcomes: "list[Outcome]", tests: list[str]) -> None:
+def _show(outcomes: "list[TestOutcome]", tests: list[str]) -> None:
     rows: list[tuple[Cell, ...]] = []
     skipped: dict[str, str] = {}
     for outcome in outcomes:

@@ -11,7 +11,7 @@ from jetlake.cli.hosted import Stop, read_settings_of_host, report_line
 from jetlake.cli.invocation import current
 from jetlake.cli.output import print_note
 from jetlake.cli.run import refusals
-from jetlake.cli.top import monitor_address
+from jetlake.cli.server_pages import monitor_address
 from jetlake.client.access import Access
 from jetlake.dashboard.options import DEFAULT_PORT, DashboardOptions
 from jetlake.errors import MissingDependencyError

@@ -107,7 +107,7 @@ def state(
             each.data.resource_id.href,
             _shown(each.data.content),
             each.data.event_metadata.version,
-            _moment(each.data.event_metadata.timestamp),
+            _timestamp_text(each.data.event_metadata.timestamp),
         )
         for each in found
     ]
@@ -341,12 +341,12 @@ def _event_row(event: Any) -> tuple[Cell, ...]:
     content = _shown(event.content) if hasattr(event, "content") and event.HasField("content") else None
     metadata = event.event_metadata
     href = event.resource_id.href if is_resource else ""
-    return (_moment(metadata.timestamp), device_id, href, type(event).__name__, metadata.version, content)
+    return (_timestamp_text(metadata.timestamp), device_id, href, type(event).__name__, metadata.version, content)
 
 
 def _device_row(device: Any) -> tuple[Cell, ...]:
     connection = device.metadata.connection
-    since = _moment(connection.connected_at) if connection.status else ""
+    since = _timestamp_text(connection.connected_at) if connection.status else ""
     status = "online" if connection.status else "offline"
     return (device.id, device.name, status, since, device.resource_count, device.pending_command_count)
 
@@ -364,5 +364,5 @@ def _as_json(message: Any) -> dict[str, Any]:
     return as_json(message)
 
 
-def _moment(time_ns: int) -> str:
+def _timestamp_text(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns / SECOND, UTC).isoformat(timespec="milliseconds") if time_ns else ""

@@ -40,7 +40,7 @@ EARLIEST_YEAR = 2025
 STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red"}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What one check found."""
 
     check: str
@@ -56,7 +56,7 @@ def doctor(
 ) -> None:
     """Check this machine: engine, port, disk, clock, limits, Java and Spark. Ends with 1 when something is bad."""
     folder = store if store != Path() else Path(gettempdir())
-    checks: tuple[tuple[str, Callable[[], Finding]], ...] = (
+    checks: tuple[tuple[str, Callable[[], DoctorFinding]], ...] = (
         ("python", check_python),
         ("engine", check_engine),
         ("server", check_server),
@@ -77,20 +77,20 @@ def doctor(
         raise typer.Exit(1)
 
 
-def carried_out(name: str, check: Callable[[], Finding]) -> Finding:
+def carried_out(name: str, check: Callable[[], DoctorFinding]) -> DoctorFinding:
     """Return what a check finds; what it raises is a finding too."""
     try:
         return check()
     except OSError as error:
-        return Finding(check=name, state="bad", text=f"could not be checked: {reason_of(error)}", advice=_ADVICE)
+        return DoctorFinding(check=name, state="bad", text=f"could not be checked: {reason_of(error)}", advice=_ADVICE)
     except JetlakeError as error:
-        return Finding(check=name, state="bad", text=str(error), advice=_ADVICE)
+        return DoctorFinding(check=name, state="bad", text=str(error), advice=_ADVICE)
 
 
 _ADVICE = "look at the reason, and run `jetlake doctor` again"
 
 
-def show(finding: Finding) -> None:
+def show(finding: DoctorFinding) -> None:
     """Print one line, and below it what to do."""
     if not is_terminal():
         typer.echo(f"{finding.state}\t{finding.check}\t{finding.text}\t{finding.advice}".rstrip())
@@ -102,32 +102,32 @@ def show(finding: Finding) -> None:
         screen.print(f"{'':17}→ {finding.advice}", style="cyan", markup=False)
 
 
-def check_python() -> Finding:
+def check_python() -> DoctorFinding:
     text = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     if sys.maxsize < 1 << 32:
         advice = "use a Python for 64 bits: streams are larger than 32 bits can count"
-        return Finding(check="python", state="bad", text=text, advice=advice)
-    return Finding(check="python", state="ok", text=text)
+        return DoctorFinding(check="python", state="bad", text=text, advice=advice)
+    return DoctorFinding(check="python", state="ok", text=text)
 
 
-def check_engine() -> Finding:
+def check_engine() -> DoctorFinding:
     try:
         from jetlake.client.load import build_profile, engine_version
     except ImportError as error:
         advice = "install Jetlake again: `pip install --force-reinstall jetlake`"
-        return Finding(check="engine", state="bad", text=f"the engine cannot be loaded: {error}", advice=advice)
+        return DoctorFinding(check="engine", state="bad", text=f"the engine cannot be loaded: {error}", advice=advice)
     text = f"Jetlake {engine_version}, {build_profile} build"
     if build_profile != "release":
-        return Finding(
+        return DoctorFinding(
             check="engine",
             state="warn",
             text=text,
             advice="a debug build is slow: `make engine-release` builds a fast one",
         )
-    return Finding(check="engine", state="ok", text=text)
+    return DoctorFinding(check="engine", state="ok", text=text)
 
 
-def check_server() -> Finding:
+def check_server() -> DoctorFinding:
     """Is there a server where commands look for one, and if not, is the port free?"""
     access = current().access()
     address = urlsplit(access.urls[0])
@@ -137,32 +137,38 @@ def check_server() -> Finding:
             greeting = connection.recv(4)
     except TimeoutError:
         advice = "check the address, the network and the firewall"
-        return Finding(check="server", state="warn", text=f"{host}:{port} does not answer", advice=advice)
+        return DoctorFinding(check="server", state="warn", text=f"{host}:{port} does not answer", advice=advice)
     except OSError:
-        return Finding(check="server", state="ok", text=f"no server at {host}:{port}, the port is free", advice="")
+        return DoctorFinding(
+            check="server", state="ok", text=f"no server at {host}:{port}, the port is free", advice=""
+        )
     if greeting != b"INFO":
         advice = "stop that program, or give a server another port with -p"
-        return Finding(check="server", state="warn", text=f"{host}:{port} is used by something else", advice=advice)
-    return Finding(check="server", state="ok", text=f"a server answers at {host}:{port}")
+        return DoctorFinding(
+            check="server", state="warn", text=f"{host}:{port} is used by something else", advice=advice
+        )
+    return DoctorFinding(check="server", state="ok", text=f"a server answers at {host}:{port}")
 
 
-def check_space(folder: Path) -> Finding:
+def check_space(folder: Path) -> DoctorFinding:
     existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     free = shutil.disk_usage(existing).free
     text = f"{free / (1 << 30):,.1f} GiB free in {folder}"
     if not os.access(existing, os.W_OK | os.X_OK):
         advice = "choose another folder with --store, or change its owner"
-        return Finding(check="store", state="bad", text=f"{existing} cannot be written", advice=advice)
+        return DoctorFinding(check="store", state="bad", text=f"{existing} cannot be written", advice=advice)
     if free < FREE_BYTES_BAD:
-        return Finding(check="store", state="bad", text=text, advice="free some space: a full disk refuses messages")
+        return DoctorFinding(
+            check="store", state="bad", text=text, advice="free some space: a full disk refuses messages"
+        )
     if free < FREE_BYTES_LOW:
-        return Finding(
+        return DoctorFinding(
             check="store", state="warn", text=text, advice="free some space, or limit streams with --max-bytes"
         )
-    return Finding(check="store", state="ok", text=text)
+    return DoctorFinding(check="store", state="ok", text=text)
 
 
-def check_sync(folder: Path) -> Finding:
+def check_sync(folder: Path) -> DoctorFinding:
     """How long until what is written is on the disk."""
     existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     times_ms = []
@@ -177,11 +183,11 @@ def check_sync(folder: Path) -> Finding:
     text = f"{median_ms:.2f} ms until 4 KiB are on the disk of {existing}"
     if median_ms > SYNC_MS_SLOW:
         advice = "acknowledgements wait for this: use a faster disk, or publish with many in flight"
-        return Finding(check="sync", state="warn", text=text, advice=advice)
-    return Finding(check="sync", state="ok", text=text)
+        return DoctorFinding(check="sync", state="warn", text=text, advice=advice)
+    return DoctorFinding(check="sync", state="ok", text=text)
 
 
-def check_clock(folder: Path) -> Finding:
+def check_clock(folder: Path) -> DoctorFinding:
     """Is the clock near the one of the disk, and of this time?"""
     existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     with NamedTemporaryFile(dir=existing, prefix=".jetlake-doctor-") as file:
@@ -191,37 +197,39 @@ def check_clock(folder: Path) -> Finding:
     now = time.strftime("%Y-%m-%d %H:%M:%S %Z")
     advice = "set the clock, and keep it right with NTP: ages of messages and certificates depend on it"
     if time.localtime().tm_year < EARLIEST_YEAR:
-        return Finding(check="clock", state="bad", text=f"it says {now}", advice=advice)
+        return DoctorFinding(check="clock", state="bad", text=f"it says {now}", advice=advice)
     if apart_s > CLOCK_S_WRONG:
-        return Finding(check="clock", state="warn", text=f"it is {apart_s:.1f} s apart from the disk's", advice=advice)
-    return Finding(check="clock", state="ok", text=now)
+        return DoctorFinding(
+            check="clock", state="warn", text=f"it is {apart_s:.1f} s apart from the disk's", advice=advice
+        )
+    return DoctorFinding(check="clock", state="ok", text=now)
 
 
-def check_open_files() -> Finding:
+def check_open_files() -> DoctorFinding:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     text = f"{soft:,} files may be open, {hard:,} if asked for"
     if soft < OPEN_FILES_LOW:
         advice = f"`ulimit -n {hard}` before the server starts, or LimitNOFILE= in its unit"
-        return Finding(check="open files", state="warn", text=text, advice=advice)
-    return Finding(check="open files", state="ok", text=text)
+        return DoctorFinding(check="open files", state="warn", text=text, advice=advice)
+    return DoctorFinding(check="open files", state="ok", text=text)
 
 
-def check_spark() -> Finding:
+def check_spark() -> DoctorFinding:
     if importlib.util.find_spec("pyspark") is None:
         advice = "only for tables and pipelines: `pip install 'jetlake[spark]'`"
-        return Finding(check="spark", state="warn", text="not installed", advice=advice)
+        return DoctorFinding(check="spark", state="warn", text="not installed", advice=advice)
     from importlib.metadata import version
 
-    return Finding(check="spark", state="ok", text=f"Spark {version('pyspark')}")
+    return DoctorFinding(check="spark", state="ok", text=f"Spark {version('pyspark')}")
 
 
-def check_java() -> Finding:
+def check_java() -> DoctorFinding:
     from jetlake.spark.java import find_java, java_version
 
     try:
         home = find_java()
     except MissingDependencyError as error:
-        return Finding(check="java", state="warn", text="none that Spark can use", advice=str(error))
-    return Finding(check="java", state="ok", text=f"Java {java_version(home)} in {home}")
+        return DoctorFinding(check="java", state="warn", text="none that Spark can use", advice=str(error))
+    return DoctorFinding(check="java", state="ok", text=f"Java {java_version(home)} in {home}")

@@ -107,7 +107,7 @@ def run(
             renew=renew,
             stop_when_lost=stop_when_lost,
         )
-        code = asyncio.run(Runner(options).run())
+        code = asyncio.run(CommandRunner(options).run())
     raise typer.Exit(code)
 
 
@@ -122,7 +122,7 @@ def words_of(command: list[str]) -> list[str]:
     return words
 
 
-class Runner:
+class CommandRunner:
     """One command under one governor."""
 
     def __init__(self, options: RunOptions) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jetlake.client.access import Access
 
 
-class Flag(NamedTuple):
+class CommonFlag(NamedTuple):
     """One flag of all commands. Without a metavar it is a switch."""
 
     names: tuple[str, ...]
@@ -26,25 +26,25 @@ class Flag(NamedTuple):
 
 
 FLAGS = (
-    Flag(("--server", "-s"), "url", "URL", "Address of the server, or several with commas; NATS_URL."),
-    Flag(("--context",), "", "NAME", "A named connection, see `jetlake context`; NATS_CONTEXT."),
-    Flag(("--no-context",), "", "", "Do not use a context, even if one is selected."),
-    Flag(("--user",), "user", "NAME", "User name; NATS_USER."),
-    Flag(("--password",), "password", "PASSWORD", "Password; NATS_PASSWORD."),
-    Flag(("--token",), "token", "TOKEN", "Token; NATS_TOKEN."),
-    Flag(("--creds",), "credentials", "FILE", "Credentials file of a user; NATS_CREDS."),
-    Flag(("--nkey",), "nkey", "FILE", "File with the seed of a user's key; NATS_NKEY."),
-    Flag(("--tlscert",), "tls_certificate", "FILE", "TLS certificate of this client; NATS_CERT."),
-    Flag(("--tlskey",), "tls_key", "FILE", "Its private key; NATS_KEY."),
-    Flag(("--tlsca",), "tls_ca", "FILE", "CA file for verifying the server; NATS_CA."),
-    Flag(("--tlsfirst",), "tls_first", "", "Start TLS before the server's INFO line; NATS_TLS_FIRST."),
-    Flag(("--timeout",), "timeout_s", "TIME", "How long to wait for an answer, 5s unless given; NATS_TIMEOUT."),
-    Flag(("--js-api-prefix",), "api_prefix", "PREFIX", "Prefix of JetStream's API; NATS_JS_API_PREFIX."),
-    Flag(("--js-domain",), "domain", "NAME", "Domain of JetStream; NATS_JS_DOMAIN."),
-    Flag(("--inbox-prefix",), "inbox_prefix", "PREFIX", "Prefix of inboxes; NATS_INBOX_PREFIX."),
-    Flag(("--connection-name",), "name", "NAME", "Name that the server shows for this connection."),
-    Flag(("--trace",), "", "", "Print requests to JetStream's API and their answers to standard error."),
-    Flag(("--no-color",), "", "", "Print without colours; NO_COLOR."),
+    CommonFlag(("--server", "-s"), "url", "URL", "Address of the server, or several with commas; NATS_URL."),
+    CommonFlag(("--context",), "", "NAME", "A named connection, see `jetlake context`; NATS_CONTEXT."),
+    CommonFlag(("--no-context",), "", "", "Do not use a context, even if one is selected."),
+    CommonFlag(("--user",), "user", "NAME", "User name; NATS_USER."),
+    CommonFlag(("--password",), "password", "PASSWORD", "Password; NATS_PASSWORD."),
+    CommonFlag(("--token",), "token", "TOKEN", "Token; NATS_TOKEN."),
+    CommonFlag(("--creds",), "credentials", "FILE", "Credentials file of a user; NATS_CREDS."),
+    CommonFlag(("--nkey",), "nkey", "FILE", "File with the seed of a user's key; NATS_NKEY."),
+    CommonFlag(("--tlscert",), "tls_certificate", "FILE", "TLS certificate of this client; NATS_CERT."),
+    CommonFlag(("--tlskey",), "tls_key", "FILE", "Its private key; NATS_KEY."),
+    CommonFlag(("--tlsca",), "tls_ca", "FILE", "CA file for verifying the server; NATS_CA."),
+    CommonFlag(("--tlsfirst",), "tls_first", "", "Start TLS before the server's INFO line; NATS_TLS_FIRST."),
+    CommonFlag(("--timeout",), "timeout_s", "TIME", "How long to wait for an answer, 5s unless given; NATS_TIMEOUT."),
+    CommonFlag(("--js-api-prefix",), "api_prefix", "PREFIX", "Prefix of JetStream's API; NATS_JS_API_PREFIX."),
+    CommonFlag(("--js-domain",), "domain", "NAME", "Domain of JetStream; NATS_JS_DOMAIN."),
+    CommonFlag(("--inbox-prefix",), "inbox_prefix", "PREFIX", "Prefix of inboxes; NATS_INBOX_PREFIX."),
+    CommonFlag(("--connection-name",), "name", "NAME", "Name that the server shows for this connection."),
+    CommonFlag(("--trace",), "", "", "Print requests to JetStream's API and their answers to standard error."),
+    CommonFlag(("--no-color",), "", "", "Print without colours; NO_COLOR."),
 )
 
 _FLAG_OF_NAME = {name: flag for flag in FLAGS for name in flag.names}

@@ -15,7 +15,7 @@ import msgspec
 from jetlake.cli.preview.terminal import ask
 from jetlake.cli.preview.texts import read_duration_ns, size_text, split_list
 from jetlake.client.connection import DEFAULT_URL
-from jetlake.client.preview import PreviewClient, PreviewTimeoutError, Reply
+from jetlake.client.preview import PreviewClient, PreviewReply, PreviewTimeoutError
 from jetlake.errors import JetlakeError
 
 USAGE = """
@@ -248,7 +248,7 @@ def _sending(subject: str) -> Command:
     return command
 
 
-def _show_list(reply: Reply, what: str) -> int:
+def _show_list(reply: PreviewReply, what: str) -> int:
     if _is_refused(reply):
         return REFUSED
     names = json.loads(reply.data)
@@ -261,7 +261,7 @@ def _show_list(reply: Reply, what: str) -> int:
     return DONE
 
 
-def _is_refused(reply: Reply) -> bool:
+def _is_refused(reply: PreviewReply) -> bool:
     if reply.data.startswith(ERROR_MARK):
         print(f'Received response of "{reply.data.decode(errors="replace")}"')
         return True

@@ -1,14 +1,38 @@
 """`jetlake kv`: key-value buckets. What reads and writes keys is in `kv_values`, what watches them in `kv_watch`."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from jetlake.cli import kv_values, kv_watch
 from jetlake.cli.backup_folder import BackupArgument, ReplaceOption, RestoreArgument, require_free, restore_progress
 from jetlake.cli.difference import is_wanted
-from jetlake.cli.kv_settings import ADD_SETTINGS, EDIT_SETTINGS, changed, config_of
+from jetlake.cli.kv_options import (
+    ClusterOption,
+    CompressOption,
+    DescriptionOption,
+    DirectOption,
+    HistoryOption,
+    KeyTtlOption,
+    MarkerTtlOption,
+    MaxBucketSizeOption,
+    MaxValueSizeOption,
+    MetadataOption,
+    MirrorDomainOption,
+    MirrorOption,
+    ReplicasOption,
+    RepublishDestinationOption,
+    RepublishHeadersOption,
+    RepublishSourceOption,
+    SourceOption,
+    StorageOption,
+    TagsOption,
+    TtlOption,
+    bucket_fields,
+    changed,
+    config_of,
+)
 from jetlake.cli.kv_text import status_facts, status_json
 from jetlake.cli.kv_values import BucketArgument
 from jetlake.cli.output import (
@@ -23,10 +47,9 @@ from jetlake.cli.output import (
     progress_bar,
 )
 from jetlake.cli.run import refusals, run
-from jetlake.cli.settings import accepts
 from jetlake.presentation.cells import Bytes, Cell
-from jetlake.presentation.moments import age_of
 from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.timestamps import age_of
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -58,11 +81,56 @@ def with_buckets(work: "Callable[[Buckets], Awaitable[T]]") -> T:
 
 
 @application.command()
-@accepts(ADD_SETTINGS)
-def add(bucket: BucketArgument, as_json: JsonOption = False, *, settings: dict[str, Any]) -> None:
+def add(
+    bucket: BucketArgument,
+    as_json: JsonOption = False,
+    *,
+    history: HistoryOption = None,
+    ttl: TtlOption = None,
+    max_value_size: MaxValueSizeOption = None,
+    max_bucket_size: MaxBucketSizeOption = None,
+    description: DescriptionOption = None,
+    replicas: ReplicasOption = None,
+    compress: CompressOption = None,
+    marker_ttl: MarkerTtlOption = None,
+    direct: DirectOption = None,
+    republish_source: RepublishSourceOption = None,
+    republish_destination: RepublishDestinationOption = None,
+    republish_headers: RepublishHeadersOption = None,
+    cluster: ClusterOption = None,
+    tags: TagsOption = None,
+    metadata: MetadataOption = None,
+    storage: StorageOption = None,
+    key_ttl: KeyTtlOption = None,
+    mirror: MirrorOption = None,
+    mirror_domain: MirrorDomainOption = None,
+    source: SourceOption = None,
+) -> None:
     """Create a bucket."""
+    fields = bucket_fields(
+        history=history,
+        ttl=ttl,
+        max_value_size=max_value_size,
+        max_bucket_size=max_bucket_size,
+        description=description,
+        replicas=replicas,
+        compress=compress,
+        marker_ttl=marker_ttl,
+        direct=direct,
+        republish_source=republish_source,
+        republish_destination=republish_destination,
+        republish_headers=republish_headers,
+        cluster=cluster,
+        tags=tags,
+        metadata=metadata,
+        storage=storage,
+        key_ttl=key_ttl,
+        mirror=mirror,
+        mirror_domain=mirror_domain,
+        source=source,
+    )
     with refusals():
-        config = config_of(bucket, settings)
+        config = config_of(bucket, fields)
 
     async def work(buckets: "Buckets") -> "BucketStatus":
         return await (await buckets.create(config)).status()
@@ -71,20 +139,50 @@ def add(bucket: BucketArgument, as_json: JsonOption = False, *, settings: dict[s
 
 
 @application.command()
-@accepts(EDIT_SETTINGS)
 def edit(
     bucket: BucketArgument,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     *,
-    settings: dict[str, Any],
+    history: HistoryOption = None,
+    ttl: TtlOption = None,
+    max_value_size: MaxValueSizeOption = None,
+    max_bucket_size: MaxBucketSizeOption = None,
+    description: DescriptionOption = None,
+    replicas: ReplicasOption = None,
+    compress: CompressOption = None,
+    marker_ttl: MarkerTtlOption = None,
+    direct: DirectOption = None,
+    republish_source: RepublishSourceOption = None,
+    republish_destination: RepublishDestinationOption = None,
+    republish_headers: RepublishHeadersOption = None,
+    cluster: ClusterOption = None,
+    tags: TagsOption = None,
+    metadata: MetadataOption = None,
 ) -> None:
     """Change a bucket; shows the difference and asks first."""
+    fields = bucket_fields(
+        history=history,
+        ttl=ttl,
+        max_value_size=max_value_size,
+        max_bucket_size=max_bucket_size,
+        description=description,
+        replicas=replicas,
+        compress=compress,
+        marker_ttl=marker_ttl,
+        direct=direct,
+        republish_source=republish_source,
+        republish_destination=republish_destination,
+        republish_headers=republish_headers,
+        cluster=cluster,
+        tags=tags,
+        metadata=metadata,
+    )
 
     async def work(buckets: "Buckets") -> "BucketStatus | None":
         before = (await buckets.status(bucket)).config
-        after = changed(before, settings)
+        after = changed(before, fields)
         title = f"Bucket {bucket}"
         if not is_wanted(title, before.stream(), after.stream(), dry_run=dry_run, force=force, as_json=as_json):
             return None

@@ -8,6 +8,7 @@ import typer
 from jetlake.cli import object_files
 from jetlake.cli.backup_folder import BackupArgument, ReplaceOption, RestoreArgument, require_free
 from jetlake.cli.object_files import StoreArgument
+from jetlake.cli.option_values import STORAGES, given, parse_choice, parse_pairs, split_texts
 from jetlake.cli.output import (
     ForceOption,
     JsonOption,
@@ -19,10 +20,8 @@ from jetlake.cli.output import (
     progress_bar,
 )
 from jetlake.cli.run import refusals, run
-from jetlake.cli.settings import accepts
 from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
-from jetlake.presentation.quantities import SECOND
-from jetlake.presentation.settings import STORAGES, Kind, Setting
+from jetlake.presentation.quantities import SECOND, read_duration, read_size
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -32,24 +31,6 @@ if TYPE_CHECKING:
 application = typer.Typer(help="Store and fetch files of any size.", no_args_is_help=True)
 
 UNLIMITED = "unlimited"
-
-SETTINGS = (
-    Setting("--ttl", "ttl_s", Kind.TIME, "Remove objects after this time (0: keep them)."),
-    Setting("--max-bucket-size", "max_bytes", Kind.SIZE, "Largest size of the whole store."),
-    Setting("--description", "description", Kind.TEXT, "What the store is for."),
-    Setting("--replicas", "replicas", Kind.NUMBER, "Copies in a cluster, 1 to 5."),
-    Setting("--compress", "compression", Kind.SWITCH, "Compress the files of the store."),
-    Setting("--cluster", "placement.cluster", Kind.TEXT, "Place the store in this cluster."),
-    Setting("--tags", "placement.tags", Kind.TEXTS, "Place the store on servers with these tags."),
-    Setting("--metadata", "metadata", Kind.PAIRS, "Your own notes about the store."),
-    Setting(
-        "--storage",
-        "storage",
-        Kind.CHOICE,
-        "Keep objects in files or in memory.",
-        STORAGES,
-    ),
-)
 
 T = TypeVar("T")
 
@@ -71,15 +52,51 @@ def with_stores(work: "Callable[[Stores], Awaitable[T]]") -> T:
 
 
 @application.command()
-@accepts(SETTINGS)
-def add(store: StoreArgument, as_json: JsonOption = False, *, settings: dict[str, Any]) -> None:
+def add(
+    store: StoreArgument,
+    as_json: JsonOption = False,
+    *,
+    ttl: Annotated[
+        int | None,
+        typer.Option(
+            "--ttl", help="Remove objects after this time (0: keep them).", metavar="TIME", parser=read_duration
+        ),
+    ] = None,
+    max_bucket_size: Annotated[
+        int | None,
+        typer.Option("--max-bucket-size", help="Largest size of the whole store.", metavar="SIZE", parser=read_size),
+    ] = None,
+    description: Annotated[str | None, typer.Option("--description", help="What the store is for.")] = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", help="Copies in a cluster, 1 to 5.")] = None,
+    compress: Annotated[
+        bool | None, typer.Option("--compress/--no-compress", help="Compress the files of the store.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", help="Place the store in this cluster.")] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tags", help="Place the store on servers with these tags.")
+    ] = None,
+    metadata: Annotated[
+        list[str] | None, typer.Option("--metadata", help="Your own notes about the store.", metavar="KEY=VALUE")
+    ] = None,
+    storage: Annotated[
+        str | None, typer.Option("--storage", help="Keep objects in files or in memory.", metavar="file|f|memory|m")
+    ] = None,
+) -> None:
     """Create an object store."""
     from jetlake.objects.config import StoreConfig
 
-    placement = {name.partition(".")[2]: value for name, value in settings.items() if name.startswith("placement.")}
-    fields = {name: value for name, value in settings.items() if not name.startswith("placement.")}
-    if "ttl_s" in fields:
-        fields["ttl_s"] /= SECOND
+    placement = given({"cluster": cluster, "tags": split_texts(tags)})
+    fields = given(
+        {
+            "ttl_s": None if ttl is None else ttl / SECOND,
+            "max_bytes": max_bucket_size,
+            "description": description,
+            "replicas": replicas,
+            "compression": compress,
+            "metadata": parse_pairs("--metadata", metadata),
+            "storage": parse_choice("--storage", storage, STORAGES),
+        }
+    )
     with refusals():
         config = StoreConfig(store=store, placement=placement or None, **fields)
 

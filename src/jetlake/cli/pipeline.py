@@ -18,10 +18,10 @@ from jetlake.errors import JetlakeError
 
 if TYPE_CHECKING:
     from jetlake.spark.pipelines.model import Pipeline
-    from jetlake.spark.pipelines.sections import Section
+    from jetlake.spark.pipelines.sections import ReportSection
     from jetlake.spark.pipelines.state import PipelineFiles, RunState
     from jetlake.spark.pipelines.summary import TableSummary
-    from jetlake.spark.pipelines.validation import Verdict
+    from jetlake.spark.pipelines.validation import ValidationResult
 
 application = typer.Typer(help="Run pipelines from streams to tables.", no_args_is_help=True)
 
@@ -197,7 +197,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what is in the tables of a pipeline, and write a page about it that needs nothing else."""
-    from jetlake.spark.lake.moments import parse_moment
+    from jetlake.spark.lake.as_of import parse_as_of
     from jetlake.spark.pipelines import showing
     from jetlake.spark.pipelines.state import PipelineFiles
 
@@ -209,7 +209,7 @@ def show(
         else:
             made = _find([name], folder, None)[0]
             description = showing.Description(made.table_names(), made.about, made.shipped)
-        tables, sections, page = showing.show(files, lake, description, parse_moment(as_of) if as_of else None)
+        tables, sections, page = showing.show(files, lake, description, parse_as_of(as_of) if as_of else None)
         path = html or files.folder / "report.html"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -345,7 +345,7 @@ def _show_facts(name: str, state: "RunState | None", tables: "list[TableSummary]
     }
 
 
-def _verdict_facts(verdict: "Verdict") -> dict[str, Any]:
+def _verdict_facts(verdict: "ValidationResult") -> dict[str, Any]:
     return {
         "pipeline": verdict.pipeline,
         "good": verdict.is_good,
@@ -356,7 +356,7 @@ def _verdict_facts(verdict: "Verdict") -> dict[str, Any]:
     }
 
 
-def _print_verdict(verdict: "Verdict") -> None:
+def _print_verdict(verdict: "ValidationResult") -> None:
     for problem in verdict.problems:
         typer.echo(f"{verdict.pipeline}: {problem}")
     if not verdict.is_good:
@@ -371,7 +371,7 @@ def _print_verdict(verdict: "Verdict") -> None:
             typer.echo(f"  the sample sets aside row {row['sequence']} of {row['input']}: {row['reason']}")
 
 
-def _section_facts(sections: "list[Section]") -> list[dict[str, Any]]:
+def _section_facts(sections: "list[ReportSection]") -> list[dict[str, Any]]:
     from jetlake.spark.pipelines.sections import Facts, Rows
 
     found = []
@@ -386,7 +386,7 @@ def _section_facts(sections: "list[Section]") -> list[dict[str, Any]]:
     return found
 
 
-def _print_sections(sections: "list[Section]") -> None:
+def _print_sections(sections: "list[ReportSection]") -> None:
     """Print facts and rows; plots are on the page."""
     from jetlake.spark.pipelines.sections import Facts, Rows
     from jetlake.spark.pipelines.summary import shown

@@ -9,11 +9,11 @@ critical, 3 unknown.
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from jetlake.cli.output import JsonOption, print_facts, print_json, print_note, print_table
 from jetlake.cli.run import run
+from jetlake.cli.server_pages import collect_answers
 from jetlake.errors import ApiError, ClientError, JetlakeError
 from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
 from jetlake.presentation.quantities import SECOND, read_duration
@@ -25,9 +25,6 @@ application = typer.Typer(help="Inspect and check running servers.", no_args_is_
 
 GOOD, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
-
-COLLECT_S = 1.0
-"""How long `ls` collects answers: how many servers there are is not known."""
 
 MILLISECOND = 1_000_000
 
@@ -79,26 +76,7 @@ def list_all(as_json: JsonOption = False) -> None:
     """List the servers of a system; needs a user of the system account."""
 
     async def work(api: "Api") -> list[dict[str, Any]]:
-        import asyncio
-
-        found: list[dict[str, Any]] = []
-
-        async def collect(message: Any) -> None:
-            try:
-                answer = msgspec.json.decode(message.data, type=dict[str, Any])
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                return
-            if "statsz" in answer:
-                found.append(answer)
-
-        inbox = api.connection.new_inbox()
-        await api.connection.subscribe(inbox, cb=collect)
-        await api.connection.publish("$SYS.REQ.SERVER.PING", b"", reply=inbox)
-        await api.flush()
-        await asyncio.sleep(COLLECT_S)
-        if not found:
-            raise ClientError("No server answered. Connect as a user of the system account: --user, or --context.")
-        return sorted(found, key=lambda each: str(each["server"].get("name")))
+        return [each for each in await collect_answers(api, "$SYS.REQ.SERVER.PING") if "statsz" in each]
 
     found = run(work)
     if as_json:

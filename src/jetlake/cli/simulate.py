@@ -11,7 +11,7 @@ from jetlake.cli.invocation import current
 from jetlake.cli.output import JsonOption, print_json, progress_bar
 from jetlake.cli.run import refusals
 from jetlake.cli.simulate_devices import devices
-from jetlake.presentation.moments import read_moment
+from jetlake.presentation.timestamps import read_timestamp
 
 application = typer.Typer(help="Simulate traffic.", no_args_is_help=True)
 application.command()(devices)
@@ -24,7 +24,7 @@ def simulate() -> None:
 
 def _seconds_of(text: str) -> int:
     try:
-        return int(datetime.fromisoformat(read_moment(text)).timestamp())
+        return int(datetime.fromisoformat(read_timestamp(text)).timestamp())
     except ValueError as error:
         raise typer.BadParameter(f"--start: {error}") from error
 

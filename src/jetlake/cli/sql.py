@@ -19,8 +19,8 @@ from jetlake.cli.spark_options import connection_options, key_values
 from jetlake.errors import JetlakeError
 
 if TYPE_CHECKING:
-    from jetlake.spark.lake.moments import Moment
-    from jetlake.sql.answers import Answer
+    from jetlake.spark.lake.as_of import AsOf
+    from jetlake.sql.answers import QueryAnswer
     from jetlake.sql.sources import Sources
 
 ROWS_SHOWN_MAX = 1_000
@@ -66,7 +66,9 @@ def sql(
         raise typer.BadParameter("--json and --csv contradict each other: give one of them")
     try:
         with ended_by_interrupt() as tidies:
-            given = Request(query, rows, output, columns, options or [], lake, as_of, spark, master, as_json, as_csv)
+            given = QueryRequest(
+                query, rows, output, columns, options or [], lake, as_of, spark, master, as_json, as_csv
+            )
             _ask(given, tidies)
     except JetlakeError as error:
         fail(str(error), error)
@@ -75,7 +77,7 @@ def sql(
         os._exit(0)
 
 
-class Request(NamedTuple):
+class QueryRequest(NamedTuple):
     """What the line asks for."""
 
     query: str
@@ -98,7 +100,7 @@ class Request(NamedTuple):
         return self.rows or (ROWS_SHOWN_MAX if is_terminal() and not (self.as_json or self.as_csv) else None)
 
 
-def _ask(request: Request, tidies: Tidies) -> None:
+def _ask(request: QueryRequest, tidies: Tidies) -> None:
     from jetlake.sql.files import check_output
     from jetlake.sql.sources import Sources
 
@@ -106,7 +108,7 @@ def _ask(request: Request, tidies: Tidies) -> None:
         check_output(request.output)
     query = sys.stdin.read() if request.query == "-" else request.query
     given = key_values("--option", request.options, "subjects=orders.eu.>")
-    sources = Sources({**connection_options(), **given}, request.lake.absolute(), _moment(request.as_of))
+    sources = Sources({**connection_options(), **given}, request.lake.absolute(), _as_of(request.as_of))
     answered = _with_spark if request.spark else _with_duckdb
     with answered(query, sources, request, tidies) as answer:
         if request.output is not None:
@@ -115,14 +117,14 @@ def _ask(request: Request, tidies: Tidies) -> None:
             _print(answer, request)
 
 
-def _moment(text: str) -> "Moment | None":
-    from jetlake.spark.lake.moments import parse_moment
+def _as_of(text: str) -> "AsOf | None":
+    from jetlake.spark.lake.as_of import parse_as_of
 
-    return parse_moment(text) if text else None
+    return parse_as_of(text) if text else None
 
 
 @contextmanager
-def _with_duckdb(query: str, sources: "Sources", request: Request, tidies: Tidies) -> "Iterator[Answer]":
+def _with_duckdb(query: str, sources: "Sources", request: QueryRequest, tidies: Tidies) -> "Iterator[QueryAnswer]":
     from jetlake.sql.duck import DuckEngine
 
     with DuckEngine(sources, request.columns) as engine:
@@ -131,7 +133,7 @@ def _with_duckdb(query: str, sources: "Sources", request: Request, tidies: Tidie
 
 
 @contextmanager
-def _with_spark(query: str, sources: "Sources", request: Request, _tidies: Tidies) -> "Iterator[Answer]":
+def _with_spark(query: str, sources: "Sources", request: QueryRequest, _tidies: Tidies) -> "Iterator[QueryAnswer]":
     import jetlake.spark
     from jetlake.spark.java import cache_folder
     from jetlake.sql.on_spark import SparkEngine, find_sources
@@ -147,7 +149,7 @@ def _with_spark(query: str, sources: "Sources", request: Request, _tidies: Tidie
         session.stop()
 
 
-def _write(answer: "Answer", path: Path, tidies: Tidies) -> None:
+def _write(answer: "QueryAnswer", path: Path, tidies: Tidies) -> None:
     from jetlake.sql.files import unfinished_name, write_answer
 
     tidies.append(lambda: unfinished_name(path).unlink(missing_ok=True))
@@ -155,7 +157,7 @@ def _write(answer: "Answer", path: Path, tidies: Tidies) -> None:
     typer.echo(f"{rows:,} rows in {path}", err=True)
 
 
-def _print(answer: "Answer", request: Request) -> None:
+def _print(answer: "QueryAnswer", request: QueryRequest) -> None:
     """Print rows as they come; on a terminal as a table, which waits for all of them."""
     rows = _Rows(answer, request.rows_max)
     if request.as_json:
@@ -181,7 +183,7 @@ def _print(answer: "Answer", request: Request) -> None:
 class _Rows:
     """The rows of an answer, at most so many; `has_more` says afterwards whether that left some out."""
 
-    def __init__(self, answer: "Answer", rows_max: int | None) -> None:
+    def __init__(self, answer: "QueryAnswer", rows_max: int | None) -> None:
         self._answer = answer
         self._rows_max = rows_max
         self.has_more = False
@@ -208,7 +210,7 @@ def _print_lines(columns: list[str], rows: _Rows) -> None:
         sys.stdout.write("\t".join("NULL" if row[name] is None else as_text(row[name]) for name in columns) + "\n")
 
 
-def _print_table(answer: "Answer", rows: list[dict[str, Any]]) -> None:
+def _print_table(answer: "QueryAnswer", rows: list[dict[str, Any]]) -> None:
     from rich.box import ROUNDED
     from rich.markup import escape
     from rich.table import Table

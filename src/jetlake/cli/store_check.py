@@ -14,7 +14,7 @@ import msgspec
 from jetlake._engine import check_store
 from jetlake.errors import ConfigurationError, reason_of
 
-__all__ = ["Checked", "Counts", "Finding", "Report", "Severities", "check", "exit_code", "find_stores"]
+__all__ = ["Checked", "Counts", "Finding", "Severities", "StoreReport", "check", "exit_code", "find_stores"]
 
 Progress = Callable[[Path, int, int], None]
 """Is told the store, and how many bytes of how many are done."""
@@ -58,7 +58,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_sequence: int | None = None
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the engine found in one folder; the worst findings come first."""
 
     folder: str
@@ -76,7 +76,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One folder: its report, or why there is none."""
 
     folder: str
-    report: Report | None = None
+    report: StoreReport | None = None
     error: str | None = None
 
 
@@ -100,7 +100,7 @@ def check_one(store: Path, progress: Progress | None) -> Checked:
         answer = check_store(str(store), tell)
     except OSError as error:
         return Checked(folder=str(store), error=str(error))
-    return Checked(folder=str(store), report=msgspec.json.decode(answer, type=Report))
+    return Checked(folder=str(store), report=msgspec.json.decode(answer, type=StoreReport))
 
 
 def find_stores(root: Path) -> list[Path]:

@@ -22,8 +22,8 @@ from jetlake.cli.output import (
 from jetlake.cli.run import refusals, run
 from jetlake.client.api import token
 from jetlake.presentation.cells import Bytes, Cell
-from jetlake.presentation.moments import age_of
 from jetlake.presentation.stream_facts import config_facts, state_facts
+from jetlake.presentation.timestamps import age_of
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

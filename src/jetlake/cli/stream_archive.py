@@ -7,9 +7,9 @@ import typer
 
 from jetlake.cli.backup_folder import BackupArgument, ReplaceOption, RestoreArgument, require_free, restore_progress
 from jetlake.cli.choose import NamedStream
+from jetlake.cli.configuration import read_config
 from jetlake.cli.output import JsonOption, print_facts, print_json, print_note, progress_bar
 from jetlake.cli.run import refusals, run
-from jetlake.cli.settings import read_config
 from jetlake.client.api import token
 from jetlake.presentation.cells import Bytes, Cell, shown
 

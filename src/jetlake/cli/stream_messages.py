@@ -15,8 +15,8 @@ from jetlake.cli.received import show as show_message
 from jetlake.cli.run import run
 from jetlake.client.api import encoded, token
 from jetlake.errors import ClientError
-from jetlake.presentation.moments import before_now
 from jetlake.presentation.quantities import read_duration
+from jetlake.presentation.timestamps import before_now
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api

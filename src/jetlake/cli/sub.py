@@ -13,8 +13,8 @@ from jetlake.cli.output import JsonOption, is_terminal, print_note
 from jetlake.cli.received import Counted, Drawn, Manner, Printed, Receiver
 from jetlake.cli.run import run
 from jetlake.errors import ClientError
-from jetlake.presentation.moments import before_now
 from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.timestamps import before_now
 from jetlake.shared.subjects import matches
 
 if TYPE_CHECKING:

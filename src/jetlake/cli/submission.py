@@ -19,7 +19,7 @@ from jetlake.presentation.quantities import SECOND, read_duration
 from jetlake.submission.message import LOWEST_PRIORITY, PAYLOAD_BYTES_MAX, PRIORITIES
 from jetlake.submission.sender import SenderOptions, run_sender
 from jetlake.submission.spool import DEFAULT_MESSAGES_MAX, Spool
-from jetlake.submission.statistics import Statistics, prometheus_text, read
+from jetlake.submission.statistics import SenderStatistics, prometheus_text, read
 from jetlake.submission.submitting import SPOOL_VARIABLE
 from jetlake.submission.submitting import submit as submit_message
 
@@ -140,7 +140,7 @@ def status(
         place = _spool(spool, None, choria_settings(config))
         if not place.folder.is_dir():
             raise ConfigurationError(f"there is no spool {place.folder}: check the folder, or submit something first")
-        figures = read(place.folder) or Statistics()
+        figures = read(place.folder) or SenderStatistics()
         figures.spooled = [len(place.names(priority)) for priority in range(PRIORITIES)]
         with place.sender_lock() as is_free:
             is_running = not is_free
@@ -190,11 +190,11 @@ def _read_headers(given: list[str] | None) -> dict[str, str]:
     return headers
 
 
-def _spool_facts(figures: Statistics) -> dict[str, Any]:
+def _spool_facts(figures: SenderStatistics) -> dict[str, Any]:
     return {f"Priority {number}": count for number, count in enumerate(figures.spooled)}
 
 
-def _facts(figures: Statistics, is_running: bool) -> dict[str, Any]:
+def _facts(figures: SenderStatistics, is_running: bool) -> dict[str, Any]:
     return {
         "Running": is_running,
         "Connected": figures.connected,
@@ -209,7 +209,7 @@ def _facts(figures: Statistics, is_running: bool) -> dict[str, Any]:
     }
 
 
-def _fields(figures: Statistics) -> dict[str, Any]:
+def _fields(figures: SenderStatistics) -> dict[str, Any]:
     import msgspec
 
     return msgspec.structs.asdict(figures)

@@ -3,15 +3,13 @@
 import asyncio
 import json
 import time
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.error import URLError
-from urllib.parse import urlencode
 
 import typer
 
 from jetlake.cli.output import JsonOption, console, is_terminal, print_json, print_table
 from jetlake.cli.run import refusals, run
+from jetlake.cli.server_pages import Page, monitor_address, read_page
 from jetlake.errors import ClientError
 from jetlake.presentation.cells import Bytes, Cell
 from jetlake.presentation.quantities import SECOND, read_duration
@@ -20,18 +18,12 @@ if TYPE_CHECKING:
     from jetlake.client.api import Api
 
 CONNECTIONS_MAX = 1024
-ANSWER_S_MAX = 5.0
-
-REASON_LETTERS_MAX = 100
-"""Of what something that is no page has answered."""
 
 SORTS = ("cid", "subs", "pending", "msgs_to", "msgs_from", "bytes_to", "bytes_from", "last", "idle", "uptime", "rtt")
 """What servers can sort by."""
 
 COLUMNS = ("cid", "address", "name", "account", "subs", "pending", "msgs to", "msgs from", "bytes to", "bytes from",
            "to/s", "from/s", "language", "uptime", "idle")  # fmt: skip
-
-Page = dict[str, Any]
 
 
 def top(
@@ -68,7 +60,9 @@ def top(
     if monitor:
         address = monitor_address(monitor)
         with refusals():
-            asyncio.run(_watch(lambda: asyncio.to_thread(read_page, address, options), looks, interval, batch, as_json))
+            asyncio.run(
+                _watch(lambda: asyncio.to_thread(read_page, address, "connz", options), looks, interval, batch, as_json)
+            )
         return
 
     async def work(api: "Api") -> None:
@@ -134,26 +128,4 @@ async def ask_page(api: "Api", options: dict[str, Any]) -> Page:
         problem = (answer.get("error") or {}).get("description", "it gives no reason")
         raise ClientError(f"the server does not tell its connections: {problem}")
     page: Page = answer["data"]
-    return page
-
-
-def monitor_address(text: str) -> str:
-    """Return the address of the monitoring pages: a port is one of this machine."""
-    if text.isdecimal():
-        return f"http://127.0.0.1:{text}"
-    return (text if "://" in text else f"http://{text}").rstrip("/")
-
-
-def read_page(address: str, options: dict[str, Any]) -> Page:
-    """Read the page of connections. Raises `ClientError`."""
-    from urllib.request import urlopen
-
-    if not address.startswith(("http://", "https://")):
-        raise ClientError(f"{address} is not an address of monitoring pages: write 8222 or http://host:8222")
-    try:
-        with urlopen(f"{address}/connz?{urlencode(options)}", timeout=ANSWER_S_MAX) as answer:  # noqa: S310
-            page: Page = json.load(answer)
-    except (URLError, HTTPException, OSError, ValueError) as error:
-        reason = str(error)[:REASON_LETTERS_MAX]
-        raise ClientError(f"cannot read {address}/connz: {reason}; start the server with -m 8222") from error
     return page

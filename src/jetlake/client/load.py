@@ -12,7 +12,7 @@ from jetlake._engine import EngineError, build_profile, run_load
 from jetlake._engine import __version__ as engine_version
 from jetlake.errors import ClientError, ConfigurationError
 
-__all__ = ["Figures", "Latency", "Plan", "build_profile", "engine_version", "run"]
+__all__ = ["Figures", "Latency", "LoadPlan", "build_profile", "engine_version", "run"]
 
 
 LOWEST = {
@@ -38,7 +38,7 @@ OF_A_STREAM = ("directget", "fetch", "push", "consumerscreate")
 """The workloads that name their stream."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to send. `messages` is per publisher.
 
     | workload          | publishers                                      | subscribers                        |
@@ -135,7 +135,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: Latency | None = None
 
 
-def run(plan: Plan) -> Figures:
+def run(plan: LoadPlan) -> Figures:
     """Carry out a plan; blocks until it is done, without holding the GIL. Raises `ClientError`."""
     try:
         figures = run_load(msgspec.json.encode(plan))

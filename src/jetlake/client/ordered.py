@@ -25,7 +25,7 @@ from jetlake.client.lean_parser import RawMessage
 from jetlake.client.pulls import Start
 from jetlake.errors import ApiError, ClientError
 
-__all__ = ["OrderedReader", "Position", "RawMessages", "position_of"]
+__all__ = ["MessagePosition", "OrderedReader", "RawMessages", "position_of"]
 
 WINDOW_MESSAGES = 4096
 """Messages under way at once: what a server sends in some ten milliseconds, so that it never waits for us."""
@@ -65,7 +65,7 @@ SECOND = 1_000_000_000
 RawMessages = list[RawMessage]
 
 
-class Position(NamedTuple):
+class MessagePosition(NamedTuple):
     """Where a message stands."""
 
     sequence: int
@@ -75,13 +75,13 @@ class Position(NamedTuple):
     pending: int
 
 
-def position_of(reply: bytes) -> Position:
+def position_of(reply: bytes) -> MessagePosition:
     """Return the position that the reply subject of a delivered message tells."""
     words = reply.split(b".")
     # With a domain two more tokens come first.
     first = 5 if len(words) == 9 else 7
     sequence, delivered, created_ns, pending = map(int, words[first : first + 4])
-    return Position(sequence, delivered, created_ns, pending)
+    return MessagePosition(sequence, delivered, created_ns, pending)
 
 
 class OrderedReader:

@@ -25,7 +25,7 @@ NO_RESPONDERS = "503"
 _ALPHABET = string.ascii_letters + string.digits
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class PreviewReply(msgspec.Struct, frozen=True, kw_only=True):
     """What came back: on which subject, with what, and where to answer it."""
 
     subject: str
@@ -86,7 +86,7 @@ class PreviewClient:
                 f"cannot publish to {subject!r}: {error}; check the subject and the permissions"
             ) from error
 
-    async def request(self, subject: str, body: bytes = b"", *, timeout_s: float = 2.0) -> Reply:
+    async def request(self, subject: str, body: bytes = b"", *, timeout_s: float = 2.0) -> PreviewReply:
         """Ask, and return the first answer. Raises `PreviewTimeoutError`."""
         inbox = f"_INBOX.{_letters(INBOX_LETTERS)}.{_letters(TOKEN_LETTERS)}"
         answers: asyncio.Queue[Msg] = asyncio.Queue(maxsize=1)
@@ -105,7 +105,7 @@ class PreviewClient:
             await subscription.unsubscribe()
         if not message.data and (message.headers or {}).get("Status") == NO_RESPONDERS:
             raise PreviewTimeoutError
-        return Reply(subject=message.subject, reply=message.reply, data=message.data)
+        return PreviewReply(subject=message.subject, reply=message.reply, data=message.data)
 
 
 async def _overlook(_error: Exception) -> None:

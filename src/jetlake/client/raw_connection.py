@@ -24,10 +24,10 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from jetlake.client.raw_credentials import Credentials
+from jetlake.client.raw_credentials import ClientCredentials
 from jetlake.errors import ClientError, ConfigurationError, reason_of
 
-__all__ = ["RawConnection", "RawMessage", "Settings"]
+__all__ = ["ConnectionSettings", "RawConnection", "RawMessage"]
 
 DEFAULT_PORT = 4222
 
@@ -49,12 +49,12 @@ SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
 NO_RESPONDERS = "503"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where to connect and how. `url` may be several addresses with commas between; the first that answers is taken."""
 
     url: str
     name: str = "jetlake"
-    credentials: Credentials = Credentials()
+    credentials: ClientCredentials = ClientCredentials()
     tls_ca: str = ""
     tls_certificate: str = ""
     tls_key: str = ""
@@ -87,7 +87,7 @@ class RawMessage(msgspec.Struct, frozen=True):
 class RawConnection:
     """One connection, for one thread. Every method raises `ClientError`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._buffer = bytearray()
         self._requests = 0
@@ -290,7 +290,7 @@ class RawConnection:
             raise
         return self._socket
 
-    def _greet(self, scheme: str, host: str, deadline: float, credentials: Credentials) -> None:
+    def _greet(self, scheme: str, host: str, deadline: float, credentials: ClientCredentials) -> None:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
         self._buffer.clear()
@@ -339,13 +339,13 @@ class RawConnection:
         except (OSError, ssl.SSLError) as error:
             raise ClientError(f"TLS with {self.url} failed: {reason_of(error)}; check tlsCa and the name") from error
 
-    def _credentials_of(self, address: Any) -> Credentials:
+    def _credentials_of(self, address: Any) -> ClientCredentials:
         """Return the credentials in the address, which go before those of the settings."""
         if address.username is None:
             return self._settings.credentials
         if address.password is None:
-            return Credentials(token=unquote(address.username))
-        return Credentials(user=unquote(address.username), password=unquote(address.password))
+            return ClientCredentials(token=unquote(address.username))
+        return ClientCredentials(user=unquote(address.username), password=unquote(address.password))
 
     def _lost(self, error: OSError) -> ClientError:
         self.broken = True

@@ -1,6 +1,6 @@
 """What a client shows of itself in CONNECT: a user with password, a token, a key, or a credentials file.
 
-Invariant: at most one way of authenticating is in a `Credentials`; two of them are refused when it is made.
+Invariant: at most one way of authenticating is in a `ClientCredentials`; two of them are refused when it is made.
 """
 
 from pathlib import Path
@@ -10,10 +10,10 @@ import msgspec
 from jetlake.client.user_keys import UserKey, read_jwt, read_seed
 from jetlake.errors import ConfigurationError
 
-__all__ = ["Credentials"]
+__all__ = ["ClientCredentials"]
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+class ClientCredentials(msgspec.Struct, frozen=True, kw_only=True):
     """How to authenticate; everything empty is a client without a name.
 
     `nkey_seed` is the seed itself or a file with it, `credentials_file` what `nsc` and its relatives write.

@@ -1,18 +1,18 @@
 """From an `Access` to the settings of a blocking connection."""
 
 from jetlake.client.access import Access
-from jetlake.client.raw_connection import Settings
-from jetlake.client.raw_credentials import Credentials
+from jetlake.client.raw_connection import ConnectionSettings
+from jetlake.client.raw_credentials import ClientCredentials
 
 __all__ = ["settings_of"]
 
 
-def settings_of(access: Access, servers: tuple[str, ...] = (), name: str = "jetlake") -> Settings:
+def settings_of(access: Access, servers: tuple[str, ...] = (), name: str = "jetlake") -> ConnectionSettings:
     """Return how to connect as an access says, to other servers if some are named."""
-    return Settings(
+    return ConnectionSettings(
         url=",".join(servers) if servers else access.url,
         name=name,
-        credentials=Credentials(
+        credentials=ClientCredentials(
             user=access.user or "",
             password=access.password or "",
             token=access.token or "",

@@ -11,7 +11,7 @@ import msgspec
 from jetlake.client.raw_connection import ANSWER_S_MAX, RawConnection
 from jetlake.errors import ApiError
 
-__all__ = ["StreamState", "Streams"]
+__all__ = ["RemoteStreamState", "Streams"]
 
 NAMES_PAGES_MAX = 10_000
 """Pages of names asked for; a server that always has one more is broken."""
@@ -29,7 +29,7 @@ NO_CONSUMER = 10014
 """The `error_code` of a consumer that does not exist; its `code` is the same as that of a missing stream."""
 
 
-class StreamState(msgspec.Struct, frozen=True, kw_only=True):
+class RemoteStreamState(msgspec.Struct, frozen=True, kw_only=True):
     """How a stream stands."""
 
     name: str
@@ -49,7 +49,7 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     def next_sequence(self) -> int:
         return self.last_sequence + 1
 
-    def until(self, end: int) -> "StreamState":
+    def until(self, end: int) -> "RemoteStreamState":
         """Return this state as if the stream ended before a sequence."""
         return msgspec.structs.replace(self, last_sequence=min(self.last_sequence, max(end - 1, 0)))
 
@@ -115,11 +115,11 @@ class Streams:
                 break
         return sorted(found)
 
-    def state(self, name: str) -> StreamState:
+    def state(self, name: str) -> RemoteStreamState:
         """Return how a stream stands."""
         answer = self.ask(f"STREAM.INFO.{name}")
         config, state = answer["config"], answer["state"]
-        return StreamState(
+        return RemoteStreamState(
             name=name,
             created=str(answer.get("created", "")),
             # An empty stream that never had a message says 0.

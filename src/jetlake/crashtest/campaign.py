@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 
 from jetlake.crashtest import damage, power
-from jetlake.crashtest.load import Publisher, create_stream, publish_one, read_all
-from jetlake.crashtest.servers import Kind, ServerProcess, fresh
-from jetlake.crashtest.verdict import Verdict, compare
+from jetlake.crashtest.load import LoadPublisher, create_stream, publish_one, read_all
+from jetlake.crashtest.servers import ServerKind, ServerProcess, fresh
+from jetlake.crashtest.verdict import CrashVerdict, compare
 from jetlake.errors import MissingDependencyError, ServerError
 
-__all__ = ["Outcome", "run"]
+__all__ = ["TestOutcome", "run"]
 
 LIFE_S = (0.4, 1.2)
 """How long a server lives before something happens to it, at random."""
@@ -26,12 +26,12 @@ OUTSTANDING_S_MAX = 30.0
 """How long a publisher may take to notice that its server is gone."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One test of one server; a test that cannot be made here says why."""
 
     server: str
     test: str
-    verdict: Verdict | None = None
+    verdict: CrashVerdict | None = None
     skipped: str = ""
 
 
@@ -41,8 +41,14 @@ class _Life(msgspec.Struct, frozen=True):
 
 
 def run(
-    kinds: list[Kind], tests: list[str], folder: Path, *, seconds: float, seed: int, report: Callable[[Outcome], None]
-) -> list[Outcome]:
+    kinds: list[ServerKind],
+    tests: list[str],
+    folder: Path,
+    *,
+    seconds: float,
+    seed: int,
+    report: Callable[[TestOutcome], None],
+) -> list[TestOutcome]:
     """Test every server, and return what was found. `report` is told as soon as a test has ended."""
     chance = random.Random(seed)
     share_s = seconds / (len(kinds) * len(tests))
@@ -54,24 +60,24 @@ def run(
     return outcomes
 
 
-def _tested(kind: Kind, test: str, folder: Path, share_s: float, chance: random.Random) -> Outcome:
+def _tested(kind: ServerKind, test: str, folder: Path, share_s: float, chance: random.Random) -> TestOutcome:
     name = test.replace("-", " ")
     try:
         if test == "power-cut":
             power.require()
-        deadline, total = time.monotonic() + share_s, Verdict()
+        deadline, total = time.monotonic() + share_s, CrashVerdict()
         for verdict in TESTS[test](kind, fresh(folder), chance):
             total += verdict
             if time.monotonic() >= deadline:
                 break
     except MissingDependencyError as error:
-        return Outcome(server=kind.name, test=name, skipped=str(error))
+        return TestOutcome(server=kind.name, test=name, skipped=str(error))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Outcome(server=kind.name, test=name, verdict=total)
+    return TestOutcome(server=kind.name, test=name, verdict=total)
 
 
-def _kill(kind: Kind, folder: Path, chance: random.Random) -> Iterator[Verdict]:
+def _kill(kind: ServerKind, folder: Path, chance: random.Random) -> Iterator[CrashVerdict]:
     """Kill the same server again and again; everything that it ever acknowledged must be there."""
     store, acknowledged, following = folder / "store", dict[int, int](), 0
     while True:
@@ -83,19 +89,19 @@ def _kill(kind: Kind, folder: Path, chance: random.Random) -> Iterator[Verdict]:
         yield msgspec.structs.replace(found, acknowledged=len(life.acknowledged))
 
 
-def _torn(kind: Kind, folder: Path, chance: random.Random) -> Iterator[Verdict]:
+def _torn(kind: ServerKind, folder: Path, chance: random.Random) -> Iterator[CrashVerdict]:
     """Kill a server, cut off the end of its newest file, and start it again: a torn last write."""
     yield from _damaged(kind, folder, chance, damage.tear_last_write)
 
 
-def _flipped(kind: Kind, folder: Path, chance: random.Random) -> Iterator[Verdict]:
+def _flipped(kind: ServerKind, folder: Path, chance: random.Random) -> Iterator[CrashVerdict]:
     """Kill a server, flip one bit somewhere in its files, and start it again."""
     yield from _damaged(kind, folder, chance, damage.flip_a_bit)
 
 
 def _damaged(
-    kind: Kind, folder: Path, chance: random.Random, harm: Callable[[Path, random.Random], str]
-) -> Iterator[Verdict]:
+    kind: ServerKind, folder: Path, chance: random.Random, harm: Callable[[Path, random.Random], str]
+) -> Iterator[CrashVerdict]:
     """Make one store, and damage copies of it."""
     original = folder / "original"
     life = _live(kind, original, chance, 0)
@@ -107,7 +113,7 @@ def _damaged(
         yield _verified(kind, copy, life.acknowledged)
 
 
-def _power(kind: Kind, folder: Path, chance: random.Random) -> Iterator[Verdict]:
+def _power(kind: ServerKind, folder: Path, chance: random.Random) -> Iterator[CrashVerdict]:
     """Take away what has not reached the device."""
     image, copy = folder / "disk.img", folder / "after.img"
     while True:
@@ -123,17 +129,17 @@ def _power(kind: Kind, folder: Path, chance: random.Random) -> Iterator[Verdict]
             yield _verified(kind, disk / "store", publisher.acknowledged)
 
 
-def _published(server: ServerProcess, chance: random.Random, first: int) -> Publisher:
+def _published(server: ServerProcess, chance: random.Random, first: int) -> LoadPublisher:
     """Let a server acknowledge messages for a while."""
     if first == 0:
         create_stream(server.port)
-    publisher = Publisher(server.port, first)
+    publisher = LoadPublisher(server.port, first)
     publisher.start()
     time.sleep(chance.uniform(*LIFE_S))
     return publisher
 
 
-def _live(kind: Kind, store: Path, chance: random.Random, first: int) -> _Life:
+def _live(kind: ServerKind, store: Path, chance: random.Random, first: int) -> _Life:
     """Start a server, publish, and kill it."""
     with ServerProcess(kind, store) as server:
         publisher = _published(server, chance, first)
@@ -142,7 +148,7 @@ def _live(kind: Kind, store: Path, chance: random.Random, first: int) -> _Life:
     return _Life(publisher.acknowledged, publisher.next)
 
 
-def _verified(kind: Kind, store: Path, acknowledged: dict[int, int]) -> Verdict:
+def _verified(kind: ServerKind, store: Path, acknowledged: dict[int, int]) -> CrashVerdict:
     """Start a server on what is left, and compare."""
     try:
         with ServerProcess(kind, store) as server:
@@ -151,10 +157,10 @@ def _verified(kind: Kind, store: Path, acknowledged: dict[int, int]) -> Verdict:
             return compare(acknowledged, found, following, complaints=server.complaints())
     except (ServerError, OSError):
         count = len(acknowledged)
-        return Verdict(rounds=1, acknowledged=count, lost=count, failed_starts=1)
+        return CrashVerdict(rounds=1, acknowledged=count, lost=count, failed_starts=1)
 
 
-TESTS: dict[str, Callable[[Kind, Path, random.Random], Iterator[Verdict]]] = {
+TESTS: dict[str, Callable[[ServerKind, Path, random.Random], Iterator[CrashVerdict]]] = {
     "kill": _kill,
     "power-cut": _power,
     "torn-write": _torn,

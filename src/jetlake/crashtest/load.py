@@ -1,4 +1,6 @@
-"""`Publisher`: keeps messages under way until a server dies, and notes what was acknowledged. `read_all` reads back.
+"""`LoadPublisher`: keeps messages under way until a server dies, and notes what was acknowledged.
+
+`read_all` reads them back.
 
 Invariant: the payload of a message can be computed from its number, so every byte that is served can be checked.
 """
@@ -14,7 +16,7 @@ from typing import BinaryIO
 from jetlake.crashtest.servers import api
 from jetlake.errors import ServerError
 
-__all__ = ["Publisher", "create_stream", "payload_of", "publish_one", "read_all"]
+__all__ = ["LoadPublisher", "create_stream", "payload_of", "publish_one", "read_all"]
 
 STREAM = "CRASHTEST"
 SUBJECT = "crashtest.message"
@@ -51,7 +53,7 @@ def create_stream(port: int) -> None:
         raise ServerError(f"the server refuses the stream of the test: {answer['error']}")
 
 
-class Publisher(threading.Thread):
+class LoadPublisher(threading.Thread):
     """Publishes from a number on, until the connection ends."""
 
     def __init__(self, port: int, first: int) -> None:

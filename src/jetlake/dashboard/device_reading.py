@@ -114,7 +114,7 @@ async def read_resource(api: Api, stream: str, device_id: str, link: Any) -> Res
         value="" if latest is None else _cut(shown(latest.content)),
         content_type="" if latest is None else latest.content.content_type,
         status="" if latest is None else events.Status.Name(latest.status),
-        changed=moment(found.timestamp_ns),
+        changed=timestamp_text(found.timestamp_ns),
         version=found.version,
         pending=pending,
     )
@@ -125,12 +125,12 @@ def pending_row(message: Any) -> PendingRow:
     return PendingRow(
         kind=type(message).__name__.removesuffix("Pending"),
         correlation_id=message.audit_context.correlation_id,
-        since=moment(message.event_metadata.timestamp),
-        valid_until=moment(message.valid_until),
+        since=timestamp_text(message.event_metadata.timestamp),
+        valid_until=timestamp_text(message.valid_until),
     )
 
 
-def moment(time_ns: int) -> str:
+def timestamp_text(time_ns: int) -> str:
     """Return a time as the API writes it; empty for none."""
     return datetime.fromtimestamp(time_ns / SECOND_NS, UTC).isoformat() if time_ns > 0 else ""
 
@@ -143,7 +143,7 @@ def _row(view: DeviceView) -> DeviceRow:
         name=view.name,
         types=", ".join(view.types),
         connection=_connection(view),
-        since="" if connection is None else moment(connection.connected_at),
+        since="" if connection is None else timestamp_text(connection.connected_at),
         twin=twin_state(view),
         link_count=len(view.links),
     )

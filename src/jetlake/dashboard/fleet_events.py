@@ -60,7 +60,7 @@ async def heard_nodes(api: Api, streams: list[str]) -> list[HeardNode]:
 def _record_event(nodes: dict[str, HeardNode], body: dict[str, Any]) -> None:
     identity = body["identity"][:TEXT_LETTERS_MAX]
     before = nodes.get(identity)
-    heard = _moment(body.get("timestamp"))
+    heard = _timestamp(body.get("timestamp"))
     version = str(body.get("version", ""))[:TEXT_LETTERS_MAX] if is_lifecycle(body) else ""
     count = 1 if before is None else before.event_count + 1
     if before is not None and before.heard > heard:
@@ -70,7 +70,7 @@ def _record_event(nodes: dict[str, HeardNode], body: dict[str, Any]) -> None:
     nodes[identity] = HeardNode(identity, heard, describe(body)[:TEXT_LETTERS_MAX], known, count)
 
 
-def _moment(seconds: Any) -> str:
+def _timestamp(seconds: Any) -> str:
     try:
         return datetime.fromtimestamp(int(seconds), UTC).isoformat()
     except (TypeError, ValueError, OverflowError, OSError):

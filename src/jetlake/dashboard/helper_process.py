@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jetlake.dashboard.helpers import (
-    Answer,
     Column,
     FleetTask,
-    Reply,
+    HelperAnswer,
+    HelperReply,
     ReportTask,
     SqlTask,
     TableFacts,
@@ -59,27 +59,27 @@ def main() -> None:
     try:
         reply = _replied(task)
     except JetlakeError as error:
-        reply = Reply(error=str(error), error_kind=type(error).__name__)
+        reply = HelperReply(error=str(error), error_kind=type(error).__name__)
     sys.stdout.buffer.write(msgspec.json.encode(reply))
 
 
-def _replied(task: Task) -> Reply:
+def _replied(task: Task) -> HelperReply:
     match task:
         case SqlTask():
-            return Reply(answer=_answer(task))
+            return HelperReply(answer=_answer(task))
         case FleetTask():
             from jetlake.dashboard.fleet_query import fleet_query
 
-            return Reply(answer=_answer(SqlTask(query=fleet_query(task), options={}, lake=task.lake)))
+            return HelperReply(answer=_answer(SqlTask(query=fleet_query(task), options={}, lake=task.lake)))
         case TablesTask():
-            return Reply(tables=_tables(task))
+            return HelperReply(tables=_tables(task))
         case ReportTask():
             from jetlake.spark.pipelines.showing import written_page
 
-            return Reply(page=written_page(Path(task.lake), task.pipeline))
+            return HelperReply(page=written_page(Path(task.lake), task.pipeline))
 
 
-def _answer(task: SqlTask) -> Answer:
+def _answer(task: SqlTask) -> HelperAnswer:
     from jetlake.sql.duck import DuckEngine
     from jetlake.sql.sources import Sources
 
@@ -89,7 +89,7 @@ def _answer(task: SqlTask) -> Answer:
         return _cut(engine.ask(task.query))
 
 
-def _cut(answer: "jetlake.sql.answers.Answer") -> Answer:
+def _cut(answer: "jetlake.sql.answers.QueryAnswer") -> HelperAnswer:
     from jetlake.sql.values import rows_of
 
     columns = [Column(name, _kind(str(kind))) for name, kind in zip(answer.columns, answer.schema.types, strict=True)]
@@ -101,10 +101,10 @@ def _cut(answer: "jetlake.sql.answers.Answer") -> Answer:
         names = [f"{number}" for number in range(len(columns))]
         for row in rows_of(batch.rename_columns(names)):
             if len(rows) == rows_max or letters > ANSWER_LETTERS_MAX:
-                return Answer(columns=columns, rows=rows, has_more=True)
+                return HelperAnswer(columns=columns, rows=rows, has_more=True)
             rows.append([_cell(row[name]) for name in names])
             letters += sum(len(cell) for cell in rows[-1] if isinstance(cell, str))
-    return Answer(columns=columns, rows=rows)
+    return HelperAnswer(columns=columns, rows=rows)
 
 
 def _kind(arrow_type: str) -> str:

@@ -23,7 +23,17 @@ import msgspec
 
 from jetlake.errors import ClientError, ConfigurationError, JetlakeError, MissingDependencyError
 
-__all__ = ["Answer", "Column", "FleetTask", "Helpers", "ReportTask", "SqlTask", "TableFacts", "TablesTask", "Task"]
+__all__ = [
+    "Column",
+    "FleetTask",
+    "HelperAnswer",
+    "Helpers",
+    "ReportTask",
+    "SqlTask",
+    "TableFacts",
+    "TablesTask",
+    "Task",
+]
 
 PROCESSES_MAX = 2
 """Helpers at once: each may use 256 MB and two cores."""
@@ -85,7 +95,7 @@ class Column(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HelperAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a query returns, cut: numbers are numbers, everything else is text."""
 
     columns: list[Column]
@@ -104,10 +114,10 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class HelperReply(msgspec.Struct, frozen=True, kw_only=True):
     """What comes back from a helper: one of these."""
 
-    answer: Answer | None = None
+    answer: HelperAnswer | None = None
     tables: list[TableFacts] | None = None
     page: str | None = None
     error: str = ""
@@ -127,7 +137,7 @@ class Helpers:
         self._gate = asyncio.Semaphore(PROCESSES_MAX)
         self._waiting = 0
 
-    async def answer(self, task: SqlTask | FleetTask) -> Answer:
+    async def answer(self, task: SqlTask | FleetTask) -> HelperAnswer:
         """Have a query answered. Raises `ConfigurationError`, `ClientError`."""
         found = (await self._ask(task)).answer
         assert found is not None, "a query is answered by rows"
@@ -141,7 +151,7 @@ class Helpers:
         """Have a report written, as HTML."""
         return (await self._ask(task)).page or ""
 
-    async def _ask(self, task: Task) -> Reply:
+    async def _ask(self, task: Task) -> HelperReply:
         if self._waiting >= WAITING_MAX:
             raise ClientError(f"{WAITING_MAX} questions are waiting to be answered: try again in a moment")
         self._waiting += 1
@@ -155,7 +165,7 @@ class Helpers:
         return reply
 
 
-async def _run(task: Task) -> Reply:
+async def _run(task: Task) -> HelperReply:
     # The process cannot remove its files when it is killed.
     with tempfile.TemporaryDirectory(prefix="jetlake-dashboard-", ignore_cleanup_errors=True) as folder:
         process = await asyncio.create_subprocess_exec(
@@ -183,7 +193,7 @@ async def _run(task: Task) -> Reply:
                     process.kill()
                 await process.wait()
     try:
-        return msgspec.json.decode(output, type=Reply)
+        return msgspec.json.decode(output, type=HelperReply)
     except msgspec.MsgspecError:
         LOG.warning(
             "a helper ended with %s: %s", process.returncode, errors[-ERROR_BYTES_MAX:].decode(errors="replace")

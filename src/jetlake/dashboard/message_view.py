@@ -59,14 +59,14 @@ def _event_text(payload: bytes, subject: str) -> str | None:
     try:
         from google.protobuf.json_format import MessageToDict
 
-        from jetlake.devices.codec import Codec
+        from jetlake.devices.codec import EventCodec
         from jetlake.devices.generations import Generation
     except ImportError:
         # The extra `devices` is not installed.
         return None
     for generation in Generation:
         try:
-            event = Codec(generation).decode(payload, subject=subject)
+            event = EventCodec(generation).decode(payload, subject=subject)
         except DeviceError:
             continue
         if event.message is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetlake.client.api import Api
 from jetlake.client.raw_settings import settings_of
-from jetlake.demo.scene import Part, Scene, Script
+from jetlake.demo.scene import Scene, ScenePart, Script
 from jetlake.demo.stage import Stage
 from jetlake.errors import MissingDependencyError
 
@@ -66,7 +66,7 @@ def _devices(stage: Stage, scene: Scene) -> None:
         ("devices online now", sum(view.is_online() for view in views.values())),
     ]
     shown = [(view.name, "online" if view.is_online() else "offline", _text(view)) for view in views.values()]
-    scene.parts.append(Part("Some of them", ("device", "state", "resources"), shown[:SHOWN]))
+    scene.parts.append(ScenePart("Some of them", ("device", "state", "resources"), shown[:SHOWN]))
     accounts = [(views[device], account) for device, account in truth["devices"].items() if device in views]
     online = sum(view.is_online() == account["online"] for view, account in accounts)
     same = sum(_held(view) == account["values"] for view, account in accounts)

@@ -16,7 +16,7 @@ from jetlake.client.raw_settings import settings_of
 from jetlake.demo.scene import Scene, Script
 from jetlake.demo.stage import POLL_S, SETTLE_S_MAX, Stage
 from jetlake.errors import ClientError
-from jetlake.simulation.fleet import Event, Fleet, FleetOptions
+from jetlake.simulation.fleet import Fleet, FleetOptions, SimulatedEvent
 from jetlake.simulation.publisher import publish
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _fleet(stage: Stage, scene: Scene) -> None:
         _wait_until_it_listens(host.adapters[0])
         with RawConnection(settings) as connection:
             publish(fleet.events(), connection, speed=SIMULATED_S / stage.scale.fleet_s, progress=advance)
-            broken = [Event(0, INGEST, b"this is not an envelope %d" % number) for number in range(BROKEN)]
+            broken = [SimulatedEvent(0, INGEST, b"this is not an envelope %d" % number) for number in range(BROKEN)]
             publish(broken, connection, speed=0)
         # Stopped only when it has everything: what is on its way when an adapter stops is dropped.
         expected = _expected(fleet.truth.counts) | {BAD_STREAM: BROKEN}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from jetlake.demo.scene import Cell, Check, Part, Scene
+from jetlake.demo.scene import Cell, ClaimCheck, Scene, ScenePart
 
 __all__ = ["page_of"]
 
@@ -123,7 +123,7 @@ def pill_of(scene: Scene) -> str:
     return f'<span class="pill good">{count} check{"" if count == 1 else "s"}</span>'
 
 
-def part_of(part: Part) -> str:
+def part_of(part: ScenePart) -> str:
     return f"<h3>{escape(part.title)}</h3>{table_of(part.columns, part.rows)}"
 
 
@@ -156,7 +156,7 @@ def checks_of(scene: Scene) -> str:
     return f"<details{' open' if scene.failure else ''}><summary>What was checked</summary><ul>{items}</ul></details>"
 
 
-def item_of(check: Check) -> str:
+def item_of(check: ClaimCheck) -> str:
     found, expected = (escape(_cut(text_of(value), CHECK_CHARACTERS_MAX)) for value in (check.found, check.expected))
     if check.holds:
         return f"<li>{escape(check.claim)}: <code>{found}</code></li>"

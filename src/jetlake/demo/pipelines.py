@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jetlake.demo.scene import Link, Part, Scene, Script
+from jetlake.demo.scene import PageLink, Scene, ScenePart, Script
 from jetlake.demo.stage import Stage
 from jetlake.errors import ClientError, MissingDependencyError
 
@@ -171,16 +171,16 @@ def _show(stage: Stage, scene: Scene, name: str) -> None:
     sections = reported(Tables(lake, state.tables)) if reported is not None else []
     path = stage.folder / f"{name}.html"
     path.write_text(report.page(name, state.about, state, files.progress(), tables, sections), encoding="utf-8")
-    scene.links.append(Link(f"report of the pipeline {name}", path.name))
+    scene.links.append(PageLink(f"report of the pipeline {name}", path.name))
     _check(stage, scene, state, {table.name: table.rows for table in tables})
 
 
-def _part(table: "TableSummary") -> Part:
+def _part(table: "TableSummary") -> ScenePart:
     from jetlake.spark.pipelines.summary import shown
 
     columns = SHOWN[table.name]
     rows = [tuple(shown(row.get(column), CELL_CHARACTERS_MAX) for column in columns) for row in table.newest]
-    return Part(f"{table.name}: {min(ROWS_SHOWN, len(rows))} of {table.rows:,} rows", columns, rows[:ROWS_SHOWN])
+    return ScenePart(f"{table.name}: {min(ROWS_SHOWN, len(rows))} of {table.rows:,} rows", columns, rows[:ROWS_SHOWN])
 
 
 def _check(stage: Stage, scene: Scene, state: "RunState", rows: dict[str, int]) -> None:

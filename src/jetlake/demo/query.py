@@ -6,7 +6,7 @@ Invariant: each answer is compared with the same figures computed from what was 
 from collections import Counter
 
 from jetlake.demo.durability import COUNTRIES, ORDERS_COUNT, order
-from jetlake.demo.scene import Cell, Part, Scene, Script
+from jetlake.demo.scene import Cell, Scene, ScenePart, Script
 from jetlake.demo.stage import Stage
 
 __all__ = ["NODES_QUERY", "SCRIPTS", "SUBJECTS_QUERY"]
@@ -31,7 +31,7 @@ def _query(stage: Stage, scene: Scene) -> None:
     if not (stage.lake / "fleet_nodes").is_dir():
         return
     rows = _answer(stage, NODES_QUERY)
-    scene.parts.append(Part(NODES_QUERY, ("state", "version", "nodes"), rows))
+    scene.parts.append(ScenePart(NODES_QUERY, ("state", "version", "nodes"), rows))
     nodes = stage.truths["fleet"]["nodes"].values()
     # A node that has crashed is taken to be up until it starts again: it could not say anything.
     is_up = {"up": "up", "crashed": "up", "down": "down", "gone": "down"}

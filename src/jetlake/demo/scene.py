@@ -18,12 +18,12 @@ import msgspec
 if TYPE_CHECKING:
     from jetlake.demo.stage import Stage
 
-__all__ = ["Cell", "Check", "Link", "Part", "Scene", "Script", "in_event_loop"]
+__all__ = ["Cell", "ClaimCheck", "PageLink", "Scene", "ScenePart", "Script", "in_event_loop"]
 
 Cell = str | int | float
 
 
-class Check(msgspec.Struct, frozen=True):
+class ClaimCheck(msgspec.Struct, frozen=True):
     """A claim that was compared with the truth."""
 
     claim: str
@@ -35,14 +35,14 @@ class Check(msgspec.Struct, frozen=True):
         return self.expected == self.found
 
 
-class Link(msgspec.Struct, frozen=True):
+class PageLink(msgspec.Struct, frozen=True):
     """A page beside the one about the demo."""
 
     text: str
     file: str
 
 
-class Part(msgspec.Struct, frozen=True):
+class ScenePart(msgspec.Struct, frozen=True):
     """One more table of a scene, below its own."""
 
     title: str
@@ -60,9 +60,9 @@ class Scene(msgspec.Struct, kw_only=True):
     rows: list[tuple[Cell, ...]] = []
     # The last column is drawn as bars on the page.
     bars: bool = False
-    parts: list[Part] = []
-    links: list[Link] = []
-    checks: list[Check] = []
+    parts: list[ScenePart] = []
+    links: list[PageLink] = []
+    checks: list[ClaimCheck] = []
     # What this machine lacks; the scene was not played then.
     missing: str = ""
     # Why it ended early; empty if it did not.
@@ -71,7 +71,7 @@ class Scene(msgspec.Struct, kw_only=True):
 
     def check(self, claim: str, *, expected: Cell, found: Cell) -> None:
         """Compare what was found with the truth; `failure` tells if they differ."""
-        self.checks.append(Check(claim, expected, found))
+        self.checks.append(ClaimCheck(claim, expected, found))
 
     @property
     def failure(self) -> str:

@@ -55,9 +55,9 @@ def _speed(stage: Stage, scene: Scene) -> None:
     stage.with_api(lambda api: api.request(f"STREAM.DELETE.{STREAM}"))
 
 
-def _plan(stage: Stage, workload: _Workload, messages: int) -> load.Plan:
+def _plan(stage: Stage, workload: _Workload, messages: int) -> load.LoadPlan:
     is_stored = workload.workload == "store"
-    return load.Plan(
+    return load.LoadPlan(
         url=stage.url.removeprefix("nats://"),
         workload=workload.workload,
         subscribers=0 if is_stored else workload.subscribers,

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from jetlake.client.connection import connect
 from jetlake.client.dead_letters import OPTION, DeadLetters
-from jetlake.demo.scene import Part, Scene, Script, in_event_loop
+from jetlake.demo.scene import Scene, ScenePart, Script, in_event_loop
 from jetlake.demo.stage import Stage
 
 __all__ = ["SCRIPTS"]
@@ -79,7 +79,7 @@ async def _workers(stage: Stage, scene: Scene) -> None:
         (letter.original_subject, letter.original_sequence, letter.reason, letter.deliveries)
         for letter in letters[:LETTERS_SHOWN]
     ]
-    scene.parts.append(Part("Dead letters", ("subject", "sequence", "reason", "deliveries"), shown))
+    scene.parts.append(ScenePart("Dead letters", ("subject", "sequence", "reason", "deliveries"), shown))
     broken = len(range(BROKEN_EVERY - 1, ledger.jobs, BROKEN_EVERY))
     in_order = sum(jobs == sorted(jobs) for jobs in ledger.by_customer.values())
     scene.check("every job is done or given up once", expected=ledger.jobs, found=_different(ledger))

@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
-from jetlake.client.raw_connection import RawConnection, Settings
-from jetlake.devices.codec import Codec
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.publisher import acknowledged
 from jetlake.errors import ApiError, ClientError, reworded
 
@@ -63,8 +63,8 @@ class BulkReport(NamedTuple):
 class BulkPublisher:
     """Publishes events over one connection, for one thread. Every method raises `ClientError`."""
 
-    def __init__(self, settings: Settings, *, codec: Codec | None = None, stream: str = "") -> None:
-        self.codec = codec or Codec()
+    def __init__(self, settings: ConnectionSettings, *, codec: EventCodec | None = None, stream: str = "") -> None:
+        self.codec = codec or EventCodec()
         self._settings = settings
         self._headers_head = f"NATS/1.0\r\nNats-Msg-Id: {uuid4().hex}-".encode()
         self._headers_tail = f"\r\nNats-Expected-Stream: {stream}\r\n\r\n".encode() if stream else b"\r\n\r\n"

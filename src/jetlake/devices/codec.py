@@ -73,7 +73,7 @@ class Encoded(NamedTuple):
     version: int
 
 
-class Codec:
+class EventCodec:
     """Encodes and decodes the events of one generation."""
 
     def __init__(self, generation: Generation = Generation.Y2025) -> None:

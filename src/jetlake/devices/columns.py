@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.event_rows import COLUMNS, content_json, row_of
 from jetlake.devices.event_scan import ENUMERATIONS, EventScan
 from jetlake.devices.generations import Generation
@@ -54,7 +54,7 @@ class EventDecoder:
         self.fields = ", ".join(f"{name}: {kind}" for name, kind in COLUMNS.items())
         """The fields of the column `value`, as Spark spells them."""
 
-        self._codec = Codec(generation)
+        self._codec = EventCodec(generation)
 
     def decode(self, batch: "pa.RecordBatch", kind: "pa.StructType") -> "pa.Array":
         """Return the events of a batch with the columns `data` and `subject` as the fields of this type."""

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from jetlake.client.api import Api
-from jetlake.devices.aggregate.resource import Kind
-from jetlake.devices.codec import Codec, Event
+from jetlake.devices.aggregate.resource import CommandKind
+from jetlake.devices.codec import Event, EventCodec
 from jetlake.devices.consumer import subscribe
 from jetlake.devices.subjects import AggregateKey
 from jetlake.errors import DeviceError
@@ -24,7 +24,7 @@ WAIT_S_MAX = 600.0
 class Confirmation:
     """The confirmation of one command, if it comes."""
 
-    def __init__(self, api: Api, codec: Codec, key: AggregateKey, kind: Kind, correlation_id: str) -> None:
+    def __init__(self, api: Api, codec: EventCodec, key: AggregateKey, kind: CommandKind, correlation_id: str) -> None:
         self._api = api
         self._codec = codec
         self._subject = key.subject(kind.confirmed_type)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetlake.client.api import Api
 from jetlake.client.pulls import Start, read
-from jetlake.devices.codec import Codec, Event
+from jetlake.devices.codec import Event, EventCodec
 from jetlake.devices.dead_letters import DeadLetterWriter
 from jetlake.devices.publisher import MESSAGE_ID
 from jetlake.errors import DeviceError
@@ -36,11 +36,11 @@ async def read_events(
     *,
     start: Start | None = None,
     to_end: bool = False,
-    codec: Codec | None = None,
+    codec: EventCodec | None = None,
     dead_letters: DeadLetterWriter | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of a stream in order; with `to_end` until there are no more. Raises `ClientError`."""
-    decoder = codec or Codec()
+    decoder = codec or EventCodec()
     async with aclosing(read(api, stream, subjects=list(patterns), start=start, to_end=to_end)) as messages:
         async for message in messages:
             sequence = message.metadata.sequence.stream
@@ -50,7 +50,7 @@ async def read_events(
 
 
 async def decoded(
-    codec: Codec, message: "Msg", sequence: int, dead_letters: DeadLetterWriter | None = None
+    codec: EventCodec, message: "Msg", sequence: int, dead_letters: DeadLetterWriter | None = None
 ) -> Event | None:
     """Return the event in a message; None, and a dead letter, if there is none."""
     message_id = (message.headers or {}).get(MESSAGE_ID, "")
@@ -67,14 +67,14 @@ async def subscribe(
     pattern: str,
     handler: Callable[[Event], Any],
     *,
-    codec: Codec | None = None,
+    codec: EventCodec | None = None,
     queue: str = "",
     dead_letters: DeadLetterWriter | None = None,
     pending_messages_max: int = PENDING_MESSAGES_MAX,
     pending_bytes_max: int = PENDING_BYTES_MAX,
 ) -> "Subscription":
     """Hand each event that comes to `handler`, in both modes; nothing that was before is seen. -1 is no limit."""
-    decoder = codec or Codec()
+    decoder = codec or EventCodec()
 
     async def receive(message: "Msg") -> None:
         # In JetStream mode there is a reply subject: the publisher's, for the stream alone.

@@ -33,7 +33,7 @@ TOLD = ("latest_resource_change", "device_metadata_updated")
 REPEATED = ("resource_types",)
 
 
-class Plan(NamedTuple):
+class EventScanPlan(NamedTuple):
     """How the messages of one type are scanned."""
 
     # By name.
@@ -43,12 +43,12 @@ class Plan(NamedTuple):
     repeated: tuple[int, ...]
 
 
-def plan_of(descriptor: Any, single: tuple[str, ...], repeated: tuple[str, ...] = ()) -> Plan:
+def plan_of(descriptor: Any, single: tuple[str, ...], repeated: tuple[str, ...] = ()) -> EventScanPlan:
     """Return the plan for those of these fields that a message has."""
     fields = descriptor.fields_by_name
     chosen = {name: fields[name] for name in single if name in fields and not fields[name].is_repeated}
     several = {name: fields[name].number for name in repeated if name in fields and fields[name].is_repeated}
-    return Plan(
+    return EventScanPlan(
         {name: field.number for name, field in chosen.items()} | several,
         {field.number: _form(field) for field in chosen.values()},
         tuple(several.values()),
@@ -61,7 +61,7 @@ def _form(field: Any) -> int:
 
 
 @cache
-def event_plan(generation: Generation, event_type: str) -> Plan | None:
+def event_plan(generation: Generation, event_type: str) -> EventScanPlan | None:
     """Return how events of a type are scanned; None for those that are read one by one.
 
     Links come once per device. The metadata of 2021 has another form, and is not worth a plan of its own.
@@ -78,7 +78,7 @@ def event_plan(generation: Generation, event_type: str) -> Plan | None:
 
 
 @cache
-def told_plan(generation: Generation, event_type: str) -> Plan:
+def told_plan(generation: Generation, event_type: str) -> EventScanPlan:
     """Return how the event inside a snapshot is scanned that tells its state."""
     told = "resourcechanged" if FAMILY_OF_TYPE[event_type] is Family.RESOURCES else "devicemetadataupdated"
     descriptor = MESSAGES[generation][told].DESCRIPTOR
@@ -86,7 +86,7 @@ def told_plan(generation: Generation, event_type: str) -> Plan:
 
 
 @cache
-def own_metadata_plan(generation: Generation, event_type: str) -> Plan:
+def own_metadata_plan(generation: Generation, event_type: str) -> EventScanPlan:
     """Return how the metadata of a snapshot itself is found, beside that of the event which it tells."""
     return plan_of(MESSAGES[generation][event_type].DESCRIPTOR, ("event_metadata",))
 

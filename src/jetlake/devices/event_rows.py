@@ -10,7 +10,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from jetlake.devices.codec import Codec, Event, malformed
+from jetlake.devices.codec import Event, EventCodec, malformed
 from jetlake.devices.content import shown
 from jetlake.devices.protos import events_2025_pb2 as events
 from jetlake.devices.subjects import Family
@@ -90,7 +90,7 @@ def empty_row() -> dict[str, Any]:
     return row | {"reason": None, "payload": None, "content_json": None, "version": -1, "own_version": -1}
 
 
-def row_of(codec: Codec, payload: bytes | None, subject: str = "") -> dict[str, Any]:
+def row_of(codec: EventCodec, payload: bytes | None, subject: str = "") -> dict[str, Any]:
     """Return the row of a message; one with a reason if it is not an event."""
     row = empty_row()
     try:

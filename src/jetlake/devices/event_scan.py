@@ -9,7 +9,7 @@ import numpy as np
 
 from jetlake.devices import event_plans as plans
 from jetlake.devices.blocks import inflate
-from jetlake.devices.event_plans import Plan
+from jetlake.devices.event_plans import EventScanPlan
 from jetlake.devices.event_rows import PROTOCOL_NAMES, STATUS_NAMES, TWIN_STATE_NAMES, VERSION_MAX
 from jetlake.devices.generations import Generation
 from jetlake.devices.wire import BYTES, Numbers, Repeated, Scan, padded, scan
@@ -152,7 +152,7 @@ class EventScan:
         order = np.argsort(rows, kind="stable")
         return rows[order], offset[order], length[order]
 
-    def _read(self, plan: Plan, rows: Numbers, start: Numbers, end: Numbers) -> Scan:
+    def _read(self, plan: EventScanPlan, rows: Numbers, start: Numbers, end: Numbers) -> Scan:
         found = scan(self.data, start, end, plan.wanted, plan.repeated)
         self.odd[rows[found.odd]] = True
         for name in _PARTS:
@@ -167,7 +167,7 @@ class EventScan:
         self._keep(plan, found, rows, _NAMES)
         return found
 
-    def _keep(self, plan: Plan, found: Scan, rows: Numbers, names: dict[str, str]) -> None:
+    def _keep(self, plan: EventScanPlan, found: Scan, rows: Numbers, names: dict[str, str]) -> None:
         """Keep the fields of messages, by the names of their columns."""
         for own_name, number in plan.numbers.items():
             name = names.get(own_name, own_name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from jetlake.client.api import Api
 from jetlake.client.pulls import read
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.consumer import decoded
 from jetlake.devices.dead_letters import DeadLetterWriter
 from jetlake.devices.failures import as_device_error
@@ -27,10 +27,10 @@ _log = logging.getLogger("jetlake.devices")
 class LiveTwin:
     """Reads a stream in the background and keeps a twin of its devices."""
 
-    def __init__(self, api: Api, stream: str, codec: Codec | None = None) -> None:
+    def __init__(self, api: Api, stream: str, codec: EventCodec | None = None) -> None:
         self._api = api
         self._stream = stream
-        self._codec = codec or Codec()
+        self._codec = codec or EventCodec()
         self._dead_letters = DeadLetterWriter(api, stream)
         self._twin = Twin()
         self._sequence = 0

@@ -32,7 +32,7 @@ Refetch = Callable[[AggregateKey, int], Awaitable[Iterable[Event]]]
 """Returns the events of an aggregate after a time that the store still has, in order."""
 
 
-class Outcome(Enum):
+class EventOutcome(Enum):
     """What became of an event."""
 
     ACCEPTED = "accepted"
@@ -60,7 +60,7 @@ class Projection:
         self.gap_count = 0
         self._refetch = refetch
 
-    async def apply(self, event: Event) -> Outcome:
+    async def apply(self, event: Event) -> EventOutcome:
         """Take an event into the state, and fetch what is missing before it."""
         outcome = self._try(event)
         if outcome is not None:
@@ -74,15 +74,15 @@ class Projection:
                 self._recover(each)
         found = self.aggregates.get(event.key)
         if found is not None and found.version >= event.version and found.timestamp_ns >= event.timestamp_ns:
-            return Outcome.RECOVERED
-        return Outcome.RECOVERED if self._recover(event) else Outcome.UNRESOLVED
+            return EventOutcome.RECOVERED
+        return EventOutcome.RECOVERED if self._recover(event) else EventOutcome.UNRESOLVED
 
     def forget(self, device_id: str) -> None:
         """Drop what is known of a device."""
         for key in [key for key in self.aggregates if key.device_id == device_id]:
             del self.aggregates[key]
 
-    def _try(self, event: Event) -> Outcome | None:
+    def _try(self, event: Event) -> EventOutcome | None:
         """Apply an event that needs nothing else; None if something is missing before it."""
         aggregate = self.aggregates.get(event.key)
         is_base = event.version == 0 or event.is_snapshot
@@ -90,18 +90,18 @@ class Projection:
             if not is_base:
                 return None
             self._begin(event)
-            return Outcome.ACCEPTED
+            return EventOutcome.ACCEPTED
         if event.version == aggregate.version + 1:
             _advance(aggregate, event)
-            return Outcome.ACCEPTED
+            return EventOutcome.ACCEPTED
         if event.version > aggregate.version:
             return None
         if event.timestamp_ns <= aggregate.timestamp_ns:
-            return Outcome.IGNORED
+            return EventOutcome.IGNORED
         if not is_base:
             return None
         self._begin(event)
-        return Outcome.ACCEPTED
+        return EventOutcome.ACCEPTED
 
     def _recover(self, event: Event) -> bool:
         """Apply an event after a gap, if it can be; a snapshot may leave out what came before it."""

@@ -20,7 +20,7 @@ from uuid import uuid4
 import msgspec
 
 from jetlake.client.api import Api
-from jetlake.devices.codec import Codec, Encoded
+from jetlake.devices.codec import Encoded, EventCodec
 from jetlake.devices.stream import SERVER_VERSION_MIN, check_version
 from jetlake.errors import ApiError, ClientError, DeviceError
 
@@ -38,14 +38,14 @@ LOOK_S = 0.1
 WRONG_LAST_SEQUENCE = 10071
 
 
-class Expected(NamedTuple):
+class ExpectedSequence(NamedTuple):
     """What a writer believes the aggregate's last sequence is."""
 
     pattern: str
     sequence: int
 
 
-class Published(NamedTuple):
+class PublishedEvent(NamedTuple):
     """What a stream says it has stored."""
 
     stream: str
@@ -54,27 +54,33 @@ class Published(NamedTuple):
     is_duplicate: bool
 
 
-class Publisher:
+class EventPublisher:
     """Publishes the events of one connection."""
 
     def __init__(
-        self, api: Api, *, jetstream: bool, codec: Codec | None = None, stream: str = "", flush_timeout_s: float = 30.0
+        self,
+        api: Api,
+        *,
+        jetstream: bool,
+        codec: EventCodec | None = None,
+        stream: str = "",
+        flush_timeout_s: float = 30.0,
     ) -> None:
         if jetstream:
             check_version(api.connection.connected_server_version, SERVER_VERSION_MIN, "JetStream")
         self.jetstream = jetstream
-        self.codec = codec or Codec()
+        self.codec = codec or EventCodec()
         self._api = api
         self._stream = stream
         self._flush_timeout_s = flush_timeout_s
 
-    async def publish(self, message: Any, *, message_id: str = "") -> Published | None:
+    async def publish(self, message: Any, *, message_id: str = "") -> PublishedEvent | None:
         """Publish an event; None in core mode, where nobody says whether it was stored. Raises `ClientError`."""
         return await self.publish_encoded(self.codec.encode(message), message_id=message_id)
 
     async def publish_encoded(
-        self, event: Encoded, *, message_id: str = "", expected: Expected | None = None
-    ) -> Published | None:
+        self, event: Encoded, *, message_id: str = "", expected: ExpectedSequence | None = None
+    ) -> PublishedEvent | None:
         """Publish what a codec made; with `expected`, raise `ApiError` 10071 if the aggregate has changed since."""
         if not self.jetstream:
             await self._send(event)
@@ -95,7 +101,7 @@ class Publisher:
         except (Error, TimeoutError, OSError) as error:
             raise ClientError(f"cannot publish {event.subject}: {str(error) or type(error).__name__}") from error
 
-    async def _store(self, event: Encoded, headers: dict[str, str]) -> Published:
+    async def _store(self, event: Encoded, headers: dict[str, str]) -> PublishedEvent:
         from nats.errors import Error, MaxPayloadError, NoRespondersError
 
         failure: BaseException | None = None
@@ -145,13 +151,13 @@ def new_message_id() -> str:
     return uuid4().hex
 
 
-def acknowledged(data: bytes) -> Published:
+def acknowledged(data: bytes) -> PublishedEvent:
     """Read the acknowledgement of a stream. Raises `ApiError` for a refusal, `ClientError` for something else."""
     try:
         answer = msgspec.json.decode(data, type=dict[str, Any])
         refusal = answer.get("error")
         if refusal is None:
-            return Published(answer["stream"], int(answer["seq"]), bool(answer.get("duplicate", False)))
+            return PublishedEvent(answer["stream"], int(answer["seq"]), bool(answer.get("duplicate", False)))
     except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
         raise ClientError(f"the reply did not come from a stream: {data[:100]!r}") from error
     raise ApiError(int(refusal.get("code", 0)), int(refusal.get("err_code", 0)), str(refusal.get("description", "")))

@@ -1,4 +1,4 @@
-"""`Session`: everything one user may do, over one connection of that user.
+"""`UserSession`: everything one user may do, over one connection of that user.
 
 The server decides what a user may do: commands are published, and events are read, with the user's own connection.
 
@@ -19,15 +19,15 @@ from typing import Any
 
 from jetlake.client.api import Api
 from jetlake.devices.aggregate.model import Caller
-from jetlake.devices.aggregate.resource import Kind
-from jetlake.devices.codec import Codec, Event
+from jetlake.devices.aggregate.resource import CommandKind
+from jetlake.devices.codec import Event, EventCodec
 from jetlake.devices.failures import as_device_error
 from jetlake.devices.generations import TYPE_OF_MESSAGE
 from jetlake.devices.ids import check_device_id, check_href
 from jetlake.devices.live_twin import LiveTwin
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.settings import Settings
-from jetlake.devices.store.contract import ConflictError, EventFilter, EventStore
+from jetlake.devices.store.contract import EventFilter, EventStore, VersionConflictError
 from jetlake.devices.subjects import AggregateKey, Family
 from jetlake.devices.twin import Twin
 from jetlake.errors import ClientError, DeviceError
@@ -53,20 +53,20 @@ _RESPONSE_FIELDS = {
 }
 
 _RESOURCE_COMMANDS = {
-    "UpdateResource": Kind.UPDATE,
-    "RetrieveResource": Kind.RETRIEVE,
-    "CreateResource": Kind.CREATE,
-    "DeleteResource": Kind.DELETE,
+    "UpdateResource": CommandKind.UPDATE,
+    "RetrieveResource": CommandKind.RETRIEVE,
+    "CreateResource": CommandKind.CREATE,
+    "DeleteResource": CommandKind.DELETE,
 }
 _CONFIRMATIONS = {
-    "ConfirmResourceUpdate": Kind.UPDATE,
-    "ConfirmResourceRetrieve": Kind.RETRIEVE,
-    "ConfirmResourceCreate": Kind.CREATE,
-    "ConfirmResourceDelete": Kind.DELETE,
+    "ConfirmResourceUpdate": CommandKind.UPDATE,
+    "ConfirmResourceRetrieve": CommandKind.RETRIEVE,
+    "ConfirmResourceCreate": CommandKind.CREATE,
+    "ConfirmResourceDelete": CommandKind.DELETE,
 }
 
 
-class Session:
+class UserSession:
     """The commands and the events of one user."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Session:
         user_id: str = "",
         owner: str = "",
         hub_id: str = "",
-        codec: Codec | None = None,
+        codec: EventCodec | None = None,
         live_twin: LiveTwin | None = None,
     ) -> None:
         self.api = api
@@ -87,7 +87,7 @@ class Session:
         self.user_id = user_id
         self.owner = owner
         self.hub_id = hub_id
-        self.codec = codec or Codec()
+        self.codec = codec or EventCodec()
         # Only in JetStream mode; in core mode everything is at hand in any case.
         self._live_twin = live_twin
 
@@ -142,7 +142,7 @@ class Session:
         """Yield stored events."""
         return self.store.events(wanted)
 
-    async def _command(self, kind: Kind, command: Any, peer: str) -> Any:
+    async def _command(self, kind: CommandKind, command: Any, peer: str) -> Any:
         if not command.wait_for_confirmation:
             stored = await self._resource(command, lambda found, caller: found.command(kind, command, caller), peer)
             return _response(stored, command.correlation_id)
@@ -246,7 +246,7 @@ class Session:
                         return []
                     messages = [*self._snapshot(aggregate, caller), *messages]
                     return await self.store.append(held, aggregate.stamped(messages, command, caller))
-                except ConflictError:
+                except VersionConflictError:
                     await asyncio.sleep(random.uniform(0, CONFLICT_WAIT_S * (attempt + 1)))
                 except ClientError as error:
                     raise as_device_error(error) from error

@@ -17,7 +17,7 @@ from jetlake.devices.aggregate.model import is_live
 from jetlake.devices.aggregate.resource import ResourceAggregate
 from jetlake.devices.codec import Event
 from jetlake.devices.content import value_of
-from jetlake.devices.projection import Outcome, Projection, Refetch
+from jetlake.devices.projection import EventOutcome, Projection, Refetch
 from jetlake.devices.protos import events_2021_pb2 as events_2021
 from jetlake.devices.protos import events_2025_pb2 as events
 from jetlake.devices.subjects import AggregateKey, Family
@@ -78,10 +78,10 @@ class Twin:
         self.projection = Projection(refetch)
         self._online_until_ns: dict[str, int] = {}
 
-    async def apply(self, event: Event) -> Outcome:
+    async def apply(self, event: Event) -> EventOutcome:
         """Take an event into what is known."""
         outcome = await self.projection.apply(event)
-        if isinstance(event.message, events_2021.DeviceMetadataUpdated) and outcome is not Outcome.IGNORED:
+        if isinstance(event.message, events_2021.DeviceMetadataUpdated) and outcome is not EventOutcome.IGNORED:
             self._online_until_ns[event.key.device_id] = event.message.status.valid_until
         return outcome
 

@@ -29,7 +29,7 @@ FIELDS_MAX = 4096
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """One field of many messages: numbers, or where the bytes are."""
 
     # Whether a message has the field.
@@ -52,7 +52,7 @@ class Repeated(NamedTuple):
 class Scan(NamedTuple):
     """What the fields of many messages are."""
 
-    fields: dict[int, Field]
+    fields: dict[int, WireField]
     repeated: dict[int, Repeated]
     # Messages that need the protobuf library.
     odd: Numbers
@@ -83,7 +83,7 @@ def scan(data: Numbers, start: Numbers, end: Numbers, wanted: Mapping[int, int],
     """Return the wanted fields (number: form) of the messages between `start` and `end`; others are passed over."""
     count = len(start)
     found = {
-        number: Field(
+        number: WireField(
             np.zeros(count, bool), np.zeros(count, np.uint64), np.zeros(count, np.int64), np.zeros(count, np.int64)
         )
         for number in wanted
@@ -125,7 +125,7 @@ def scan(data: Numbers, start: Numbers, end: Numbers, wanted: Mapping[int, int],
     return Scan(found, {number: _joined(kept, count) for number, kept in pieces.items()}, odd)
 
 
-def _store(field: Field, rows: Numbers, value: Numbers, offset: Numbers, length: Numbers, odd: Numbers) -> None:
+def _store(field: WireField, rows: Numbers, value: Numbers, offset: Numbers, length: Numbers, odd: Numbers) -> None:
     # The library takes the last of several numbers and merges several messages; it may do so.
     odd[rows[field.present[rows]]] = True
     field.present[rows] = True

@@ -7,7 +7,7 @@ From files to a declaration:
 - `hcl_tokens`    the words of Terraform's language
 - `hcl`           Terraform's language as blocks and values
 - `variables`     `${NAME}` in texts
-- `times`         moments
+- `times`         timestamps
 - `subjects`      whether two subjects can mean the same
 - `fields`        every field there is
 - `conversion`    from what a file says to what the API takes

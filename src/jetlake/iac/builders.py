@@ -13,7 +13,7 @@ from jetlake.governor.layout import DEFAULT_COLLECTIVE, GovernorSettings, stream
 from jetlake.iac.declaration import STREAM_PREFIXES, Declaration, Resource, check_name
 from jetlake.iac.fields import DEAD_LETTERS_KEY, SECOND_NS
 from jetlake.iac.subjects import ends_in_one_token
-from jetlake.located.nodes import Place, refusal
+from jetlake.located.nodes import SourceLocation, refusal
 
 STREAM_LABEL = "stream"
 KEY_VALUE_LABEL = "bucket"
@@ -34,50 +34,50 @@ DUPLICATE_WINDOW_NS = 120 * SECOND_NS
 _SHARED = ("description", "storage", "num_replicas", "placement", "metadata", "republish")
 
 
-def stream(config: dict[str, Any], place: Place, label: str = STREAM_LABEL) -> Resource:
+def stream(config: dict[str, Any], location: SourceLocation, label: str = STREAM_LABEL) -> Resource:
     """Return a stream; its `dead_letters` become metadata."""
     dead_letters = config.pop("dead_letters", None)
     if dead_letters:
         config["metadata"] = {**config.get("metadata", {}), DEAD_LETTERS_KEY: dead_letters}
-    return Resource("stream", config.get("name", ""), config, place, label=label)
+    return Resource("stream", config.get("name", ""), config, location, label=label)
 
 
-def dead_letters(config: dict[str, Any], place: Place) -> Resource:
+def dead_letters(config: dict[str, Any], location: SourceLocation) -> Resource:
     """Return a stream that keeps dead letters, where nothing else is said all of them."""
     config.setdefault("subjects", [DEAD_LETTERS_SUBJECT])
-    return stream(config, place, DEAD_LETTERS_LABEL)
+    return stream(config, location, DEAD_LETTERS_LABEL)
 
 
-def consumer(config: dict[str, Any], place: Place, stream_name: str = "") -> Resource:
+def consumer(config: dict[str, Any], location: SourceLocation, stream_name: str = "") -> Resource:
     """Return a durable consumer: one that goes when nobody uses it cannot be kept by a declaration."""
     owner = config.pop("stream", "") or stream_name
     name = config.pop("name", "")
     durable = config.pop("durable_name", "")
     if name and durable and name != durable:
         raise refusal(
-            place, f"a consumer has the name {name!r} and the durable name {durable!r}: they must be the same"
+            location, f"a consumer has the name {name!r} and the durable name {durable!r}: they must be the same"
         )
     name = name or durable
     if not owner:
-        raise refusal(place, f"consumer {name or '?'} names no stream: give it one, `stream: ORDERS`")
+        raise refusal(location, f"consumer {name or '?'} names no stream: give it one, `stream: ORDERS`")
     if stream_name and owner != stream_name:
         raise refusal(
-            place, f"consumer {name or '?'} stands in stream {stream_name} and names {owner}: remove one of them"
+            location, f"consumer {name or '?'} stands in stream {stream_name} and names {owner}: remove one of them"
         )
     if config.get("filter_subject") and config.get("filter_subjects"):
         raise refusal(
-            place, f"consumer {owner}/{name} has filter_subject and filter_subjects: put all into filter_subjects"
+            location, f"consumer {owner}/{name} has filter_subject and filter_subjects: put all into filter_subjects"
         )
-    return Resource("consumer", name, {"durable_name": name, **config}, place, stream=owner)
+    return Resource("consumer", name, {"durable_name": name, **config}, location, stream=owner)
 
 
-def key_value(config: dict[str, Any], place: Place) -> Resource:
+def key_value(config: dict[str, Any], location: SourceLocation) -> Resource:
     """Return the stream that is this bucket."""
     bucket = config.get("bucket", "")
-    check_name(KEY_VALUE_LABEL, bucket, place)
+    check_name(KEY_VALUE_LABEL, bucket, location)
     history = config.get("history", 1) or 1
     if not 1 <= history <= HISTORY_MAX:
-        raise refusal(place, f"bucket {bucket} keeps {history} values of a key: 1 to {HISTORY_MAX} are allowed")
+        raise refusal(location, f"bucket {bucket} keeps {history} values of a key: 1 to {HISTORY_MAX} are allowed")
     made = _bucket(config, KEY_VALUE_PREFIX + bucket, [f"$KV.{bucket}.>"])
     made |= {"max_msgs_per_subject": history, "deny_delete": True, "discard": "new"}
     if config.get("max_value_size"):
@@ -90,22 +90,22 @@ def key_value(config: dict[str, Any], place: Place) -> Resource:
     # Some clients allow lifetimes of single messages in every bucket, some only where they are asked to; a bucket
     # that allows them cannot stop doing so.
     unmanaged = frozenset() if "allow_msg_ttl" in made else frozenset(("allow_msg_ttl",))
-    return Resource("stream", made["name"], made, place, label=KEY_VALUE_LABEL, unmanaged=unmanaged)
+    return Resource("stream", made["name"], made, location, label=KEY_VALUE_LABEL, unmanaged=unmanaged)
 
 
-def object_store(config: dict[str, Any], place: Place) -> Resource:
+def object_store(config: dict[str, Any], location: SourceLocation) -> Resource:
     """Return the stream that is this object store."""
     bucket = config.get("bucket", "")
-    check_name(OBJECT_STORE_LABEL, bucket, place)
+    check_name(OBJECT_STORE_LABEL, bucket, location)
     made = _bucket(config, OBJECT_STORE_PREFIX + bucket, [f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"])
     made["discard"] = "new"
     # Clients disagree on it, and it makes no difference to them.
     return Resource(
-        "stream", made["name"], made, place, label=OBJECT_STORE_LABEL, unmanaged=frozenset(("max_msgs_per_subject",))
+        "stream", made["name"], made, location, label=OBJECT_STORE_LABEL, unmanaged=frozenset(("max_msgs_per_subject",))
     )
 
 
-def governor(config: dict[str, Any], place: Place) -> Resource:
+def governor(config: dict[str, Any], location: SourceLocation) -> Resource:
     """Return the stream that is this governor."""
     try:
         settings = GovernorSettings(
@@ -116,27 +116,27 @@ def governor(config: dict[str, Any], place: Place) -> Resource:
             collective=config.get("collective") or DEFAULT_COLLECTIVE,
         )
     except ConfigurationError as error:
-        raise refusal(place, str(error)) from error
+        raise refusal(location, str(error)) from error
     made = stream_config(settings)
     if config.get("metadata"):
         made["metadata"] = config["metadata"]
     # Its server chooses the window; one that somebody has set is theirs.
     return Resource(
-        "stream", made["name"], made, place, label=GOVERNOR_LABEL, unmanaged=frozenset(("duplicate_window",))
+        "stream", made["name"], made, location, label=GOVERNOR_LABEL, unmanaged=frozenset(("duplicate_window",))
     )
 
 
-def template(config: dict[str, Any], place: Place) -> Resource:
+def template(config: dict[str, Any], location: SourceLocation) -> Resource:
     """Return a template: what streams are made from when something is published to its subjects."""
     inner = config.pop("stream", None) or {}
     inner.pop("name", None)
     if not inner.get("subjects"):
-        raise refusal(place, f"template {config.get('name', '?')} has no subjects: give its stream some")
+        raise refusal(location, f"template {config.get('name', '?')} has no subjects: give its stream some")
     if config.get("max_streams", 0) < 1:
         raise refusal(
-            place, f"template {config.get('name', '?')} says no max_streams: say how many it may make at most"
+            location, f"template {config.get('name', '?')} says no max_streams: say how many it may make at most"
         )
-    return Resource("template", config.get("name", ""), {**config, "config": inner}, place)
+    return Resource("template", config.get("name", ""), {**config, "config": inner}, location)
 
 
 def warn_of_single_tokens(declaration: Declaration, resource: Resource) -> None:
@@ -145,7 +145,7 @@ def warn_of_single_tokens(declaration: Declaration, resource: Resource) -> None:
         if ends_in_one_token(subject):
             stem = subject.removesuffix(".*")
             declaration.warn(
-                resource.place,
+                resource.location,
                 f"{resource.title} takes {subject!r}: that is exactly one more token, {stem}.a but not {stem}.a.b; "
                 f"if everything below was meant, write {stem}.>",
             )
@@ -156,7 +156,7 @@ def warn_of_unacknowledged(declaration: Declaration, resources: Iterable[Resourc
     for resource in resources:
         if resource.kind == "consumer" and not {"ack_policy", "deliver_subject"} & resource.config.keys():
             declaration.warn(
-                resource.place,
+                resource.location,
                 f"{resource.title} has no ack_policy: the default is none, a message counts as done when it is sent; "
                 "write ack_policy: explicit, or ack_policy: none if that is meant",
             )

@@ -1,7 +1,7 @@
 """From what a file says to what the API of streams takes.
 
 `read_fields` turns a mapping into a configuration with the API's names and units; a field that is unknown, said twice
-or of the wrong kind is refused with its place and, where one is close, the word that was probably meant.
+or of the wrong kind is refused with its location and, where one is close, the word that was probably meant.
 
 Invariant: what is returned holds only fields of the table, and only those the file names.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jetlake.iac.fields import UNLIMITED, Field, Kind, by_word, word_of
-from jetlake.iac.times import moment
+from jetlake.iac.times import canonical_timestamp
 from jetlake.located.nodes import DIGITS_MAX, Node, describe, refusal
 from jetlake.shared.durations import duration_ns
 from jetlake.suggestions import suggestion
@@ -42,9 +42,9 @@ def read_fields(node: Node, fields: tuple[Field, ...], what: str, numbers: Numbe
         field = known.get(word_of(key))
         if field is None:
             hint = suggestion(key, [name for each in fields for name in (each.name, *each.also)])
-            raise refusal(child.place, f"{what} has no field {key!r}{hint}")
+            raise refusal(child.location, f"{what} has no field {key!r}{hint}")
         if field.name in config:
-            raise refusal(child.place, f"{what} says {field.name} twice, here as {key!r}: remove one of them")
+            raise refusal(child.location, f"{what} says {field.name} twice, here as {key!r}: remove one of them")
         if child.value is not None:
             config[field.name] = _value(child, field, numbers)
     return config
@@ -64,8 +64,8 @@ def _value(node: Node, field: Field, numbers: Numbers) -> Any:
             return _flag(node, field)
         case Kind.CHOICE:
             return _choice(node, field)
-        case Kind.MOMENT:
-            return _moment(node, field)
+        case Kind.TIMESTAMP:
+            return _timestamp(node, field)
         case Kind.PERCENTAGE:
             return _percentage(node, field)
         case _:
@@ -111,7 +111,7 @@ def _integer(node: Node, field: Field) -> int:
             return UNLIMITED
         value = _digits(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise refusal(node.place, f"{field.name} is {describe(node.value)}: it must be a whole number")
+        raise refusal(node.location, f"{field.name} is {describe(node.value)}: it must be a whole number")
     return _in_range(node, field.name, value)
 
 
@@ -120,7 +120,7 @@ def _size(node: Node, field: Field) -> int:
         size = size_bytes(node.value)
         if size is None:
             raise refusal(
-                node.place, f"{field.name} is {describe(node.value)}: write a size such as 10GiB, 500MB or 4096"
+                node.location, f"{field.name} is {describe(node.value)}: write a size such as 10GiB, 500MB or 4096"
             )
         return _in_range(node, field.name, size)
     return _integer(node, field)
@@ -134,15 +134,15 @@ def _duration(node: Node, name: str, numbers: Numbers) -> int:
         if isinstance(number, str):
             read = duration_ns(value) if value else 0
             if read is None:
-                raise refusal(node.place, f"{name} is {describe(value)}: write a duration such as 30s, 1h30m or 7d")
+                raise refusal(node.location, f"{name} is {describe(value)}: write a duration such as 30s, 1h30m or 7d")
             return _in_range(node, name, read)
         value = number
     if isinstance(value, float) and (value * numbers.unit_ns).is_integer():
         return _in_range(node, name, int(value * numbers.unit_ns))
     if isinstance(value, bool) or not isinstance(value, int):
-        raise refusal(node.place, f"{name} is {describe(node.value)}: write a duration such as 30s, 1h30m or 7d")
+        raise refusal(node.location, f"{name} is {describe(node.value)}: write a duration such as 30s, 1h30m or 7d")
     if 0 < value * numbers.unit_ns < SHORTEST_NS:
-        raise refusal(node.place, f"{name} is {value} nanoseconds: write the unit, such as {value}s")
+        raise refusal(node.location, f"{name} is {value} nanoseconds: write the unit, such as {value}s")
     return _in_range(node, name, value * numbers.unit_ns)
 
 
@@ -155,7 +155,7 @@ def _digits(text: str) -> int | str:
 
 def _in_range(node: Node, name: str, value: int) -> int:
     if not -(2**63) <= value < 2**64:
-        raise refusal(node.place, f"{name} is more than 64 bits hold")
+        raise refusal(node.location, f"{name} is more than 64 bits hold")
     return value
 
 
@@ -164,7 +164,7 @@ def _flag(node: Node, field: Field) -> bool:
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if not isinstance(value, bool):
-        raise refusal(node.place, f"{field.name} is {describe(value)}: it must be true or false")
+        raise refusal(node.location, f"{field.name} is {describe(value)}: it must be true or false")
     return value
 
 
@@ -179,18 +179,18 @@ def _choice(node: Node, field: Field) -> str:
                 return words[candidate]
     allowed = ", ".join(choice for choice in field.choices if choice)
     hint = suggestion(node.text, list(field.choices))
-    raise refusal(node.place, f"{field.name} is {node.text!r}: it must be one of {allowed}{hint}")
+    raise refusal(node.location, f"{field.name} is {node.text!r}: it must be one of {allowed}{hint}")
 
 
-def _moment(node: Node, field: Field) -> str:
-    read = moment(node.text) if node.value != "" else ""
+def _timestamp(node: Node, field: Field) -> str:
+    read = canonical_timestamp(node.text) if node.value != "" else ""
     if read is None:
-        raise refusal(node.place, f"{field.name} is {node.text!r}: write a moment such as 2026-01-31T12:00:00Z")
+        raise refusal(node.location, f"{field.name} is {node.text!r}: write a timestamp such as 2026-01-31T12:00:00Z")
     return read
 
 
 def _percentage(node: Node, field: Field) -> str:
     value = _scalar_text(node).strip().removesuffix("%")
     if value and not value.isdecimal():
-        raise refusal(node.place, f"{field.name} is {value!r}: write a percentage such as 25 or 100%")
+        raise refusal(node.location, f"{field.name} is {value!r}: write a percentage such as 25 or 100%")
     return "" if value == "0" else value

@@ -8,7 +8,7 @@ Invariant: no two resources of a declaration have the same key.
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from jetlake.located.nodes import Place, refusal
+from jetlake.located.nodes import SourceLocation, refusal
 
 ResourceKind: TypeAlias = Literal["stream", "consumer", "template"]
 Key: TypeAlias = tuple[str, str, str]
@@ -33,7 +33,7 @@ class Resource:
     kind: ResourceKind
     name: str
     config: dict[str, Any]
-    place: Place
+    location: SourceLocation
     stream: str = ""
     label: str = ""
     # Fields that may be on the server whatever they are: their declaration says nothing about them.
@@ -59,16 +59,18 @@ class Declaration:
 
     def add(self, resource: Resource) -> None:
         """Add a resource. Raises `ConfigurationError` when its name cannot be one, or when it is there already."""
-        check_name(resource.kind, resource.name, resource.place)
+        check_name(resource.kind, resource.name, resource.location)
         if resource.kind == "consumer":
-            check_name("stream", resource.stream, resource.place)
+            check_name("stream", resource.stream, resource.location)
         other = self._by_key.setdefault(resource.key, resource)
         if other is not resource:
-            raise refusal(resource.place, f"{resource.title} is declared already at {other.place}: remove one of them")
+            raise refusal(
+                resource.location, f"{resource.title} is declared already at {other.location}: remove one of them"
+            )
         self.resources.append(resource)
 
-    def warn(self, place: Place, text: str) -> None:
-        self.warnings.append(f"{place}: {text}")
+    def warn(self, location: SourceLocation, text: str) -> None:
+        self.warnings.append(f"{location}: {text}")
 
 
 def label_of(key: Key) -> str:
@@ -87,14 +89,14 @@ def title_of(key: Key, label: str = "") -> str:
     return f"{label} {path if path.isprintable() else repr(path)}"
 
 
-def check_name(what: str, name: str, place: Place) -> None:
+def check_name(what: str, name: str, location: SourceLocation) -> None:
     """Raise `ConfigurationError` for a name that no server accepts."""
     if not name:
-        raise refusal(place, f"a {what} has no name: give it one, `name: ORDERS`")
+        raise refusal(location, f"a {what} has no name: give it one, `name: ORDERS`")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise refusal(
-            place, f"the name of a {what} has {len(name.encode())} bytes: at most {NAME_BYTES_MAX} are allowed"
+            location, f"the name of a {what} has {len(name.encode())} bytes: at most {NAME_BYTES_MAX} are allowed"
         )
     wrong = sorted(letter for letter in set(name) if letter in _NOT_IN_NAMES or not letter.isprintable())
     if wrong:
-        raise refusal(place, f"{name!r} cannot be the name of a {what}: it contains {', '.join(map(repr, wrong))}")
+        raise refusal(location, f"{name!r} cannot be the name of a {what}: it contains {', '.join(map(repr, wrong))}")

@@ -20,7 +20,7 @@ from jetlake.iac.actual import ActualResource
 from jetlake.iac.declaration import OWNER_KEY, Resource
 from jetlake.iac.normal import may_differ, normal_consumer, normal_stream, normal_template
 from jetlake.iac.plan import Change
-from jetlake.iac.times import instant, moment
+from jetlake.iac.times import canonical_timestamp, parse_timestamp
 
 _NEW_STREAM = ("storage", "persist_mode", "allow_msg_counter")
 _ONE_WAY = ("sealed", "deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
@@ -190,5 +190,5 @@ def _is_lower(value: Any, before: Any) -> bool:
 
 
 def _oldest(found: ActualResource, now: datetime) -> timedelta:
-    first = moment(found.first_time)
-    return now - instant(first) if first else timedelta.max
+    first = canonical_timestamp(found.first_time)
+    return now - parse_timestamp(first) if first else timedelta.max

@@ -20,7 +20,7 @@ from jetlake.iac.actual import Actual, ask_template, read_actual
 from jetlake.iac.declaration import Resource
 from jetlake.iac.differences import Differences, compare, normal
 from jetlake.iac.plan import Plan, Step
-from jetlake.located.nodes import Place
+from jetlake.located.nodes import SourceLocation
 
 _SEALED = {"sealed": True, "deny_delete": True, "deny_purge": True}
 
@@ -29,7 +29,7 @@ LOOKS_MAX = 5
 
 LOOK_AGAIN_S = 0.2
 
-_MOMENTS = ("opt_start_time", "pause_until")
+_TIMESTAMPS = ("opt_start_time", "pause_until")
 
 Report = Callable[[Step], None]
 """Is told of each step when it is done."""
@@ -159,9 +159,9 @@ async def _do_template(api: Api, step: Step) -> None:
 
 
 def _sent(value: Any) -> Any:
-    """Return a configuration without moments that are none: a server takes no empty text for one."""
+    """Return a configuration without timestamps that are empty: a server takes no empty text for one."""
     if isinstance(value, dict):
-        return {key: _sent(inner) for key, inner in value.items() if key not in _MOMENTS or inner}
+        return {key: _sent(inner) for key, inner in value.items() if key not in _TIMESTAMPS or inner}
     return [_sent(item) for item in value] if isinstance(value, list) else value
 
 
@@ -189,7 +189,7 @@ def _differences(step: Step, plan: Plan, actual: Actual, now: datetime) -> Diffe
     assert step.config is not None, "only a delete sends nothing"
     if step.key not in actual.found:
         return Differences()
-    resource = Resource(kind, name, step.config, Place(""), stream=stream)  # type: ignore[arg-type]
+    resource = Resource(kind, name, step.config, SourceLocation(""), stream=stream)  # type: ignore[arg-type]
     found = actual.stream(stream)
     owner = normal("stream", found.config, {}) if found else {}
     return compare(resource, actual.found[step.key], owner, plan.project, now)

@@ -16,13 +16,13 @@ from jetlake.iac.actual import Actual, ActualResource
 from jetlake.iac.fields import CONSUMER, DEAD_LETTERS_KEY, GOVERNOR, STREAM, Field, Kind
 from jetlake.iac.normal import DIALECT_KEY, TEMPLATE_KEY, normal_consumer, normal_stream, normal_template, own_metadata
 from jetlake.iac.toml_writer import write_toml
-from jetlake.located.nodes import Place
+from jetlake.located.nodes import SourceLocation
 from jetlake.located.yaml_text import bare_value
 from jetlake.units import write_duration, write_size
 
 Format = Literal["yaml", "json", "toml"]
 
-_NOWHERE = Place("export")
+_NOWHERE = SourceLocation("export")
 _KEY_VALUE = {
     "max_msgs_per_subject": "history",
     "max_age": "ttl",

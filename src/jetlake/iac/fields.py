@@ -28,7 +28,7 @@ class Kind(Enum):
     DURATION = auto()
     FLAG = auto()
     CHOICE = auto()
-    MOMENT = auto()
+    TIMESTAMP = auto()
     PERCENTAGE = auto()
     TEXTS = auto()
     DURATIONS = auto()
@@ -90,7 +90,7 @@ TRANSFORM = (_text("src", "source"), _text("dest", "destination"))
 SOURCE = (
     _text("name"),
     _integer("opt_start_seq", "start_seq", "start_sequence"),
-    Field("opt_start_time", Kind.MOMENT, "", ("start_time",)),
+    Field("opt_start_time", Kind.TIMESTAMP, "", ("start_time",)),
     _text("filter_subject"),
     Field("subject_transforms", Kind.RECORDS, [], ("subject_transform",), fields=TRANSFORM),
     Field("external", Kind.RECORD, fields=(_text("api", "api_prefix"), _text("deliver", "deliver_prefix"))),
@@ -162,7 +162,7 @@ CONSUMER = (
     _text("description"),
     _choice("deliver_policy", "all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"),
     _integer("opt_start_seq", "start_seq", "start_sequence"),
-    Field("opt_start_time", Kind.MOMENT, "", ("start_time",)),
+    Field("opt_start_time", Kind.TIMESTAMP, "", ("start_time",)),
     _choice("ack_policy", "none", "all", "explicit", "flow_control"),
     _duration("ack_wait"),
     _integer("max_deliver", default=UNLIMITED),
@@ -186,7 +186,7 @@ CONSUMER = (
     _integer("num_replicas", "replicas"),
     _flag("mem_storage", "memory_storage"),
     Field("metadata", Kind.MAP, {}),
-    Field("pause_until", Kind.MOMENT, ""),
+    Field("pause_until", Kind.TIMESTAMP, ""),
     Field("priority_groups", Kind.TEXTS, []),
     _choice("priority_policy", "none", "overflow", "pinned_client", "prioritized"),
     _duration("priority_timeout", "pinned_ttl"),

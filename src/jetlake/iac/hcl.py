@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jetlake.iac.hcl_tokens import Expression, Token, tokens
-from jetlake.located.nodes import DIGITS_MAX, Node, Place, refusal
+from jetlake.located.nodes import DIGITS_MAX, Node, SourceLocation, refusal
 
 DEPTH_MAX = 100
 """Blocks, brackets and references inside each other."""
@@ -20,7 +20,7 @@ DEPTH_MAX = 100
 LARGEST = 10**DIGITS_MAX
 """Of what is computed with: the square of a large number has twice the digits."""
 
-Resolve = Callable[[list[str], Place], Node]
+Resolve = Callable[[list[str], SourceLocation], Node]
 """Returns the value of a reference such as `var.name`."""
 
 _WORDS = {"true": True, "false": False, "null": None}
@@ -35,19 +35,19 @@ class Block:
 
     kind: str
     labels: list[str]
-    place: Place
+    location: SourceLocation
     attributes: dict[str, list[Token]] = field(default_factory=dict)
     blocks: "list[Block]" = field(default_factory=list)
 
 
 def read_blocks(source: str, file: str) -> list[Block]:
     """Return the blocks of a file. Raises `ConfigurationError`."""
-    body = Block("", [], Place(file, 1))
+    body = Block("", [], SourceLocation(file, 1))
     reader = _BlockReader(tokens(source, file))
     reader.body(body, 0)
     if body.attributes:
         first = next(iter(body.attributes.values()))
-        raise refusal(first[0].place, "a value stands outside of all blocks")
+        raise refusal(first[0].location, "a value stands outside of all blocks")
     return body.blocks
 
 
@@ -64,7 +64,7 @@ class _BlockReader:
     def body(self, block: Block, depth: int) -> None:
         """Read until the closing bracket, or until the end of the file."""
         if depth > DEPTH_MAX:
-            raise refusal(block.place, f"more than {DEPTH_MAX} blocks are inside each other")
+            raise refusal(block.location, f"more than {DEPTH_MAX} blocks are inside each other")
         while True:
             token = self._next()
             if token.kind == "line" or (token.kind == "sign" and token.value == ","):
@@ -74,16 +74,16 @@ class _BlockReader:
             if token.kind == "sign" and token.value == "}" and depth > 0:
                 return
             if token.kind == "end":
-                raise refusal(block.place, f"the block {block.kind} never ends: write }}")
+                raise refusal(block.location, f"the block {block.kind} never ends: write }}")
             if token.kind != "name":
-                raise refusal(token.place, f"{_shown(token)} stands where a name belongs")
+                raise refusal(token.location, f"{_shown(token)} stands where a name belongs")
             self._statement(block, token, depth)
 
     def _statement(self, block: Block, name: Token, depth: int) -> None:
         if self._peek().value == "=" and self._peek().kind == "sign":
             self._next()
             if name.value in block.attributes:
-                raise refusal(name.place, f"{name.value} stands twice in one block: remove one of them")
+                raise refusal(name.location, f"{name.value} stands twice in one block: remove one of them")
             block.attributes[name.value] = self._expression(name)
             return
         labels: list[str] = []
@@ -94,9 +94,9 @@ class _BlockReader:
             elif label.kind == "name":
                 labels.append(label.value)
             else:
-                raise refusal(label.place, f"after {name.value} there is neither = nor a block")
+                raise refusal(label.location, f"after {name.value} there is neither = nor a block")
         self._next()
-        inner = Block(name.value, labels, name.place)
+        inner = Block(name.value, labels, name.location)
         self.body(inner, depth + 1)
         block.blocks.append(inner)
 
@@ -115,7 +115,7 @@ class _BlockReader:
             if token.kind != "line":
                 words.append(token)
         if not words:
-            raise refusal(name.place, f"{name.value} has no value")
+            raise refusal(name.location, f"{name.value} has no value")
         return words
 
     def _peek(self) -> Token:
@@ -135,7 +135,7 @@ class _Evaluator:
         self._resolve = resolve
         self._position = 0
         self._depth = depth
-        self._end = Token("end", "", words[-1].place if words else Place(""))
+        self._end = Token("end", "", words[-1].location if words else SourceLocation(""))
 
     def all(self) -> Node:
         node = self._sum()
@@ -147,9 +147,9 @@ class _Evaluator:
     def _refuse_rest(self, token: Token) -> None:
         if token.kind == "sign" and token.value in _NOT_READ:
             raise refusal(
-                token.place, f"conditions and comparisons ({token.value}) are not read: write the value itself"
+                token.location, f"conditions and comparisons ({token.value}) are not read: write the value itself"
             )
-        raise refusal(token.place, f"{_shown(token)} stands where the value has ended")
+        raise refusal(token.location, f"{_shown(token)} stands where the value has ended")
 
     def _sum(self) -> Node:
         return self._chain(_SUMS, lambda: self._chain(_PRODUCTS, self._unary))
@@ -158,7 +158,7 @@ class _Evaluator:
         left = operand()
         while self._peek().kind == "sign" and self._peek().value in signs:
             sign = self._next()
-            left = Node(_computed(left, sign, operand()), left.place)
+            left = Node(_computed(left, sign, operand()), left.location)
         return left
 
     def _unary(self) -> Node:
@@ -166,20 +166,20 @@ class _Evaluator:
         if token.kind == "sign" and token.value == "-":
             self._next()
             operand = self._value()
-            return Node(_computed(Node(0, operand.place), token, operand), token.place)
+            return Node(_computed(Node(0, operand.location), token, operand), token.location)
         return self._value()
 
     def _value(self) -> Node:
         token = self._next()
         match token.kind, token.value:
             case "number", text if len(text) > DIGITS_MAX:
-                raise refusal(token.place, f"a number has more than {DIGITS_MAX} digits")
+                raise refusal(token.location, f"a number has more than {DIGITS_MAX} digits")
             case "number", text:
-                return Node(float(text) if set(text) & set(".eE") else int(text), token.place)
+                return Node(float(text) if set(text) & set(".eE") else int(text), token.location)
             case "text", pieces:
                 return self._text(token, pieces)
             case "name", word if word in _WORDS and not self._continues():
-                return Node(_WORDS[word], token.place)
+                return Node(_WORDS[word], token.location)
             case "name", _:
                 return self._reference(token)
             case "sign", "(":
@@ -192,44 +192,44 @@ class _Evaluator:
                 pass
         if token.kind == "sign" and token.value in _NOT_READ:
             raise refusal(
-                token.place, f"conditions and comparisons ({token.value}) are not read: write the value itself"
+                token.location, f"conditions and comparisons ({token.value}) are not read: write the value itself"
             )
-        raise refusal(token.place, f"{_shown(token)} stands where a value belongs")
+        raise refusal(token.location, f"{_shown(token)} stands where a value belongs")
 
     def _nested(self, opening: Token, closing: str, inner: Callable[[], Node]) -> Node:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise refusal(opening.place, f"more than {DEPTH_MAX} brackets are inside each other")
+            raise refusal(opening.location, f"more than {DEPTH_MAX} brackets are inside each other")
         node = inner()
         self._depth -= 1
         token = self._next()
         if not (token.kind == "sign" and token.value == closing):
             self._refuse_rest(token)
-        return Node(node.value, opening.place)
+        return Node(node.value, opening.location)
 
     def _list(self) -> Node:
         children = []
-        place = self._peek().place
+        location = self._peek().location
         while not self._is_sign("]"):
             children.append(self._sum())
             if not self._is_sign(","):
                 break
             self._next()
-        return Node(children, place)
+        return Node(children, location)
 
     def _object(self) -> Node:
         children: dict[str, Node] = {}
-        place = self._peek().place
+        location = self._peek().location
         while not self._is_sign("}"):
             key = self._next()
             name = key.value if key.kind == "name" else self._text(key, key.value).value if key.kind == "text" else None
             if not isinstance(name, str) or not (self._is_sign("=") or self._is_sign(":")):
-                raise refusal(key.place, f"{_shown(key)} stands where a name with a value belongs")
+                raise refusal(key.location, f"{_shown(key)} stands where a name with a value belongs")
             self._next()
             children[name] = self._sum()
             if self._is_sign(","):
                 self._next()
-        return Node(children, place)
+        return Node(children, location)
 
     def _text(self, token: Token, pieces: list[str | Expression]) -> Node:
         values: list[Any] = []
@@ -239,35 +239,35 @@ class _Evaluator:
                 continue
             words = [
                 word
-                for word in tokens(piece.source, piece.place.file, piece.place.line)
+                for word in tokens(piece.source, piece.location.file, piece.location.line)
                 if word.kind not in ("line", "end")
             ]
             if not words:
-                raise refusal(piece.place, "a ${} has nothing in it")
+                raise refusal(piece.location, "a ${} has nothing in it")
             if self._depth > DEPTH_MAX:
-                raise refusal(piece.place, f"more than {DEPTH_MAX} templates are inside each other")
+                raise refusal(piece.location, f"more than {DEPTH_MAX} templates are inside each other")
             values.append(_Evaluator(words, self._resolve, self._depth + 1).all().value)
         filled = [value for value in values if value != ""]
         # "${var.count}" alone is the value itself, whatever its kind.
         if len(filled) == 1 and not isinstance(filled[0], str) and len(pieces) > 1:
-            return Node(filled[0], token.place)
+            return Node(filled[0], token.location)
         if any(isinstance(value, list | dict) for value in filled):
-            raise refusal(token.place, "a list or an object stands inside a text")
-        return Node("".join(_written(value) for value in filled), token.place)
+            raise refusal(token.location, "a list or an object stands inside a text")
+        return Node("".join(_written(value) for value in filled), token.location)
 
     def _reference(self, first: Token) -> Node:
         path = [first.value]
         if self._is_sign("("):
-            raise refusal(first.place, f"functions ({first.value}) are not read: write the value itself")
+            raise refusal(first.location, f"functions ({first.value}) are not read: write the value itself")
         while self._is_sign("."):
             self._next()
             part = self._next()
             if part.kind not in ("name", "number"):
-                raise refusal(part.place, f"{_shown(part)} stands where the name of an attribute belongs")
+                raise refusal(part.location, f"{_shown(part)} stands where the name of an attribute belongs")
             path.append(str(part.value))
         if self._is_sign("["):
-            raise refusal(first.place, f"{'.'.join(path)}[…] is not read: write the value itself")
-        return Node(self._resolve(path, first.place).value, first.place)
+            raise refusal(first.location, f"{'.'.join(path)}[…] is not read: write the value itself")
+        return Node(self._resolve(path, first.location).value, first.location)
 
     def _continues(self) -> bool:
         return self._is_sign(".") or self._is_sign("(")
@@ -288,9 +288,9 @@ class _Evaluator:
 def _computed(left: Node, sign: Token, right: Node) -> int | float:
     one, other = _number(left, sign), _number(right, sign)
     if sign.value in ("/", "%") and other == 0:
-        raise refusal(sign.place, "nothing can be divided by 0")
+        raise refusal(sign.location, "nothing can be divided by 0")
     if max(abs(one), abs(other)) > LARGEST:
-        raise refusal(sign.place, "a number is larger than anything that is declared here")
+        raise refusal(sign.location, "a number is larger than anything that is declared here")
     match sign.value:
         case "+":
             result = one + other
@@ -313,7 +313,7 @@ def _number(side: Node, sign: Token) -> int | float:
     if isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) <= DIGITS_MAX:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise refusal(side.place, f"{sign.value} needs numbers on both sides")
+        raise refusal(side.location, f"{sign.value} needs numbers on both sides")
     return value
 
 

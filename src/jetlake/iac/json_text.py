@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from typing import Any
 
-from jetlake.located.nodes import Node, Place, refusal
+from jetlake.located.nodes import Node, SourceLocation, refusal
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LINE_END = re.compile("\n")
@@ -24,12 +24,12 @@ def read_json(text: str, file: str) -> list[Node]:
         return [_Walk(text, file).value()]
     except json.JSONDecodeError as error:
         reason = f"this is not JSON: {error.msg}, in column {error.colno}"
-        raise refusal(Place(file, error.lineno), reason) from error
+        raise refusal(SourceLocation(file, error.lineno), reason) from error
     except RecursionError as error:
-        raise refusal(Place(file), "this is nested too deeply") from error
+        raise refusal(SourceLocation(file), "this is nested too deeply") from error
     except ValueError as error:
         # A number of thousands of digits.
-        raise refusal(Place(file), f"this is not JSON: {error}") from error
+        raise refusal(SourceLocation(file), f"this is not JSON: {error}") from error
 
 
 class _Walk:
@@ -42,24 +42,24 @@ class _Walk:
         self._line_ends = [found.start() for found in _LINE_END.finditer(text)]
 
     def value(self) -> Node:
-        letter, place = self._peek(), self._place
+        letter, location = self._peek(), self._location
         if letter == "{":
-            return Node(self._mapping(), place)
+            return Node(self._mapping(), location)
         if letter == "[":
-            return Node(self._list(), place)
-        return Node(self._scalar(), place)
+            return Node(self._list(), location)
+        return Node(self._scalar(), location)
 
     def _mapping(self) -> dict[str, Node]:
         children: dict[str, Node] = {}
         self._position += 1
         while self._peek() != "}":
-            place = self._place
+            location = self._location
             name = self._scalar()
             if name in children:
-                raise refusal(place, f"{name!r} stands twice in one mapping: remove one of them")
+                raise refusal(location, f"{name!r} stands twice in one mapping: remove one of them")
             self._skip(":")
             # A value that begins on a later line is found by its name.
-            children[name] = Node(self.value().value, place)
+            children[name] = Node(self.value().value, location)
             self._skip(",")
         self._position += 1
         return children
@@ -88,5 +88,5 @@ class _Walk:
         return self._text[self._position]
 
     @property
-    def _place(self) -> Place:
-        return Place(self._file, bisect_right(self._line_ends, self._position) + 1)
+    def _location(self) -> SourceLocation:
+        return SourceLocation(self._file, bisect_right(self._line_ends, self._position) + 1)

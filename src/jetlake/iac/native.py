@@ -87,7 +87,7 @@ class Defaults:
             for name, value in read_fields(child, fields, f"the defaults of {what}").items():
                 if known.setdefault(name, value) != value:
                     raise refusal(
-                        child.place, f"the default {name} of {what} is given twice, differently: remove one of them"
+                        child.location, f"the default {name} of {what} is given twice, differently: remove one of them"
                     )
 
     def applied(self, kind: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def is_settings(key: str) -> bool:
 def read_document(node: Node, declaration: Declaration, defaults: Defaults) -> None:
     """Add everything a document declares. Raises `ConfigurationError`."""
     mapping = {key: child for key, child in node.mapping.items() if not is_settings(key)}
-    body = Node(mapping, node.place)
+    body = Node(mapping, node.location)
     first = len(declaration.resources)
     if "kind" in mapping:
         kind = _section_kind(mapping.pop("kind").text, node, what="kinds")
@@ -124,20 +124,20 @@ def _add(kind: str, node: Node, declaration: Declaration, defaults: Defaults) ->
     consumers = own.pop("consumers", None) if kind in ("stream", "dead_letters") else None
     if kind == "template" and "stream" not in own and "config" not in own:
         own = _nested_template(own, node)
-    config = defaults.applied(kind, read_fields(Node(own, node.place), fields, what))
-    resource = _BUILDERS[kind](config, node.place)
+    config = defaults.applied(kind, read_fields(Node(own, node.location), fields, what))
+    resource = _BUILDERS[kind](config, node.location)
     declaration.add(resource)
     if consumers is not None:
         for item in _items(consumers, "name"):
             inner = defaults.applied("consumer", read_fields(item, CONSUMER, "a consumer"))
-            declaration.add(builders.consumer(inner, item.place, resource.name))
+            declaration.add(builders.consumer(inner, item.location, resource.name))
 
 
 def _nested_template(own: Mapping, node: Node) -> Mapping:
     """A template may say its stream's fields beside its own."""
     outer = {key: child for key, child in own.items() if word_of(key) in ("name", "maxstreams")}
     inner = {key: child for key, child in own.items() if key not in outer}
-    return {**outer, "stream": Node(inner, node.place)}
+    return {**outer, "stream": Node(inner, node.location)}
 
 
 def _items(node: Node, name_field: str) -> Iterator[Node]:
@@ -151,9 +151,9 @@ def _items(node: Node, name_field: str) -> Iterator[Node]:
         own = {} if child.value is None else child.mapping
         if name_field in own and own[name_field].value != name:
             raise refusal(
-                own[name_field].place, f"{name!r} calls itself {own[name_field].value!r}: remove one of the names"
+                own[name_field].location, f"{name!r} calls itself {own[name_field].value!r}: remove one of the names"
             )
-        yield Node({**own, name_field: Node(name, child.place)}, child.place)
+        yield Node({**own, name_field: Node(name, child.location)}, child.location)
 
 
 def _section_kind(key: str, node: Node, *, what: str) -> str:
@@ -164,7 +164,7 @@ def _section_kind(key: str, node: Node, *, what: str) -> str:
     found = sections.get(word) or kinds.get(word) or (_SECTIONS[other] if other else None)
     if found is None:
         hint = suggestion(key, [*_SECTIONS, *SETTINGS])
-        raise refusal(node.place, f"{key!r} is not one of the {what}: {', '.join(_SECTIONS)}{hint}")
+        raise refusal(node.location, f"{key!r} is not one of the {what}: {', '.join(_SECTIONS)}{hint}")
     return found
 
 
@@ -192,7 +192,7 @@ def _read_raw(node: Node, declaration: Declaration, defaults: Defaults) -> None:
     named = {"name": mapping["name"]} if "name" in mapping and "name" not in renamed.mapping else {}
     _add(
         "consumer",
-        Node({**renamed.mapping, **named, "stream": mapping["stream_name"]}, node.place),
+        Node({**renamed.mapping, **named, "stream": mapping["stream_name"]}, node.location),
         declaration,
         defaults,
     )

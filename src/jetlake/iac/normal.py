@@ -14,7 +14,7 @@ from typing import Any
 
 from jetlake.iac.declaration import OWNER_KEY
 from jetlake.iac.fields import CONSUMER, SECOND_NS, STREAM, UNLIMITED, Field, Kind
-from jetlake.iac.times import moment
+from jetlake.iac.times import canonical_timestamp
 
 DUPLICATE_WINDOW_NS = 120 * SECOND_NS
 ACK_WAIT_NS = 30 * SECOND_NS
@@ -134,8 +134,8 @@ def _compared(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 def _value(field: Field, value: Any) -> Any:
     match field.kind:
-        case Kind.MOMENT:
-            return moment(value) or "" if value else ""
+        case Kind.TIMESTAMP:
+            return canonical_timestamp(value) or "" if value else ""
         case Kind.PERCENTAGE:
             bare = str(value).removesuffix("%")
             return "" if bare == "0" else bare

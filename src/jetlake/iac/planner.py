@@ -107,18 +107,19 @@ class _Planner:
         for resource in self._wanted.values():
             if resource.kind == "template" and self._actual.has_templates is False:
                 raise refusal(
-                    resource.place, f"{resource.title} cannot be made: this server has no templates, Jetlake does"
+                    resource.location, f"{resource.title} cannot be made: this server has no templates, Jetlake does"
                 )
             required = _required(resource)
             if required is None or required in self._wanted:
                 continue
             if required in gone:
                 raise refusal(
-                    resource.place, f"{resource.title} needs {title_of(required)}, which is to be removed: declare it"
+                    resource.location,
+                    f"{resource.title} needs {title_of(required)}, which is to be removed: declare it",
                 )
             if required not in self._actual.found:
                 reason = f"{resource.title} needs {title_of(required)}, which is neither declared nor on the server"
-                raise refusal(resource.place, f"{reason}: declare it")
+                raise refusal(resource.location, f"{reason}: declare it")
 
     def _hand_over(self, needs: dict[Key, set[Key]], pruned: list[ActualResource]) -> set[Key]:
         """Let streams that give up subjects come before those that take them; return the pruned ones among them."""
@@ -143,7 +144,7 @@ class _Planner:
             elif key not in self._wanted:
                 resource = self._wanted["stream", "", taker]
                 raise refusal(
-                    resource.place,
+                    resource.location,
                     f"{resource.title} takes subjects that stream {giver} of the server has, which is not declared: "
                     "declare it with other subjects, or remove it",
                 )
@@ -154,7 +155,9 @@ class _Planner:
         pair = order.contested(wanted)
         if pair is not None:
             two, one = (self._wanted["stream", "", name] for name in pair)
-            raise refusal(one.place, f"{one.title} and {two.title} ({two.place}) take the same subjects: change one")
+            raise refusal(
+                one.location, f"{one.title} and {two.title} ({two.location}) take the same subjects: change one"
+            )
 
     def _step(self, resource: Resource) -> Step | None:
         found = self._actual.found.get(resource.key)
@@ -165,7 +168,7 @@ class _Planner:
             return self._create(resource)
         if self._project and found.owner not in ("", self._project) and not self._options.take_over:
             raise refusal(
-                resource.place,
+                resource.location,
                 f"{resource.title} belongs to project {found.owner!r}: remove it there, or give --take-over",
             )
         differences = compare(resource, found, stream, self._project, self._now)

@@ -9,7 +9,7 @@
 """
 
 from jetlake.iac.fields import word_of
-from jetlake.iac.times import moment
+from jetlake.iac.times import canonical_timestamp
 from jetlake.located.nodes import Mapping, Node, refusal
 
 _RENAMED = {
@@ -43,14 +43,14 @@ def consumer(node: Node) -> Node:
                 starts.append(("by_start_sequence", child))
                 found["opt_start_seq"] = child
         elif word in _TIMES:
-            if isinstance(child.value, str) and moment(child.value) != "":
+            if isinstance(child.value, str) and canonical_timestamp(child.value) != "":
                 starts.append(("by_start_time", child))
                 found["opt_start_time"] = child
         else:
             found[_RENAMED.get(word, key)] = child
     if len(starts) > 1:
         policies = " and ".join(policy for policy, _ in starts)
-        raise refusal(starts[1][1].place, f"a consumer starts in two ways, {policies}: keep one of them")
+        raise refusal(starts[1][1].location, f"a consumer starts in two ways, {policies}: keep one of them")
     for policy, child in starts:
-        found["deliver_policy"] = Node(policy, child.place)
-    return Node(found, node.place)
+        found["deliver_policy"] = Node(policy, child.location)
+    return Node(found, node.location)

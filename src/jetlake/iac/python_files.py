@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from jetlake.errors import ConfigurationError
-from jetlake.located.nodes import Node, Place, locate, refusal
+from jetlake.located.nodes import Node, SourceLocation, locate, refusal
 
 FUNCTION = "resources"
 
@@ -41,25 +41,27 @@ def read_python(path: str) -> list[Node]:
             if callable(value) and value is not resources and (name == FUNCTION or getattr(value, _MARK, False))
         ]
         if not functions:
-            raise refusal(Place(path), f"the file has no function `{FUNCTION}`: write one that returns what is wanted")
+            raise refusal(
+                SourceLocation(path), f"the file has no function `{FUNCTION}`: write one that returns what is wanted"
+            )
         return [document for function in functions for document in _documents(function, path)]
     except ConfigurationError:
         raise
     except (Exception, SystemExit) as error:
         reason = f"the file failed: {type(error).__name__}: {error}"
-        raise refusal(Place(path, _line(error, path)), reason) from error
+        raise refusal(SourceLocation(path, _line(error, path)), reason) from error
 
 
 def _documents(function: Callable[[], Any], path: str) -> list[Node]:
-    place = Place(path, getattr(getattr(function, "__code__", None), "co_firstlineno", 0))
+    location = SourceLocation(path, getattr(getattr(function, "__code__", None), "co_firstlineno", 0))
     returned = function()
     found = returned if isinstance(returned, list | tuple) else [returned]
     for document in found:
         if not isinstance(document, dict):
             raise refusal(
-                place, f"{getattr(function, '__name__', FUNCTION)} returns {type(document).__name__}: return a dict"
+                location, f"{getattr(function, '__name__', FUNCTION)} returns {type(document).__name__}: return a dict"
             )
-    return [locate(document, place) for document in found]
+    return [locate(document, location) for document in found]
 
 
 def _line(error: BaseException, path: str) -> int:

@@ -25,7 +25,7 @@ from jetlake.iac.python_files import read_python
 from jetlake.iac.terraform import read_terraform
 from jetlake.iac.toml_text import read_toml
 from jetlake.iac.variables import Variables
-from jetlake.located.nodes import FILE_BYTES_MAX, Node, Place, refusal
+from jetlake.located.nodes import FILE_BYTES_MAX, Node, SourceLocation, refusal
 from jetlake.located.yaml_text import read_yaml
 from jetlake.suggestions import hint
 
@@ -106,17 +106,19 @@ def _declared_variables(documents: list[Node]) -> dict[str, str]:
                 continue
             for name, value in child.mapping.items():
                 if isinstance(value.value, list | dict) or value.value is None:
-                    raise refusal(value.place, f"the variable {name} must be text or a number")
+                    raise refusal(value.location, f"the variable {name} must be text or a number")
                 text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
                 if found.setdefault(name, text) != text:
-                    raise refusal(value.place, f"the variable {name} is given twice, differently: remove one of them")
+                    raise refusal(
+                        value.location, f"the variable {name} is given twice, differently: remove one of them"
+                    )
     return found
 
 
 def _set_project(declaration: Declaration, node: Node) -> None:
     if declaration.project and declaration.project != node.text:
         raise refusal(
-            node.place, f"the project is {node.text!r} here and {declaration.project!r} elsewhere: keep one of them"
+            node.location, f"the project is {node.text!r} here and {declaration.project!r} elsewhere: keep one of them"
         )
     declaration.project = node.text
 
@@ -169,9 +171,11 @@ def _text(path: Path) -> str:
     try:
         size = path.stat().st_size
         if size > FILE_BYTES_MAX:
-            raise refusal(Place(str(path)), f"the file has {size:,} bytes: at most {FILE_BYTES_MAX:,} are read")
+            raise refusal(
+                SourceLocation(str(path)), f"the file has {size:,} bytes: at most {FILE_BYTES_MAX:,} are read"
+            )
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise refusal(Place(str(path)), f"the file cannot be read: {reason_of(error)}") from error
+        raise refusal(SourceLocation(str(path)), f"the file cannot be read: {reason_of(error)}") from error
     except UnicodeDecodeError:
-        raise refusal(Place(str(path)), "the file is not UTF-8 text") from None
+        raise refusal(SourceLocation(str(path)), "the file is not UTF-8 text") from None

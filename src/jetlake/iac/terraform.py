@@ -16,7 +16,7 @@ from jetlake.iac.declaration import Declaration, Resource
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field
 from jetlake.iac.hcl import Block, evaluate, read_blocks
 from jetlake.located.nodes import Mapping as Nodes
-from jetlake.located.nodes import Node, Place, refusal
+from jetlake.located.nodes import Node, SourceLocation, refusal
 from jetlake.suggestions import suggestion
 
 IDENTIFIER_PREFIXES = ("JETSTREAM_STREAM_", "JETSTREAM_KV_", "JETSTREAM_OBJ_")
@@ -41,7 +41,7 @@ class _Type:
     fields: tuple[Field, ...]
     what: str
     defaults: Mapping[str, Any]
-    build: Callable[[dict[str, Any], Place], Resource]
+    build: Callable[[dict[str, Any], SourceLocation], Resource]
 
 
 _TYPES = {
@@ -60,7 +60,7 @@ def read_terraform(
     try:
         _Module(sources, given, environment).add_to(declaration)
     except RecursionError as error:
-        raise refusal(Place(", ".join(sources)), "values refer to each other too deeply") from error
+        raise refusal(SourceLocation(", ".join(sources)), "values refer to each other too deeply") from error
 
 
 class _Module:
@@ -81,7 +81,9 @@ class _Module:
     def add_to(self, declaration: Declaration) -> None:
         for (kind, _), block in self._resources.items():
             if kind not in _TYPES:
-                declaration.warn(block.place, f"a resource {kind} is left out: it is neither a stream nor a consumer")
+                declaration.warn(
+                    block.location, f"a resource {kind} is left out: it is neither a stream nor a consumer"
+                )
                 continue
             resource = self._resource(_TYPES[kind], kind, block)
             declaration.add(resource)
@@ -92,16 +94,18 @@ class _Module:
         if block.kind == "resource" and len(block.labels) == 2:
             kind, name = block.labels
             if (kind, name) in self._resources:
-                raise refusal(block.place, f"{kind}.{name} stands twice: at {self._resources[kind, name].place} too")
+                raise refusal(
+                    block.location, f"{kind}.{name} stands twice: at {self._resources[kind, name].location} too"
+                )
             if kind.startswith("jetstream_") and kind not in (*_TYPES, "jetstream_kv_entry"):
-                raise refusal(block.place, f"{kind} is not a type of resource{suggestion(kind, list(_TYPES))}")
+                raise refusal(block.location, f"{kind} is not a type of resource{suggestion(kind, list(_TYPES))}")
             self._resources[kind, name] = block
         elif block.kind == "variable" and len(block.labels) == 1:
             self._variables[block.labels[0]] = block
         elif block.kind == "locals" and not block.labels:
             self._locals |= block.attributes
         elif block.kind not in _IGNORED_BLOCKS:
-            raise refusal(block.place, f"a block {block.kind} is not read: write resources, variables and locals")
+            raise refusal(block.location, f"a block {block.kind} is not read: write resources, variables and locals")
 
     def _resource(self, kind: _Type, name: str, block: Block) -> Resource:
         body = self._body(block)
@@ -109,83 +113,83 @@ class _Module:
             body = _consumer(body)
         elif name == TEMPLATE_TYPE:
             outer = {key: child for key, child in body.items() if key in ("name", "max_streams")}
-            inner = _flat({key: child for key, child in body.items() if key not in outer}, block.place)
-            body = {**outer, "stream": Node(inner, block.place)}
+            inner = _flat({key: child for key, child in body.items() if key not in outer}, block.location)
+            body = {**outer, "stream": Node(inner, block.location)}
         else:
-            body = _flat(body, block.place)
-        config = read_fields(Node(body, block.place), kind.fields, kind.what, SECONDS)
+            body = _flat(body, block.location)
+        config = read_fields(Node(body, block.location), kind.fields, kind.what, SECONDS)
         defaults = kind.defaults
         if config.get("deliver_subject") and config.get("ack_policy") == "none":
             defaults = {key: value for key, value in defaults.items() if key != "max_ack_pending"}
-        return kind.build({**defaults, **config}, block.place)
+        return kind.build({**defaults, **config}, block.location)
 
     def _body(self, block: Block) -> Nodes:
         body: Nodes = {}
         for name, words in block.attributes.items():
             if name in _LOOPS:
-                raise refusal(words[0].place, f"{name} is not read: write each resource by itself")
+                raise refusal(words[0].location, f"{name} is not read: write each resource by itself")
             if name not in _META:
                 value = evaluate(words, self._resolve)
-                body[name] = Node(value.value, words[0].place)
+                body[name] = Node(value.value, words[0].location)
         for inner in block.blocks:
             if inner.kind in _LOOPS:
-                raise refusal(inner.place, f"{inner.kind} is not read: write each block by itself")
+                raise refusal(inner.location, f"{inner.kind} is not read: write each block by itself")
             if inner.kind in _META:
                 continue
-            node = Node(self._body(inner), inner.place)
+            node = Node(self._body(inner), inner.location)
             if inner.kind in _SINGLE_BLOCKS:
                 if inner.kind in body:
-                    raise refusal(inner.place, f"{inner.kind} stands twice in one block: remove one of them")
+                    raise refusal(inner.location, f"{inner.kind} stands twice in one block: remove one of them")
                 body[inner.kind] = node
             else:
                 before = body[inner.kind].value if inner.kind in body else []
-                body[inner.kind] = Node([*before, node], inner.place)
+                body[inner.kind] = Node([*before, node], inner.location)
         return body
 
-    def _resolve(self, path: list[str], place: Place) -> Node:
+    def _resolve(self, path: list[str], location: SourceLocation) -> Node:
         if path in self._path:
-            raise refusal(place, f"{'.'.join(path)} refers to itself")
+            raise refusal(location, f"{'.'.join(path)} refers to itself")
         self._path.append(path)
         try:
             match path:
                 case ["var", name]:
-                    return self._variable(name, place)
+                    return self._variable(name, location)
                 case ["local", name] if name in self._locals:
                     return evaluate(self._locals[name], self._resolve)
                 case [kind, name, attribute] if (kind, name) in self._resources:
-                    return self._attribute(self._resources[kind, name], attribute, place)
+                    return self._attribute(self._resources[kind, name], attribute, location)
                 case [kind, name, _] if kind.startswith("jetstream_"):
                     names = [other for other_kind, other in self._resources if other_kind == kind]
-                    raise refusal(place, f"there is no {kind} {name!r}{suggestion(name, names)}")
+                    raise refusal(location, f"there is no {kind} {name!r}{suggestion(name, names)}")
         finally:
             self._path.pop()
-        raise refusal(place, f"{'.'.join(path)} is not known here: write the value itself")
+        raise refusal(location, f"{'.'.join(path)} is not known here: write the value itself")
 
-    def _variable(self, name: str, place: Place) -> Node:
+    def _variable(self, name: str, location: SourceLocation) -> Node:
         if name not in self._variables:
-            raise refusal(place, f"there is no variable {name!r}{suggestion(name, list(self._variables))}")
+            raise refusal(location, f"there is no variable {name!r}{suggestion(name, list(self._variables))}")
         for values, key in ((self._given, name), (self._environment, f"TF_VAR_{name}")):
             if key in values:
-                return Node(values[key], place)
+                return Node(values[key], location)
         default = self._variables[name].attributes.get("default")
         if default is None:
             raise refusal(
-                place, f"the variable {name!r} has no value: give --var {name}=…, set TF_VAR_{name}, or a default"
+                location, f"the variable {name!r} has no value: give --var {name}=…, set TF_VAR_{name}, or a default"
             )
         return evaluate(default, self._resolve)
 
-    def _attribute(self, block: Block, attribute: str, place: Place) -> Node:
+    def _attribute(self, block: Block, attribute: str, location: SourceLocation) -> Node:
         wanted = "name" if attribute == "id" and "name" in block.attributes else attribute
         if wanted not in block.attributes:
-            raise refusal(place, f"{'.'.join(block.labels)} says no {attribute}: write the value itself")
+            raise refusal(location, f"{'.'.join(block.labels)} says no {attribute}: write the value itself")
         return evaluate(block.attributes[wanted], self._resolve)
 
 
 def _consumer(body: Nodes) -> Nodes:
-    made = dict(preview.consumer(Node(body, Place(""))).mapping)
+    made = dict(preview.consumer(Node(body, SourceLocation(""))).mapping)
     owner = made.pop("stream_id", None)
     if owner is not None:
-        made["stream"] = Node(_without_prefix(owner.text), owner.place)
+        made["stream"] = Node(_without_prefix(owner.text), owner.location)
     return made
 
 
@@ -196,12 +200,12 @@ def _without_prefix(identifier: str) -> str:
     return identifier
 
 
-def _flat(body: Nodes, place: Place) -> Nodes:
+def _flat(body: Nodes, location: SourceLocation) -> Nodes:
     """Return the fields of a stream or bucket; what the provider writes side by side belongs together in the API."""
     made = dict(body)
     if "ack" in made:
         acknowledges = made.pop("ack")
-        made["no_ack"] = Node(acknowledges.value is False, acknowledges.place)
+        made["no_ack"] = Node(acknowledges.value is False, acknowledges.location)
     for record, fields in {
         "placement": {"placement_cluster": "cluster", "placement_tags": "tags", "placement_preferred": "preferred"},
         "republish": {
@@ -213,11 +217,11 @@ def _flat(body: Nodes, place: Place) -> Nodes:
     }.items():
         inner = {name: made.pop(key) for key, name in fields.items() if key in made}
         if inner:
-            made[record] = Node(inner, next(iter(inner.values())).place)
+            made[record] = Node(inner, next(iter(inner.values())).location)
     transform = made.get("subject_transform")
     if transform is not None and isinstance(transform.value, list):
         if len(transform.value) != 1:
-            raise refusal(transform.place, "a stream has one subject_transform: remove the others")
+            raise refusal(transform.location, "a stream has one subject_transform: remove the others")
         made["subject_transform"] = transform.value[0]
-    assert place.file, "a body is one of a file"
+    assert location.file, "a body is one of a file"
     return made

@@ -1,21 +1,21 @@
-"""Moments as the API of streams writes them: RFC 3339, in UTC, with at most nine digits of a second.
+"""Timestamps as the API of streams writes them: RFC 3339, in UTC, with at most nine digits of a second.
 
-Invariant: two texts that mean one moment are written the same.
+Invariant: two texts that mean one timestamp are written the same.
 """
 
 import re
 from datetime import UTC, datetime, timedelta
 
-_MOMENT = re.compile(
+_TIMESTAMP = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|z|[+-]\d{2}:\d{2})?)?",
 )
 _ZERO = "0001-01-01T00:00:00Z"
-"""How the API writes that there is no moment."""
+"""How the API writes that there is none."""
 
 
-def moment(text: str) -> str | None:
-    """Return the moment as the API writes it, an empty text for the zero time, None for what is no moment."""
-    found = _MOMENT.fullmatch(text.strip())
+def canonical_timestamp(text: str) -> str | None:
+    """Return the timestamp as the API writes it, an empty text for the zero time, None for anything else."""
+    found = _TIMESTAMP.fullmatch(text.strip())
     if found is None:
         return None
     day, clock, fraction, zone = found.groups()
@@ -29,8 +29,8 @@ def moment(text: str) -> str | None:
     return "" if written == _ZERO else written
 
 
-def instant(text: str) -> datetime:
-    """Return the moment with the precision of a microsecond. The text is one the API has written."""
+def parse_timestamp(text: str) -> datetime:
+    """Return the timestamp with the precision of a microsecond. The text is one the API has written."""
     day, _, fraction = text.rstrip("Z").partition(".")
     whole = datetime.fromisoformat(f"{day}+00:00")
     return whole + timedelta(microseconds=int((fraction or "0")[:6].ljust(6, "0")))

@@ -8,7 +8,7 @@ import re
 import tomllib
 from typing import Any, TypeAlias
 
-from jetlake.located.nodes import Node, Place, refusal
+from jetlake.located.nodes import Node, SourceLocation, refusal
 
 _HEADING = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")
 _NAME = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -24,25 +24,25 @@ def read_toml(text: str, file: str) -> list[Node]:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = _LINE.search(str(error))
-        raise refusal(Place(file, int(found[1]) if found else 0), f"this is not TOML: {error}") from error
+        raise refusal(SourceLocation(file, int(found[1]) if found else 0), f"this is not TOML: {error}") from error
     except ValueError as error:
         # A number of thousands of digits.
-        raise refusal(Place(file), f"this is not TOML: {error}") from error
+        raise refusal(SourceLocation(file), f"this is not TOML: {error}") from error
     except RecursionError:
-        raise refusal(Place(file), "this is nested too deeply") from None
-    return [_node(value, (), _lines(text), Place(file, 1))]
+        raise refusal(SourceLocation(file), "this is nested too deeply") from None
+    return [_node(value, (), _lines(text), SourceLocation(file, 1))]
 
 
-def _node(value: Any, path: _Path, lines: dict[_Path, int], above: Place) -> Node:
-    place = Place(above.file, lines.get(path, above.line))
+def _node(value: Any, path: _Path, lines: dict[_Path, int], above: SourceLocation) -> Node:
+    location = SourceLocation(above.file, lines.get(path, above.line))
     if isinstance(value, dict):
-        return Node({key: _node(child, (*path, key), lines, place) for key, child in value.items()}, place)
+        return Node({key: _node(child, (*path, key), lines, location) for key, child in value.items()}, location)
     if isinstance(value, list):
-        return Node([_node(child, (*path, number), lines, place) for number, child in enumerate(value)], place)
+        return Node([_node(child, (*path, number), lines, location) for number, child in enumerate(value)], location)
     if isinstance(value, bool | int | float | str):
-        return Node(value, place)
+        return Node(value, location)
     # Dates and times.
-    return Node(value.isoformat(), place)
+    return Node(value.isoformat(), location)
 
 
 def _lines(text: str) -> dict[_Path, int]:

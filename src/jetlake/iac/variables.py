@@ -1,7 +1,7 @@
 """`${NAME}` in the texts of a declaration.
 
 A value comes from the command line, else from the environment, else from the `variables` of the files, else from
-the text itself: `${NAME:-value}`. One that comes from nowhere is refused with its place. `$${` is a `${` that stays;
+the text itself: `${NAME:-value}`. One that comes from nowhere is refused with its location. `$${` is a `${` that stays;
 a `$` before anything else, as in `$KV.users.>`, means nothing.
 """
 
@@ -22,9 +22,9 @@ class Variables:
     def fill(self, node: Node) -> Node:
         """Return the node with all its references replaced."""
         if isinstance(node.value, dict):
-            return Node({key: self.fill(child) for key, child in node.value.items()}, node.place)
+            return Node({key: self.fill(child) for key, child in node.value.items()}, node.location)
         if isinstance(node.value, list):
-            return Node([self.fill(child) for child in node.value], node.place)
+            return Node([self.fill(child) for child in node.value], node.location)
         if not isinstance(node.value, str) or "${" not in node.value:
             return node
 
@@ -33,11 +33,12 @@ class Variables:
                 return "${"
             if found[1] is None:
                 raise refusal(
-                    node.place, f"{node.value!r} has a ${{ without a name: write ${{NAME}}, or $${{ for the text itself"
+                    node.location,
+                    f"{node.value!r} has a ${{ without a name: write ${{NAME}}, or $${{ for the text itself",
                 )
             return self._value(found[1], found[2], node)
 
-        return Node(_REFERENCE.sub(replaced, node.value), node.place)
+        return Node(_REFERENCE.sub(replaced, node.value), node.location)
 
     def _value(self, name: str, otherwise: str | None, node: Node) -> str:
         for values in self._places:
@@ -45,7 +46,7 @@ class Variables:
                 return values[name]
         if otherwise is None:
             raise refusal(
-                node.place,
+                node.location,
                 f"${{{name}}} has no value: set it in the environment, by --var {name}=…, under `variables`, "
                 f"or write ${{{name}:-value}}",
             )

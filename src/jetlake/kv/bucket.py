@@ -22,7 +22,7 @@ import msgspec
 
 from jetlake.client.api import Api, encoded
 from jetlake.client.channel import Channel, header_value
-from jetlake.client.ordered import OrderedReader, Position, position_of
+from jetlake.client.ordered import MessagePosition, OrderedReader, position_of
 from jetlake.client.publishing import Publisher
 from jetlake.client.pulls import Start
 from jetlake.client.timestamps import read_time
@@ -332,7 +332,7 @@ class Bucket(Generic[T]):
         operation = operation_of(headers)
         key = subject.removeprefix(self._layout.read_prefix)
         value = self._codec.decode(data) if operation is Operation.PUT else None
-        position = Position(sequence, 0, read_time(created), 0)
+        position = MessagePosition(sequence, 0, read_time(created), 0)
         return Entry(self.name, key, value, operation, len(data), position)
 
 

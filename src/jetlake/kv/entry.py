@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from jetlake.client.channel import header_value
-from jetlake.client.ordered import Position, position_of
+from jetlake.client.ordered import MessagePosition, position_of
 from jetlake.client.timestamps import datetime_of
 
 __all__ = ["Entry", "Operation", "operation_of"]
@@ -57,7 +57,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, gc=False):
     # Bytes of the value as it is stored; None where it was not read.
     size_bytes: int | None
     # As it was delivered, or as it was read.
-    position: Position | bytes
+    position: MessagePosition | bytes
 
     @property
     def revision(self) -> int:
@@ -75,7 +75,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, gc=False):
         return self._position.pending
 
     @property
-    def _position(self) -> Position:
+    def _position(self) -> MessagePosition:
         return position_of(self.position) if isinstance(self.position, bytes) else self.position
 
     def __repr__(self) -> str:

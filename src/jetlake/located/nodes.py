@@ -22,7 +22,7 @@ DIGITS_MAX = 100
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """A file and a line in it; 0 = the line is not known."""
 
     file: str
@@ -34,17 +34,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Node:
-    """One value and its place."""
+    """One value and its location."""
 
     value: Any
-    place: Place
+    location: SourceLocation
 
     @property
     def mapping(self) -> "dict[str, Node]":
         """What it holds by name. Raises `ConfigurationError` if it is no mapping."""
         if not isinstance(self.value, dict):
             raise refusal(
-                self.place, f"{describe(self.value)} stands where names with values belong: write `name: value`"
+                self.location, f"{describe(self.value)} stands where names with values belong: write `name: value`"
             )
         return self.value
 
@@ -52,7 +52,7 @@ class Node:
     def items(self) -> "list[Node]":
         """What it lists. Raises `ConfigurationError` if it is no list."""
         if not isinstance(self.value, list):
-            raise refusal(self.place, f"{describe(self.value)} stands where a list belongs: write [a, b]")
+            raise refusal(self.location, f"{describe(self.value)} stands where a list belongs: write [a, b]")
         return self.value
 
     @property
@@ -60,12 +60,12 @@ class Node:
         """The text it is. Raises `ConfigurationError` if it is something else."""
         if not isinstance(self.value, str):
             raise refusal(
-                self.place, f"{describe(self.value)} stands where text belongs: put it between quotation marks"
+                self.location, f"{describe(self.value)} stands where text belongs: put it between quotation marks"
             )
         return self.value
 
     def plain(self) -> Any:
-        """Return the value without places."""
+        """Return the value without locations."""
         if isinstance(self.value, dict):
             return {key: child.plain() for key, child in self.value.items()}
         if isinstance(self.value, list):
@@ -76,9 +76,9 @@ class Node:
 Mapping: TypeAlias = dict[str, Node]
 
 
-def refusal(place: Place, reason: str) -> ConfigurationError:
+def refusal(location: SourceLocation, reason: str) -> ConfigurationError:
     """Return the error that says file, line and reason."""
-    return ConfigurationError(f"{place}: {reason}")
+    return ConfigurationError(f"{location}: {reason}")
 
 
 def describe(value: Any) -> str:
@@ -94,12 +94,12 @@ def describe(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a mapping"
 
 
-def locate(value: Any, place: Place) -> Node:
-    """Return plain data as nodes that are all at one place."""
+def locate(value: Any, location: SourceLocation) -> Node:
+    """Return plain data as nodes that are all at one location."""
     if isinstance(value, dict):
-        return Node({str(key): locate(child, place) for key, child in value.items()}, place)
+        return Node({str(key): locate(child, location) for key, child in value.items()}, location)
     if isinstance(value, list | tuple):
-        return Node([locate(child, place) for child in value], place)
+        return Node([locate(child, location) for child in value], location)
     if value is None or isinstance(value, bool | int | float | str):
-        return Node(value, place)
-    return Node(str(value), place)
+        return Node(value, location)
+    return Node(str(value), location)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from jetlake.located.nodes import DIGITS_MAX, NODES_MAX, Node, Place, refusal
+from jetlake.located.nodes import DIGITS_MAX, NODES_MAX, Node, SourceLocation, refusal
 
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -28,11 +28,11 @@ def read_yaml(text: str, file: str) -> list[Node]:
         nodes = [reader.node(document) for document in documents]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise refusal(Place(file, line), f"this is not YAML: {error.problem or error.context}") from error
+        raise refusal(SourceLocation(file, line), f"this is not YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise refusal(Place(file), f"this is not YAML: {error}") from error
+        raise refusal(SourceLocation(file), f"this is not YAML: {error}") from error
     except RecursionError as error:
-        raise refusal(Place(file), "this is nested too deeply") from error
+        raise refusal(SourceLocation(file), "this is nested too deeply") from error
     return [node for node in nodes if node.value is not None]
 
 
@@ -60,25 +60,25 @@ class _Reader:
         self._count = 0
 
     def node(self, node: yaml.Node) -> Node:
-        place = Place(self._file, node.start_mark.line + 1)
+        location = SourceLocation(self._file, node.start_mark.line + 1)
         self._count += 1
         if self._count > NODES_MAX:
-            raise refusal(place, f"the file has more than {NODES_MAX:,} values, aliases included: split it")
+            raise refusal(location, f"the file has more than {NODES_MAX:,} values, aliases included: split it")
         if isinstance(node, yaml.MappingNode):
-            return Node(self._mapping(node), place)
+            return Node(self._mapping(node), location)
         if isinstance(node, yaml.SequenceNode):
-            return Node([self.node(child) for child in node.value], place)
+            return Node([self.node(child) for child in node.value], location)
         assert isinstance(node, yaml.ScalarNode), "the parser makes three kinds of nodes"
         # Between quotation marks it is text.
-        return Node(bare_value(node.value) if node.style is None else node.value, place)
+        return Node(bare_value(node.value) if node.style is None else node.value, location)
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Node]:
         merged: dict[str, Node] = {}
         own: dict[str, Node] = {}
         for key, child in node.value:
-            place = Place(self._file, key.start_mark.line + 1)
+            location = SourceLocation(self._file, key.start_mark.line + 1)
             if not isinstance(key, yaml.ScalarNode):
-                raise refusal(place, "a list or mapping stands where a name belongs")
+                raise refusal(location, "a list or mapping stands where a name belongs")
             read = self.node(child)
             if key.tag == "tag:yaml.org,2002:merge" and key.style is None:
                 for other in read.items if isinstance(read.value, list) else [read]:
@@ -86,7 +86,7 @@ class _Reader:
                 continue
             name = str(key.value)
             if name in own:
-                raise refusal(place, f"{name!r} stands twice in one mapping: remove one of them")
+                raise refusal(location, f"{name!r} stands twice in one mapping: remove one of them")
             # A value that begins on a later line is found by its name.
-            own[name] = Node(read.value, place)
+            own[name] = Node(read.value, location)
         return {**merged, **own}

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from jetlake.management.archives.endpoints import ArchiveEndpoints
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.endpoints.account import AccountEndpoints
 from jetlake.management.endpoints.consumers import ConsumerEndpoints
 from jetlake.management.endpoints.forks import ForkEndpoint
@@ -20,7 +20,7 @@ from jetlake.management.settings import ManagementSettings
 class ApiContext(msgspec.Struct, frozen=True, kw_only=True):
     """The endpoints of one server, the streams they answer about, and what they share."""
 
-    catalog: Catalog
+    catalog: StreamCatalog
     streams: StreamEndpoints
     consumers: ConsumerEndpoints
     messages: MessageEndpoints

@@ -12,7 +12,7 @@ from jetlake.management.context import ApiContext
 from jetlake.management.endpoints import consumers
 from jetlake.management.endpoints.messages import PlainRequest
 from jetlake.management.requests.calls import Call, Granted
-from jetlake.management.requests.rights import Target
+from jetlake.management.requests.rights import SendTarget
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 
 
@@ -41,7 +41,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     # What else it needs, where only the body says what; the endpoint checks it.
     condition: str = ""
     # Where it has the server send to besides the answer; each is checked by the endpoint.
-    targets: frozenset[Target] = frozenset()
+    targets: frozenset[SendTarget] = frozenset()
 
     def names_in(self, tokens: list[str]) -> tuple[str, ...] | None:
         """Return the names in the tokens behind the words; None = this endpoint is not meant."""
@@ -77,7 +77,7 @@ def _cluster_endpoint(kind: str, names: int) -> Endpoint:
 _READING = ("STREAM.MSG.GET.{}",)
 """Whoever may get messages one by one may read all of a stream."""
 
-_OF_STREAMS = frozenset({Target.REPUBLISH, Target.DEAD_LETTER})
+_OF_STREAMS = frozenset({SendTarget.REPUBLISH, SendTarget.DEAD_LETTER})
 
 _COPYING = "for each origin that it copies: one of `$JS.API.STREAM.MSG.GET.<origin>`, `….DIRECT.GET.<origin>`, "
 _COPYING += "`….CONSUMER.CREATE.<origin>`"
@@ -110,7 +110,7 @@ def _stream_endpoints(api: ApiContext) -> EndpointTable:
             handle=api.archives.restore,
             names=1,
             condition=_COPYING,
-            targets=_OF_STREAMS | {Target.DELIVER},
+            targets=_OF_STREAMS | {SendTarget.DELIVER},
         ),
     }
 
@@ -135,7 +135,7 @@ def _reading_endpoints(api: ApiContext) -> EndpointTable:
             handle=api.scans.rows,
             names=1,
             needs=_READING,
-            targets=frozenset({Target.SCAN}),
+            targets=frozenset({SendTarget.SCAN}),
         ),
         "STREAM.MSG.GET": Endpoint(kind="stream_msg_get_response", handle=api.messages.get, names=1, only_reads=True),
         "STREAM.MSG.DELETE": Endpoint(kind="stream_msg_delete_response", handle=api.messages.delete, names=1),
@@ -143,7 +143,7 @@ def _reading_endpoints(api: ApiContext) -> EndpointTable:
             kind="stream_snapshot_response",
             handle=api.archives.snapshot,
             names=1,
-            targets=frozenset({Target.SNAPSHOT}),
+            targets=frozenset({SendTarget.SNAPSHOT}),
         ),
     }
 
@@ -160,14 +160,14 @@ def _consumer_endpoints(api: ApiContext) -> EndpointTable:
             names=1,
             takes_rest=True,
             check_first=consumers.check_create,
-            targets=frozenset({Target.DELIVER}),
+            targets=frozenset({SendTarget.DELIVER}),
         ),
         "CONSUMER.DURABLE.CREATE": Endpoint(
             kind="consumer_create_response",
             handle=api.consumers.create_durable,
             names=2,
             check_first=consumers.check_create,
-            targets=frozenset({Target.DELIVER}),
+            targets=frozenset({SendTarget.DELIVER}),
         ),
         "CONSUMER.NAMES": Endpoint(
             kind="consumer_names_response", handle=api.consumers.names, names=1, only_reads=True

@@ -21,7 +21,7 @@ import msgspec
 
 from jetlake._engine import EngineError
 from jetlake.management.archives.endpoints import ArchiveEndpoints
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.context import ApiContext
 from jetlake.management.dispatch import Dispatcher
 from jetlake.management.endpoints.account import AccountEndpoints
@@ -61,7 +61,7 @@ class Manager:
     def __init__(
         self,
         engine: ManagedEngine,
-        catalog: Catalog,
+        catalog: StreamCatalog,
         settings: ManagementSettings,
         warn: Callable[[str], None],
         *,

@@ -5,7 +5,7 @@ Made anew at every reload of the configuration, and replaced as a whole.
 
 import msgspec
 
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 
 
 class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class ManagementSettings(msgspec.Struct, frozen=True, kw_only=True):
     # Empty = there is none.
     system_account: str = ""
     # The accounts that may store.
-    accounts: dict[str, AccountLimits] = {}
+    accounts: dict[str, StreamAccountLimits] = {}
     # Requests in the dialects of 2019 and 2020 are answered.
     preview_dialects: bool = True
     # What is reserved is not looked at here: the catalog knows.

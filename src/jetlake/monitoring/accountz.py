@@ -6,8 +6,8 @@ Invariant: a detail shows counts, times and what an operator has claimed in publ
 import msgspec
 
 from jetlake.monitoring.claims_facts import ShownIssue
-from jetlake.monitoring.parameters import PageError, Parameters
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.parameters import PageError, QueryParameters
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.monitoring.sharing_facts import ShownDestination, ShownExport, ShownImport
 from jetlake.monitoring.subsz import LookupFigures, lookup_figures
 from jetlake.shared.go_text import time_text
@@ -56,12 +56,12 @@ class Accountz(msgspec.Struct, kw_only=True, omit_defaults=True):
     account_detail: AccountInformation | None = None
 
 
-def options_of(parameters: Parameters) -> AccountzOptions:
+def options_of(parameters: QueryParameters) -> AccountzOptions:
     """Return the options that the parameters of the page ask for."""
     return AccountzOptions(account=parameters.text("acc"))
 
 
-def build(source: Source, options: AccountzOptions) -> Accountz:
+def build(source: MonitoredServer, options: AccountzOptions) -> Accountz:
     """Return the page. Raises `PageError`."""
     page = Accountz(
         server_id=source.facts.server_id,
@@ -75,9 +75,9 @@ def build(source: Source, options: AccountzOptions) -> Accountz:
     return page
 
 
-def build_account(source: Source, options: AccountzOptions) -> AccountInformation:
+def build_account(source: MonitoredServer, options: AccountzOptions) -> AccountInformation:
     """Return one account, for `$SYS.REQ.ACCOUNT.*.INFO` too. Raises `PageError`."""
-    facts = source.facts
+    facts, links = source.facts, source.leaf_links()
     for account in source.statistics().accounts:
         if account.name == options.account:
             information = AccountInformation(
@@ -87,7 +87,7 @@ def build_account(source: Source, options: AccountzOptions) -> AccountInformatio
                 expired=False,
                 complete=True,
                 jetstream_enabled=facts.jetstream is not None and account.name in facts.jetstream.accounts,
-                leafnode_connections=0,
+                leafnode_connections=sum(link.account == account.name for link in links),
                 client_connections=account.connections,
                 subscriptions=account.subscriptions,
                 name_tag=account.name,
@@ -102,7 +102,7 @@ def build_account(source: Source, options: AccountzOptions) -> AccountInformatio
     raise PageError(f"Account {options.account} does not exist")
 
 
-def _add_claims(information: AccountInformation, source: Source) -> None:
+def _add_claims(information: AccountInformation, source: MonitoredServer) -> None:
     """Add what the operator claims about an account, in operator mode."""
     claims = source.facts.claims
     account = None if claims is None else claims.account(information.account_name)

@@ -13,39 +13,51 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from jetlake.monitoring import accountz, accstatz, clusterz, connz, diagnostics, healthz, jsz, statsz, subsz, varz
+from jetlake.monitoring import (
+    accountz,
+    accstatz,
+    clusterz,
+    connz,
+    diagnostics,
+    healthz,
+    jsz,
+    leafz,
+    statsz,
+    subsz,
+    varz,
+)
 from jetlake.monitoring.parameters import UnreadableOptionsError
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 
 
-class Body(msgspec.Struct, frozen=True):
+class BodyBuilder(msgspec.Struct, frozen=True):
     """How one body is made: options in, struct out."""
 
     options: type[msgspec.Struct]
     # The type of the options differs from body to body; `options` above says which it is.
-    build: Callable[[Source, Any], Any]
+    build: Callable[[MonitoredServer, Any], Any]
 
 
-class AccountBody(Body, frozen=True):
+class AccountBody(BodyBuilder, frozen=True):
     """A body about one account. `narrow` returns the options confined to it, whatever the request said."""
 
     narrow: Callable[[Any, str], Any]
 
 
 BODIES = {
-    "ACCOUNTZ": Body(accountz.AccountzOptions, accountz.build),
-    "CONNZ": Body(connz.ConnzOptions, connz.build),
-    "EXPVARZ": Body(diagnostics.VariablesOptions, diagnostics.build_variables),
-    "GATEWAYZ": Body(clusterz.StandaloneOptions, clusterz.build_gatewayz),
-    "HEALTHZ": Body(healthz.HealthzOptions, healthz.build),
-    "IPQUEUESZ": Body(clusterz.StandaloneOptions, clusterz.build_nothing),
-    "JSZ": Body(jsz.JszOptions, jsz.build),
-    "LEAFZ": Body(clusterz.StandaloneOptions, clusterz.build_leafz),
-    "RAFTZ": Body(clusterz.StandaloneOptions, clusterz.build_nothing),
-    "ROUTEZ": Body(clusterz.StandaloneOptions, clusterz.build_routez),
-    "STATSZ": Body(statsz.StatszOptions, statsz.build),
-    "SUBSZ": Body(subsz.SubszOptions, subsz.build),
-    "VARZ": Body(varz.VarzOptions, varz.build),
+    "ACCOUNTZ": BodyBuilder(accountz.AccountzOptions, accountz.build),
+    "CONNZ": BodyBuilder(connz.ConnzOptions, connz.build),
+    "EXPVARZ": BodyBuilder(diagnostics.VariablesOptions, diagnostics.build_variables),
+    "GATEWAYZ": BodyBuilder(clusterz.StandaloneOptions, clusterz.build_gatewayz),
+    "HEALTHZ": BodyBuilder(healthz.HealthzOptions, healthz.build),
+    "IPQUEUESZ": BodyBuilder(clusterz.StandaloneOptions, clusterz.build_nothing),
+    "JSZ": BodyBuilder(jsz.JszOptions, jsz.build),
+    "LEAFZ": BodyBuilder(leafz.LeafzOptions, leafz.build),
+    "RAFTZ": BodyBuilder(clusterz.StandaloneOptions, clusterz.build_nothing),
+    "ROUTEZ": BodyBuilder(clusterz.StandaloneOptions, clusterz.build_routez),
+    "STATSZ": BodyBuilder(statsz.StatszOptions, statsz.build),
+    "SUBSZ": BodyBuilder(subsz.SubszOptions, subsz.build),
+    "VARZ": BodyBuilder(varz.VarzOptions, varz.build),
 }
 """What `$SYS.REQ.SERVER.*` can ask for."""
 
@@ -55,7 +67,7 @@ ACCOUNT_BODIES = {
         accountz.AccountzOptions, accountz.build_account, lambda options, account: replace(options, account=account)
     ),
     "JSZ": AccountBody(jsz.JszOptions, jsz.build_account, lambda options, account: replace(options, account=account)),
-    "LEAFZ": AccountBody(clusterz.StandaloneOptions, clusterz.build_leafz, lambda options, _account: options),
+    "LEAFZ": AccountBody(leafz.LeafzOptions, leafz.build, lambda options, account: replace(options, account=account)),
     "STATZ": AccountBody(
         accstatz.AccstatzOptions,
         accstatz.build,
@@ -70,7 +82,7 @@ ACCOUNT_BODIES = {
 """What `$SYS.REQ.ACCOUNT.<account>.*` can ask for."""
 
 
-def answer(name: str, source: Source, request: bytes) -> bytes:
+def answer(name: str, source: MonitoredServer, request: bytes) -> bytes:
     """Return the JSON of a body for the options in a request; an empty request asks for the defaults.
 
     Raises `PageError` with the text for the caller (`UnreadableOptionsError` when the request is no valid JSON of
@@ -80,7 +92,7 @@ def answer(name: str, source: Source, request: bytes) -> bytes:
     return msgspec.json.encode(body.build(source, _read(body.options, request)))
 
 
-def answer_account(name: str, account: str, source: Source, request: bytes) -> bytes:
+def answer_account(name: str, account: str, source: MonitoredServer, request: bytes) -> bytes:
     """Return the JSON of a body about one account. Raises as `answer` does, `KeyError` for `ACCOUNT_BODIES`."""
     body = ACCOUNT_BODIES[name]
     options = body.narrow(_read(body.options, request), account)

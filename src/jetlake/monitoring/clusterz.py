@@ -1,4 +1,4 @@
-"""`/routez`, `/gatewayz`, `/leafz`, `/raftz` and `/ipqueuesz`: what only servers among servers have.
+"""`/routez`, `/gatewayz`, `/raftz` and `/ipqueuesz`: what only servers of a cluster have.
 
 This server stands alone, so the pages are empty, but they are there, with nats-server's keys: a poller that reads them
 on every server must not fail on this one.
@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from jetlake.monitoring.parameters import Parameters
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.parameters import QueryParameters
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.shared.go_text import time_text
 
 NO_RAFT = "No Raft nodes registered"
@@ -38,56 +38,36 @@ class Gatewayz(msgspec.Struct, kw_only=True):
     inbound_gateways: dict[str, Any] = {}
 
 
-class Leafz(msgspec.Struct, kw_only=True):
-    """Connections to leaf nodes."""
-
-    server_id: str
-    now: str
-    leafnodes: int = 0
-    leafs: list[Any] = []
-
-
-def routez_options(parameters: Parameters) -> StandaloneOptions:
+def routez_options(parameters: QueryParameters) -> StandaloneOptions:
     """Check the parameters of `/routez`. Raises `PageError`."""
     parameters.subscriptions()
     return StandaloneOptions()
 
 
-def gatewayz_options(parameters: Parameters) -> StandaloneOptions:
+def gatewayz_options(parameters: QueryParameters) -> StandaloneOptions:
     """Check the parameters of `/gatewayz`. Raises `PageError`."""
     parameters.subscriptions()
     parameters.boolean("accs")
     return StandaloneOptions()
 
 
-def leafz_options(parameters: Parameters) -> StandaloneOptions:
-    """Check the parameters of `/leafz`. Raises `PageError`."""
-    parameters.boolean("subs")
-    return StandaloneOptions()
-
-
-def ipqueuesz_options(parameters: Parameters) -> StandaloneOptions:
+def ipqueuesz_options(parameters: QueryParameters) -> StandaloneOptions:
     """Check the parameters of `/ipqueuesz`. Raises `PageError`."""
     parameters.boolean("all")
     return StandaloneOptions()
 
 
-def build_routez(source: Source, _options: StandaloneOptions) -> Routez:
+def build_routez(source: MonitoredServer, _options: StandaloneOptions) -> Routez:
     """Return the page."""
     facts = source.facts
     return Routez(server_id=facts.server_id, server_name=facts.server_name, now=time_text(source.now_unix_ns()))
 
 
-def build_gatewayz(source: Source, _options: StandaloneOptions) -> Gatewayz:
+def build_gatewayz(source: MonitoredServer, _options: StandaloneOptions) -> Gatewayz:
     """Return the page."""
     return Gatewayz(server_id=source.facts.server_id, now=time_text(source.now_unix_ns()))
 
 
-def build_leafz(source: Source, _options: StandaloneOptions) -> Leafz:
-    """Return the page."""
-    return Leafz(server_id=source.facts.server_id, now=time_text(source.now_unix_ns()))
-
-
-def build_nothing(_source: Source, _options: StandaloneOptions) -> dict[str, Any]:
+def build_nothing(_source: MonitoredServer, _options: StandaloneOptions) -> dict[str, Any]:
     """Return an empty page: `/ipqueuesz` and the reply to `RAFTZ`."""
     return {}

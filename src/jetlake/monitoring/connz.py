@@ -11,10 +11,17 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring.claims_facts import ClaimsFacts
-from jetlake.monitoring.parameters import ConnectionId, Integer, PageError, Parameters
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.parameters import ConnectionId, Integer, PageError, QueryParameters
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.monitoring.subsz import SubscriptionDetail
-from jetlake.shared.engine_reports import CLIENT_TYPES, GLOBAL_ACCOUNT, Connection, Subscription, SubscriptionQuery
+from jetlake.shared.engine_reports import (
+    CLIENT_TYPES,
+    GLOBAL_ACCOUNT,
+    KINDS,
+    Connection,
+    Subscription,
+    SubscriptionQuery,
+)
 from jetlake.shared.go_text import duration_text, time_text, uptime_text
 from jetlake.shared.subjects import overlap
 
@@ -46,7 +53,7 @@ class ConnectionEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     cid: int
     kind: str
-    type: str
+    type: str = ""
     ip: str
     port: int
     start: str
@@ -90,7 +97,7 @@ class Connz(msgspec.Struct, kw_only=True):
     connections: list[ConnectionEntry]
 
 
-def options_of(parameters: Parameters) -> ConnzOptions:
+def options_of(parameters: QueryParameters) -> ConnzOptions:
     """Return the options that the parameters of the page ask for. Raises `PageError`."""
     auth = parameters.boolean("auth")
     subscriptions, details = parameters.subscriptions()
@@ -115,7 +122,7 @@ def options_of(parameters: Parameters) -> ConnzOptions:
     )
 
 
-def build(source: Source, options: ConnzOptions) -> Connz:
+def build(source: MonitoredServer, options: ConnzOptions) -> Connz:
     """Return the page. Raises `PageError`."""
     _check(options)
     now_unix_ns = source.now_unix_ns()
@@ -158,7 +165,7 @@ def _check(options: ConnzOptions) -> None:
 
 
 def _choose(
-    source: Source, options: ConnzOptions, living: list[Connection], closed: list[Connection]
+    source: MonitoredServer, options: ConnzOptions, living: list[Connection], closed: list[Connection]
 ) -> list[Connection]:
     if options.cid:
         # A living connection is preferred; no two ever have the same id.
@@ -176,7 +183,7 @@ def _choose(
     return chosen
 
 
-def _interested(source: Source, options: ConnzOptions) -> set[int]:
+def _interested(source: MonitoredServer, options: ConnzOptions) -> set[int]:
     """Return the connections of the account whose subscriptions meet the wanted subject."""
     listed = source.subscriptions(SubscriptionQuery(account=options.acc)).subscriptions
     return {each.connection_id for each in listed if overlap(options.filter_subject, each.subject)}
@@ -217,7 +224,7 @@ def _entry(connection: Connection, now_unix_ns: int, options: ConnzOptions) -> C
     traffic = connection.traffic
     entry = ConnectionEntry(
         cid=connection.id,
-        kind="Client",
+        kind=KINDS[connection.connection_type],
         type=CLIENT_TYPES[connection.connection_type],
         ip=connection.ip,
         port=connection.port,
@@ -257,7 +264,7 @@ def _add_claims(entry: ConnectionEntry, connection: Connection, claims: ClaimsFa
 
 
 def _add_subscriptions(
-    source: Source, options: ConnzOptions, entries: list[ConnectionEntry], connections: list[Connection]
+    source: MonitoredServer, options: ConnzOptions, entries: list[ConnectionEntry], connections: list[Connection]
 ) -> None:
     of_connection: dict[int, list[Subscription]] = {}
     living = [connection.id for connection in connections if connection.stopped_unix_ns is None]

@@ -9,7 +9,7 @@ from types import FrameType
 
 import msgspec
 
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.monitoring.usage import resident_bytes
 
 FRAMES_MAX = 100
@@ -33,7 +33,7 @@ class VariablesOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing can be asked for."""
 
 
-def build_variables(_source: Source, _options: VariablesOptions) -> DebugVariables:
+def build_variables(_source: MonitoredServer, _options: VariablesOptions) -> DebugVariables:
     """Return `/debug/vars`."""
     return DebugVariables(cmdline=[], memstats=MemoryFigures(sys=resident_bytes()))
 

@@ -60,6 +60,33 @@ class WebSocketFacts(msgspec.Struct, frozen=True, kw_only=True):
     certificate_expires_unix_ns: int | None = None
 
 
+class LeafRemoteFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A hub that the server is a leaf node of."""
+
+    account: str
+    # `host:port`, without what the server logs in with.
+    addresses: tuple[str, ...] = ()
+    # 0 = nothing is said about TLS.
+    tls_timeout_s: float = 0.0
+    deny_imports: tuple[str, ...] = ()
+    deny_exports: tuple[str, ...] = ()
+
+
+class LeafFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The server as a hub of leaf nodes, as a leaf node, or both."""
+
+    # Empty = it is not a hub; then the next five say nothing.
+    host: str = ""
+    port: int = 0
+    auth_timeout_s: float = 0.0
+    tls_timeout_s: float = 0.0
+    tls_required: bool = False
+    tls_verify: bool = False
+    # None = not known, or there is none.
+    certificate_expires_unix_ns: int | None = None
+    remotes: tuple[LeafRemoteFacts, ...] = ()
+
+
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One server as it is configured now."""
 
@@ -89,6 +116,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     tls: TlsFacts = TlsFacts()
     # None = there is none.
     websocket: WebSocketFacts | None = None
+    leaf: LeafFacts | None = None
     connect_urls: tuple[str, ...] = ()
     config_digest: str = ""
     tags: tuple[str, ...] = ()

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring import jsz
-from jetlake.monitoring.parameters import Parameters
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.parameters import QueryParameters
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.shared.go_text import quoted
 
 OK, BAD_REQUEST, NOT_FOUND, FAILED = 200, 400, 404, 500
@@ -61,7 +61,7 @@ class Healthz(msgspec.Struct, kw_only=True, omit_defaults=True):
     errors: list[HealthError] = []
 
 
-def options_of(parameters: Parameters) -> HealthzOptions:
+def options_of(parameters: QueryParameters) -> HealthzOptions:
     """Return the options that the parameters of the page ask for. Raises `PageError`."""
     return HealthzOptions(
         js_enabled=parameters.boolean("js-enabled"),
@@ -75,7 +75,7 @@ def options_of(parameters: Parameters) -> HealthzOptions:
     )
 
 
-def build(source: Source, options: HealthzOptions) -> Healthz:
+def build(source: MonitoredServer, options: HealthzOptions) -> Healthz:
     """Return the page, its status code included."""
     code, error = _examine(source, options)
     if error is None:
@@ -86,7 +86,7 @@ def build(source: Source, options: HealthzOptions) -> Healthz:
     return Healthz(status=status, status_code=code, error=error.error)
 
 
-def _examine(source: Source, options: HealthzOptions) -> tuple[int, HealthError | None]:
+def _examine(source: MonitoredServer, options: HealthzOptions) -> tuple[int, HealthError | None]:
     if options.stream and not options.account:
         return BAD_REQUEST, _bad_request("account", "stream")
     if options.consumer and not options.stream:
@@ -99,7 +99,7 @@ def _examine(source: Source, options: HealthzOptions) -> tuple[int, HealthError 
     return (NOT_FOUND, missing) if missing else (OK, None)
 
 
-def _find_missing(source: Source, options: HealthzOptions) -> HealthError | None:
+def _find_missing(source: MonitoredServer, options: HealthzOptions) -> HealthError | None:
     """Return what of the account, stream and consumer asked about is not there."""
     if not options.account:
         return None

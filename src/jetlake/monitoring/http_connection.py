@@ -17,7 +17,7 @@ from collections.abc import Callable
 from jetlake.monitoring.http_request import (
     HEAD_BYTES_MAX,
     BadRequestError,
-    Request,
+    HttpRequest,
     check_first_line,
     find_end,
     read_head,
@@ -35,7 +35,7 @@ LEAVE_S_MAX = 1.0
 READ_BYTES = 16 * 1024
 
 
-class Connection:
+class HttpConnection:
     """A connection without TLS; `tls_connection` has the other kind."""
 
     def __init__(self, accepted: socket.socket) -> None:
@@ -46,7 +46,7 @@ class Connection:
         self._received = bytearray()
         self._answered = False
 
-    def receive(self) -> Request | BadRequestError | None:
+    def receive(self) -> HttpRequest | BadRequestError | None:
         """Read until a request is complete; None = it was answered before."""
         if self._answered:
             return None

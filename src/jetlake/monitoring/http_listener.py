@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from threading import Thread
 
-from jetlake.monitoring.http_connection import Connection
-from jetlake.monitoring.http_request import BadRequestError, Request, Response
+from jetlake.monitoring.http_connection import HttpConnection
+from jetlake.monitoring.http_request import BadRequestError, HttpRequest, Response
 
 CONNECTIONS_MAX = 512
 """Connections at once. A poller has one, for milliseconds."""
@@ -40,13 +40,13 @@ BACKLOG = 128
 
 WILDCARD_HOSTS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with; a server listens where it is told
 
-Respond = Callable[[Request], Response]
+Respond = Callable[[HttpRequest], Response]
 
 
 class HttpListener:
     """A port on which pages are asked for. Made = the port is taken; `start` = requests are answered.
 
-    `connection_of` makes the connection of an accepted socket: `http_connection.Connection`, or one with TLS.
+    `connection_of` makes the connection of an accepted socket: `http_connection.HttpConnection`, or one with TLS.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class HttpListener:
         port: int,
         respond: Respond,
         *,
-        connection_of: Callable[[socket.socket], Connection] = Connection,
+        connection_of: Callable[[socket.socket], HttpConnection] = HttpConnection,
         on_failure: Callable[[str], None],
     ) -> None:
         """Take the port, 0 for any free one. Raises `OSError`."""
@@ -71,7 +71,7 @@ class HttpListener:
         self._selector = selectors.DefaultSelector()
         self._thread = Thread(target=self._run, name="jetlake-monitor", daemon=True)
         # In the order in which they came: the first is the one that makes room.
-        self._connections: dict[socket.socket, Connection] = {}
+        self._connections: dict[socket.socket, HttpConnection] = {}
         self._held_bytes = 0
         self._accept_again_at: float | None = None
         self._stopping = False
@@ -163,11 +163,11 @@ class HttpListener:
         self._selector.register(connection.socket, connection.waits_for)
         self._advance(connection)
 
-    def _advance(self, connection: Connection) -> None:
+    def _advance(self, connection: HttpConnection) -> None:
         """Go as far with a connection as goes without waiting."""
         try:
             received = connection.receive()
-            if isinstance(received, Request):
+            if isinstance(received, HttpRequest):
                 self._hold(connection, self._respond(received).to_bytes(with_body=received.method != "HEAD"))
             elif isinstance(received, BadRequestError):
                 self._hold(connection, Response(status=received.status, body=str(received).encode()).to_bytes())
@@ -182,7 +182,7 @@ class HttpListener:
         else:
             self._selector.modify(connection.socket, connection.waits_for)
 
-    def _hold(self, connection: Connection, response: bytes) -> None:
+    def _hold(self, connection: HttpConnection, response: bytes) -> None:
         """Begin to send a response; others that have not read theirs make room for it."""
         connection.answer(response)
         self._held_bytes += len(response)
@@ -195,7 +195,7 @@ class HttpListener:
     def _release(self, count: int) -> None:
         self._held_bytes -= count
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: HttpConnection) -> None:
         self._held_bytes -= len(connection.unsent)
         del self._connections[connection.socket]
         # A socket that broke may be unknown to the poll already.

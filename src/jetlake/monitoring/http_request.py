@@ -46,7 +46,7 @@ class BadRequestError(Exception):
         self.status = status
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for. `query` is everything behind the `?`, as it came."""
 
     method: str
@@ -105,7 +105,7 @@ def check_first_line(received: bytes | bytearray) -> None:
         _read_first_line(bytes(received[:end]))
 
 
-def read_head(head: bytes) -> Request:
+def read_head(head: bytes) -> HttpRequest:
     """Read a complete head. Raises `BadRequestError`."""
     first, *lines = head.split(b"\n")
     method, target, minor_version = _read_first_line(first)
@@ -124,7 +124,7 @@ def read_head(head: bytes) -> Request:
     if hosts == 0 and minor_version > 0:
         raise BadRequestError(400, ": missing required Host header")
     path, _, query = _without_authority(target).partition("?")
-    return Request(method=method, path=_unescaped(path), query=query)
+    return HttpRequest(method=method, path=_unescaped(path), query=query)
 
 
 def _read_first_line(line: bytes) -> tuple[str, str, int]:

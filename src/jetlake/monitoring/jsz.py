@@ -1,7 +1,7 @@
 """`/jsz`: what JetStream stores and how it is configured.
 
-`Source.usages` is the one place where streams plug in: everything else on this page, in `/varz`, `/healthz` and
-`/metrics` is computed from what it returns.
+`MonitoredServer.usages` is the one place where streams plug in: everything else on this page, in `/varz`, `/healthz`
+and `/metrics` is computed from what it returns.
 
 Invariant: with JetStream off the page has the same keys, `disabled` and zeros.
 """
@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring.facts import JetStreamFacts
-from jetlake.monitoring.parameters import Integer, PageError, Parameters
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.parameters import Integer, PageError, QueryParameters
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.shared.go_text import time_text
 
 API_LEVEL = 5
@@ -40,7 +40,7 @@ class JszOptions(msgspec.Struct, frozen=True, kw_only=True):
     stream_leader_only: bool = False
 
 
-class ApiFigures(msgspec.Struct, kw_only=True):
+class ApiSummary(msgspec.Struct, kw_only=True):
     """Requests to the JetStream API."""
 
     level: int = 0
@@ -70,7 +70,7 @@ class JetStreamFigures(msgspec.Struct, kw_only=True):
     reserved_storage: int
     accounts: int
     ha_assets: int
-    api: ApiFigures
+    api: ApiSummary
 
 
 class AccountUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ class AccountDetail(msgspec.Struct, kw_only=True):
     reserved_storage: int
     accounts: int
     ha_assets: int
-    api: ApiFigures
+    api: ApiSummary
     stream_detail: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -121,7 +121,7 @@ class Jsz(msgspec.Struct, kw_only=True):
     reserved_storage: int
     accounts: int
     ha_assets: int
-    api: ApiFigures
+    api: ApiSummary
     server_id: str
     now: str
     disabled: bool | msgspec.UnsetType = msgspec.UNSET
@@ -135,7 +135,7 @@ class Jsz(msgspec.Struct, kw_only=True):
     total: int = 0
 
 
-def account_usages(source: Source) -> list[AccountUsage]:
+def account_usages(source: MonitoredServer) -> list[AccountUsage]:
     """Return what each account with JetStream stores, by name."""
     jetstream = source.facts.jetstream
     if jetstream is None:
@@ -145,7 +145,7 @@ def account_usages(source: Source) -> list[AccountUsage]:
     return source.usages()
 
 
-def options_of(parameters: Parameters) -> JszOptions:
+def options_of(parameters: QueryParameters) -> JszOptions:
     """Return the options that the parameters of the page ask for. Raises `PageError`."""
     return JszOptions(
         accounts=parameters.boolean("accounts"),
@@ -162,7 +162,7 @@ def options_of(parameters: Parameters) -> JszOptions:
     )
 
 
-def build(source: Source, options: JszOptions) -> Jsz:
+def build(source: MonitoredServer, options: JszOptions) -> Jsz:
     """Return the page. Raises `PageError`."""
     jetstream = source.facts.jetstream
     if jetstream is None and options.leader_only:
@@ -189,7 +189,7 @@ def build(source: Source, options: JszOptions) -> Jsz:
     return page
 
 
-def build_account(source: Source, options: JszOptions) -> AccountDetail:
+def build_account(source: MonitoredServer, options: JszOptions) -> AccountDetail:
     """Return the part of one account, for `$SYS.REQ.ACCOUNT.*.JSZ`. Raises `PageError`."""
     if source.facts.jetstream is None:
         raise PageError("jetstream not enabled")
@@ -201,7 +201,7 @@ def build_account(source: Source, options: JszOptions) -> AccountDetail:
     raise PageError(f'account "{options.account}" {reason}')
 
 
-def figures(source: Source, usages: list[AccountUsage]) -> JetStreamFigures:
+def figures(source: MonitoredServer, usages: list[AccountUsage]) -> JetStreamFigures:
     """Return what JetStream uses as a whole."""
     return JetStreamFigures(
         memory=sum(usage.memory_bytes for usage in usages),
@@ -210,7 +210,7 @@ def figures(source: Source, usages: list[AccountUsage]) -> JetStreamFigures:
         reserved_storage=sum(usage.stream_storage_bytes_max for usage in usages),
         accounts=len(usages),
         ha_assets=0,
-        api=ApiFigures(
+        api=ApiSummary(
             level=0 if source.facts.jetstream is None else API_LEVEL,
             total=sum(usage.api_total for usage in usages),
             errors=sum(usage.api_errors for usage in usages),
@@ -256,7 +256,7 @@ def _detail(usage: AccountUsage, options: JszOptions) -> AccountDetail:
         reserved_storage=usage.reserved_storage_bytes,
         accounts=0,
         ha_assets=0,
-        api=ApiFigures(total=usage.api_total, errors=usage.api_errors),
+        api=ApiSummary(total=usage.api_total, errors=usage.api_errors),
     )
     if (options.streams or options.consumer) and usage.streams:
         detail.stream_detail = [_stream_detail(stream, options) for stream in usage.streams]

@@ -1,4 +1,4 @@
-"""`/metrics`: the figures of `/varz`, `/accstatz` and `/jsz` for Prometheus, under names of our own.
+"""`/metrics`: the figures of `/varz`, `/accstatz`, `/jsz` and `/leafz` for Prometheus, under names of our own.
 
 Each collector returns the families of one subject.
 
@@ -11,27 +11,30 @@ from collections.abc import Callable, Iterator
 
 from jetlake._engine import __version__
 from jetlake.monitoring import healthz, jsz, prometheus
-from jetlake.monitoring.prometheus import Family, Sample, single
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.leaf_metrics import leaf_families
+from jetlake.monitoring.prometheus import MetricFamily, Sample, single
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.monitoring.usage import resident_bytes
 from jetlake.shared.engine_reports import AccountStatistics, OneConsumer, OneStream, Statistics
 from jetlake.shared.go_text import NANOSECONDS_PER_SECOND
 
-Collector = Callable[[Source, Statistics], Iterator[Family]]
+Collector = Callable[[MonitoredServer, Statistics], Iterator[MetricFamily]]
 
 
-def page(source: Source) -> str:
+def page(source: MonitoredServer) -> str:
     """Return the page."""
     # Read once: the families of one page agree with each other.
     statistics = source.statistics()
     return prometheus.render(family for collect in COLLECTORS for family in collect(source, statistics))
 
 
-def server_families(source: Source, statistics: Statistics) -> Iterator[Family]:
+def server_families(source: MonitoredServer, statistics: Statistics) -> Iterator[MetricFamily]:
     """Yield what this server is and how it is."""
     facts = source.facts
     labels = {"version": __version__, "nats_version": facts.version, "server_name": facts.server_name}
-    yield Family("jetlake_build_info", "gauge", "Always 1; the labels say which server this is.", [Sample(1, labels)])
+    yield MetricFamily(
+        "jetlake_build_info", "gauge", "Always 1; the labels say which server this is.", [Sample(1, labels)]
+    )
     started_s = statistics.started_unix_ns / NANOSECONDS_PER_SECOND
     uptime_s = max(0.0, source.now_unix_ns() / NANOSECONDS_PER_SECOND - started_s)
     yield single("jetlake_start_time_seconds", "gauge", "When the server started, as unix time.", started_s)
@@ -40,17 +43,17 @@ def server_families(source: Source, statistics: Statistics) -> Iterator[Family]:
     yield single("jetlake_healthy", "gauge", "1 if /healthz says ok, else 0.", int(healthy))
 
 
-def process_families(source: Source, _statistics: Statistics) -> Iterator[Family]:
+def process_families(source: MonitoredServer, _statistics: Statistics) -> Iterator[MetricFamily]:
     """Yield what the process costs."""
     text = "Processor time used by the process."
     yield single("jetlake_process_cpu_seconds_total", "counter", text, source.usage.processor_seconds())
     text = "Memory the process holds."
     yield single("jetlake_process_resident_memory_bytes", "gauge", text, resident_bytes())
     pages = [Sample(count, {"path": path}) for path, count in sorted(source.page_requests.items())]
-    yield Family("jetlake_http_requests_total", "counter", "Requests for pages of monitoring.", pages)
+    yield MetricFamily("jetlake_http_requests_total", "counter", "Requests for pages of monitoring.", pages)
 
 
-def client_families(source: Source, statistics: Statistics) -> Iterator[Family]:
+def client_families(source: MonitoredServer, statistics: Statistics) -> Iterator[MetricFamily]:
     """Yield what clients do, all accounts together."""
     traffic = statistics.traffic
     yield single("jetlake_connections", "gauge", "Clients that are connected.", statistics.connections)
@@ -70,12 +73,14 @@ def client_families(source: Source, statistics: Statistics) -> Iterator[Family]:
     yield single("jetlake_stalls_total", "counter", text, statistics.stalls)
 
 
-def account_families(_source: Source, statistics: Statistics) -> Iterator[Family]:
+def account_families(_source: MonitoredServer, statistics: Statistics) -> Iterator[MetricFamily]:
     """Yield what the clients of each account do."""
 
-    def family(name: str, kind: prometheus.Kind, text: str, value_of: Callable[[AccountStatistics], int]) -> Family:
+    def family(
+        name: str, kind: prometheus.Kind, text: str, value_of: Callable[[AccountStatistics], int]
+    ) -> MetricFamily:
         samples = [Sample(value_of(account), {"account": account.name}) for account in statistics.accounts]
-        return Family(f"jetlake_account_{name}", kind, text, samples)
+        return MetricFamily(f"jetlake_account_{name}", kind, text, samples)
 
     yield family("connections", "gauge", "Clients of the account.", lambda each: each.connections)
     yield family("subscriptions", "gauge", "Subscriptions of the account.", lambda each: each.subscriptions)
@@ -91,7 +96,7 @@ def account_families(_source: Source, statistics: Statistics) -> Iterator[Family
     yield family("slow_consumers_total", "counter", text, lambda each: each.slow_consumers)
 
 
-def jetstream_families(source: Source, _statistics: Statistics) -> Iterator[Family]:
+def jetstream_families(source: MonitoredServer, _statistics: Statistics) -> Iterator[MetricFamily]:
     """Yield what JetStream stores; nothing while it is off."""
     jetstream = source.facts.jetstream
     if jetstream is None:
@@ -110,22 +115,22 @@ def jetstream_families(source: Source, _statistics: Statistics) -> Iterator[Fami
     yield single("jetlake_jetstream_streams", "gauge", "Streams.", count)
 
 
-def stream_families(source: Source, _statistics: Statistics) -> Iterator[Family]:
+def stream_families(source: MonitoredServer, _statistics: Statistics) -> Iterator[MetricFamily]:
     """Yield the sizes of streams, the lag of consumers, and how long the disk takes; nothing while JetStream is off."""
     if source.facts.jetstream is None:
         return
     figures = source.stream_figures()
 
-    def of_streams(name: str, kind: prometheus.Kind, text: str, value_of: Callable[[OneStream], int]) -> Family:
+    def of_streams(name: str, kind: prometheus.Kind, text: str, value_of: Callable[[OneStream], int]) -> MetricFamily:
         samples = [Sample(value_of(each), {"account": each.account, "stream": each.stream}) for each in figures.streams]
-        return Family(f"jetlake_stream_{name}", kind, text, samples)
+        return MetricFamily(f"jetlake_stream_{name}", kind, text, samples)
 
-    def of_consumers(name: str, text: str, value_of: Callable[[OneConsumer], float]) -> Family:
+    def of_consumers(name: str, text: str, value_of: Callable[[OneConsumer], float]) -> MetricFamily:
         samples = [
             Sample(value_of(each), {"account": each.account, "stream": each.stream, "consumer": each.consumer})
             for each in figures.consumers
         ]
-        return Family(f"jetlake_consumer_{name}", "gauge", text, samples)
+        return MetricFamily(f"jetlake_consumer_{name}", "gauge", text, samples)
 
     now_ns = source.now_unix_ns()
 
@@ -166,4 +171,5 @@ COLLECTORS: tuple[Collector, ...] = (
     account_families,
     jetstream_families,
     stream_families,
+    leaf_families,
 )

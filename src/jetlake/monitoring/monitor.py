@@ -14,9 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jetlake.monitoring.http_connection import Connection
+from jetlake.monitoring.http_connection import HttpConnection
 from jetlake.monitoring.http_listener import HttpListener
-from jetlake.monitoring.http_request import Request, Response
+from jetlake.monitoring.http_request import HttpRequest, Response
 from jetlake.monitoring.paths import normal_base_path
 from jetlake.shared.listener_urls import join_address, urls_of_listener
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import ssl
 
     from jetlake.monitoring.pages import Pages
-    from jetlake.monitoring.readings import Source
+    from jetlake.monitoring.readings import MonitoredServer
 
 
 class Monitor:
@@ -35,7 +35,7 @@ class Monitor:
 
     def __init__(
         self,
-        source: "Callable[[], Source]",
+        source: "Callable[[], MonitoredServer]",
         *,
         host: str,
         port: int,
@@ -51,7 +51,7 @@ class Monitor:
         self._warn = warn
         self._pages: Pages | None = None
         self._tls: ssl.SSLContext | None = None
-        connection_of: Callable[..., Connection] = Connection
+        connection_of: Callable[..., HttpConnection] = HttpConnection
         if certificate_file:
             from jetlake.monitoring.tls_connection import TlsConnection, make_context
 
@@ -95,7 +95,7 @@ class Monitor:
         """Close the port and every connection; harmless when repeated."""
         self._listener.stop()
 
-    def _respond(self, request: Request) -> Response:
+    def _respond(self, request: HttpRequest) -> Response:
         if self._pages is None:
             from jetlake.monitoring.pages import Pages
 

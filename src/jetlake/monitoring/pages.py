@@ -21,15 +21,16 @@ from jetlake.monitoring import (
     healthz,
     index,
     jsz,
+    leafz,
     metrics,
     prometheus,
     subsz,
     varz,
 )
-from jetlake.monitoring.http_request import Request, Response
-from jetlake.monitoring.parameters import PageError, Parameters
+from jetlake.monitoring.http_request import HttpRequest, Response
+from jetlake.monitoring.parameters import PageError, QueryParameters
 from jetlake.monitoring.paths import clean_path
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.shared.go_text import quoted
 
 READABLE_BY_ALL = (("Access-Control-Allow-Origin", "*"),)
@@ -37,13 +38,13 @@ READABLE_BY_ALL = (("Access-Control-Allow-Origin", "*"),)
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 
-Page = Callable[[Parameters], Response]
+Page = Callable[[QueryParameters], Response]
 
 
 class Pages:
     """The pages of one server. `base_path` is empty or begins with a slash; `warn` takes lines for the log."""
 
-    def __init__(self, source: Source, *, base_path: str = "", warn: Callable[[str], None]) -> None:
+    def __init__(self, source: MonitoredServer, *, base_path: str = "", warn: Callable[[str], None]) -> None:
         self._source = source
         self._base_path = base_path
         self._warn = warn
@@ -53,7 +54,7 @@ class Pages:
             "/connz": self._json(connz.build, connz.options_of),
             "/routez": self._json(clusterz.build_routez, clusterz.routez_options),
             "/gatewayz": self._json(clusterz.build_gatewayz, clusterz.gatewayz_options),
-            "/leafz": self._json(clusterz.build_leafz, clusterz.leafz_options),
+            "/leafz": self._json(leafz.build, leafz.options_of),
             "/subsz": self._json(subsz.build, subsz.options_of),
             "/accountz": self._json(accountz.build, accountz.options_of),
             "/accstatz": self._json(accstatz.build, accstatz.options_of),
@@ -69,7 +70,7 @@ class Pages:
             "/debug/vars": self._json(diagnostics.build_variables, lambda _: diagnostics.VariablesOptions()),
         }
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: HttpRequest) -> Response:
         """Return the response to a request."""
         clean = clean_path(request.path)
         if clean != request.path:
@@ -82,7 +83,7 @@ class Pages:
             counts = self._source.page_requests
             counts[path] = counts.get(path, 0) + 1
         try:
-            return page(Parameters(request.parameters()))
+            return page(QueryParameters(request.parameters()))
         except PageError as refusal:
             return Response(status=400, body=str(refusal).encode(errors="replace"))
         except Exception:  # noqa: BLE001 - whatever it was, it is our bug and must not end monitoring
@@ -103,18 +104,18 @@ class Pages:
                 return ""
         return "/subsz" if path == "/subscriptionsz" else path
 
-    def _json(self, build: Callable[[Source, Any], Any], options_of: Callable[[Parameters], Any]) -> Page:
-        def page(parameters: Parameters) -> Response:
+    def _json(self, build: Callable[[MonitoredServer, Any], Any], options_of: Callable[[QueryParameters], Any]) -> Page:
+        def page(parameters: QueryParameters) -> Response:
             body = build(self._source, options_of(parameters))
             text = msgspec.json.format(msgspec.json.encode(body), indent=2)
             return Response(content_type=JSON, headers=READABLE_BY_ALL, body=text)
 
         return page
 
-    def _index(self, _parameters: Parameters) -> Response:
+    def _index(self, _parameters: QueryParameters) -> Response:
         return Response(content_type=HTML, body=index.page(self._source.facts, self._base_path).encode())
 
-    def _health(self, parameters: Parameters) -> Response:
+    def _health(self, parameters: QueryParameters) -> Response:
         health = healthz.build(self._source, healthz.options_of(parameters))
         if health.error:
             self._warn(f"Healthcheck failed: {quoted(health.error)}")
@@ -123,17 +124,17 @@ class Pages:
         status, health.status_code = health.status_code, 0
         return Response(status=status, content_type=JSON, headers=READABLE_BY_ALL, body=msgspec.json.encode(health))
 
-    def _metrics(self, _parameters: Parameters) -> Response:
+    def _metrics(self, _parameters: QueryParameters) -> Response:
         return Response(content_type=prometheus.CONTENT_TYPE, body=metrics.page(self._source).encode(errors="replace"))
 
-    def _stacks(self, _parameters: Parameters) -> Response:
+    def _stacks(self, _parameters: QueryParameters) -> Response:
         return Response(content_type=JSON, headers=READABLE_BY_ALL, body=diagnostics.stacks().encode())
 
-    def _dashboard(self, _parameters: Parameters) -> Response:
+    def _dashboard(self, _parameters: QueryParameters) -> Response:
         url = self._source.facts.dashboard_url
         return Response(status=307, headers=(("Location", url),)) if url else not_found()
 
-    def _raft(self, _parameters: Parameters) -> Response:
+    def _raft(self, _parameters: QueryParameters) -> Response:
         return Response(status=404, body=clusterz.NO_RAFT.encode())
 
 

@@ -35,7 +35,7 @@ class UnreadableOptionsError(PageError):
     """Is raised when the options of a request are no JSON of the right shape."""
 
 
-class Parameters:
+class QueryParameters:
     """The parameters of one request."""
 
     def __init__(self, values: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ class Sample(msgspec.Struct, frozen=True):
     suffix: str = ""
 
 
-class Family(msgspec.Struct, frozen=True):
+class MetricFamily(msgspec.Struct, frozen=True):
     """Samples of one name."""
 
     name: str
@@ -38,14 +38,14 @@ class Family(msgspec.Struct, frozen=True):
     samples: Sequence[Sample]
 
 
-def single(name: str, kind: Kind, text: str, value: float) -> Family:
+def single(name: str, kind: Kind, text: str, value: float) -> MetricFamily:
     """Return a family of one sample."""
-    return Family(name, kind, text, [Sample(value)])
+    return MetricFamily(name, kind, text, [Sample(value)])
 
 
 def histogram(
     name: str, text: str, buckets: Iterable[tuple[float, int]], total: float, labels: Mapping[str, str] | None = None
-) -> Family:
+) -> MetricFamily:
     """Return a histogram. `buckets` are upper bounds and counts of their own, ascending, the last bound infinite."""
     labels = labels or {}
     samples = []
@@ -57,10 +57,10 @@ def histogram(
         samples.append(Sample(count, {**labels, "le": _number(upper)}, "_bucket"))
     assert bound == math.inf, f"{name}: the last bound must be infinite"
     samples += [Sample(total, labels, "_sum"), Sample(count, labels, "_count")]
-    return Family(name, "histogram", text, samples)
+    return MetricFamily(name, "histogram", text, samples)
 
 
-def render(families: Iterable[Family]) -> str:
+def render(families: Iterable[MetricFamily]) -> str:
     """Return the text."""
     lines = []
     written: set[str] = set()

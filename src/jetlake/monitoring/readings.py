@@ -1,6 +1,6 @@
-"""`Source`: one server as every page sees it.
+"""`MonitoredServer`: one server as every page sees it.
 
-Pages never touch the engine: they get a `Source`, and tests give them one that replays recorded JSON.
+Pages never touch the engine: they get a `MonitoredServer`, and tests give them one that replays recorded JSON.
 
 Invariant: reading changes nothing in the engine and waits for no client, so a page may be asked for at any time.
 """
@@ -16,6 +16,8 @@ from jetlake.monitoring.usage import ProcessUsage
 from jetlake.shared.engine_reports import (
     AccountStatistics,
     Connection,
+    LeafLink,
+    LeafRemoteState,
     Statistics,
     StreamFigures,
     SubscriptionList,
@@ -37,9 +39,12 @@ class EngineReadings(Protocol):
     def closed_connections(self) -> bytes: ...
     def subscriptions(self, query: bytes) -> bytes: ...
     def stream_figures(self) -> bytes: ...
+    def leaf_links(self) -> bytes: ...
+    def leaf_interest(self, connection_id: int) -> list[str]: ...
+    def leaf_remotes(self) -> bytes: ...
 
 
-class Source:
+class MonitoredServer:
     """One server: its facts, its engine's figures, and what monitoring itself counts."""
 
     def __init__(
@@ -89,6 +94,18 @@ class Source:
     def closed_connections(self) -> list[Connection]:
         return _CONNECTIONS.decode(self._engine.closed_connections())
 
+    def leaf_links(self) -> list[LeafLink]:
+        """Return the open connections to hubs and of leaf nodes."""
+        return [] if self.facts.leaf is None else _LEAF_LINKS.decode(self._engine.leaf_links())
+
+    def leaf_interest(self, link: LeafLink) -> list[str]:
+        """Return the subjects that the other side of a link wants."""
+        return self._engine.leaf_interest(link.id)
+
+    def leaf_remotes(self) -> list[LeafRemoteState]:
+        """Return how the configured hubs stand."""
+        return [] if self.facts.leaf is None else _LEAF_REMOTES.decode(self._engine.leaf_remotes())
+
     def subscriptions(self, query: SubscriptionQuery) -> SubscriptionList:
         return _SUBSCRIPTIONS.decode(self._engine.subscriptions(msgspec.json.encode(query)))
 
@@ -96,4 +113,6 @@ class Source:
 _STATISTICS = msgspec.json.Decoder(Statistics)
 _CONNECTION = msgspec.json.Decoder(Connection)
 _CONNECTIONS = msgspec.json.Decoder(list[Connection])
+_LEAF_LINKS = msgspec.json.Decoder(list[LeafLink])
+_LEAF_REMOTES = msgspec.json.Decoder(list[LeafRemoteState])
 _SUBSCRIPTIONS = msgspec.json.Decoder(SubscriptionList)

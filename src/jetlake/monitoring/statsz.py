@@ -9,7 +9,7 @@ import msgspec
 from jetlake.monitoring import varz
 from jetlake.monitoring.accstatz import MessageFigures
 from jetlake.monitoring.facts import ServerFacts
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.monitoring.usage import processor_count, resident_bytes
 from jetlake.shared.go_text import time_text
 
@@ -91,9 +91,10 @@ def server_information(facts: ServerFacts, *, sequence: int, now_unix_ns: int) -
     )
 
 
-def build(source: Source, _options: StatszOptions) -> Statsz:
+def build(source: MonitoredServer, _options: StatszOptions) -> Statsz:
     """Return the body of `STATSZ`."""
     statistics = source.statistics()
+    linked = {link.account for link in source.leaf_links()}
     traffic = statistics.traffic
     sent = MessageFigures(msgs=traffic.out_messages, bytes=traffic.out_bytes)
     received = MessageFigures(msgs=traffic.in_messages, bytes=traffic.in_bytes)
@@ -104,7 +105,7 @@ def build(source: Source, _options: StatszOptions) -> Statsz:
         cpu=source.usage.processor_percent(),
         connections=statistics.connections,
         total_connections=statistics.total_connections,
-        active_accounts=sum(account.connections > 0 for account in statistics.accounts),
+        active_accounts=sum(account.connections > 0 or account.name in linked for account in statistics.accounts),
         subscriptions=statistics.subscriptions,
         sent=sent,
         sent_to_clients=sent,
@@ -117,7 +118,7 @@ def build(source: Source, _options: StatszOptions) -> Statsz:
     )
 
 
-def _jetstream_part(source: Source) -> varz.JetStreamVarz:
+def _jetstream_part(source: MonitoredServer) -> varz.JetStreamVarz:
     part = varz.jetstream_part(source)
     if isinstance(part.config, msgspec.Struct):
         # Where a server stores is its own business, as nats-server sees it too.

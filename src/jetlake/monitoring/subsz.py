@@ -9,8 +9,8 @@ from typing import Self
 
 import msgspec
 
-from jetlake.monitoring.parameters import Integer, PageError, Parameters
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.parameters import Integer, PageError, QueryParameters
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.shared.engine_reports import AccountStatistics, Subscription, SubscriptionQuery
 from jetlake.shared.go_text import time_text
 from jetlake.shared.subjects import is_literal
@@ -88,7 +88,7 @@ class Subsz(msgspec.Struct, kw_only=True):
     subscriptions_list: list[SubscriptionDetail] | msgspec.UnsetType = msgspec.UNSET
 
 
-def options_of(parameters: Parameters) -> SubszOptions:
+def options_of(parameters: QueryParameters) -> SubszOptions:
     """Return the options that the parameters of the page ask for. Raises `PageError`."""
     return SubszOptions(
         subscriptions=parameters.boolean("subs"),
@@ -99,7 +99,7 @@ def options_of(parameters: Parameters) -> SubszOptions:
     )
 
 
-def build(source: Source, options: SubszOptions) -> Subsz:
+def build(source: MonitoredServer, options: SubszOptions) -> Subsz:
     """Return the page. Raises `PageError`."""
     if options.test and not is_literal(options.test):
         raise PageError(f"invalid test subject, must be valid publish subject: {options.test}")

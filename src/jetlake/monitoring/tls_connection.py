@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from jetlake.monitoring.http_connection import READ_BYTES, Connection
+from jetlake.monitoring.http_connection import READ_BYTES, HttpConnection
 
 
 def make_context(certificate_file: str, key_file: str) -> ssl.SSLContext:
@@ -21,7 +21,7 @@ def make_context(certificate_file: str, key_file: str) -> ssl.SSLContext:
     return context
 
 
-class TlsConnection(Connection):
+class TlsConnection(HttpConnection):
     """A connection that begins with a handshake."""
 
     def __init__(self, accepted: socket.socket, context: ssl.SSLContext) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from jetlake.monitoring import jsz
-from jetlake.monitoring.facts import ServerFacts, WebSocketFacts
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.facts import LeafFacts, LeafRemoteFacts, ServerFacts, WebSocketFacts
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.monitoring.usage import processor_count, resident_bytes
 from jetlake.shared.engine_reports import Statistics
 from jetlake.shared.go_text import time_text, uptime_text
@@ -46,6 +46,35 @@ class WebSocketVarz(msgspec.Struct, kw_only=True, omit_defaults=True):
     same_origin: bool = False
     allowed_origins: list[str] = []
     compression: bool = False
+    tls_cert_not_after: str = ""
+
+
+class DeniedSubjects(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What does not go over a link to a hub."""
+
+    exports: list[str] = []
+    imports: list[str] = []
+
+
+class LeafRemoteVarz(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A hub that the server is a leaf node of."""
+
+    local_account: str
+    tls_timeout: float | msgspec.UnsetType = msgspec.UNSET
+    urls: list[str] = []
+    deny: DeniedSubjects | None = None
+
+
+class LeafVarz(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The part about leaf nodes; an empty object without any."""
+
+    host: str = ""
+    port: int = 0
+    auth_timeout: float | msgspec.UnsetType = msgspec.UNSET
+    tls_timeout: float | msgspec.UnsetType = msgspec.UNSET
+    tls_required: bool = False
+    tls_verify: bool = False
+    remotes: list[LeafRemoteVarz] = []
     tls_cert_not_after: str = ""
 
 
@@ -96,7 +125,7 @@ class Varz(msgspec.Struct, kw_only=True, omit_defaults=True):
     max_pending: int
     cluster: dict[str, Any]
     gateway: dict[str, Any]
-    leaf: dict[str, Any]
+    leaf: LeafVarz
     mqtt: dict[str, Any]
     websocket: WebSocketVarz
     jetstream: JetStreamVarz
@@ -142,19 +171,19 @@ class Varz(msgspec.Struct, kw_only=True, omit_defaults=True):
     pinned_account_fails: int = 0
 
 
-def build(source: Source, _options: VarzOptions) -> Varz:
+def build(source: MonitoredServer, _options: VarzOptions) -> Varz:
     """Return the page."""
     facts, statistics = source.facts, source.statistics()
     return Varz(
         **_configured(facts),
         **_claimed(facts),
-        **_counted(statistics),
+        **_counted(statistics, leaf_count=len(source.leaf_links())),
         **_running(source, statistics),
         jetstream=jetstream_part(source),
     )
 
 
-def jetstream_part(source: Source) -> JetStreamVarz:
+def jetstream_part(source: MonitoredServer) -> JetStreamVarz:
     """Return what the page says about JetStream."""
     facts = source.facts.jetstream
     if facts is None:
@@ -207,7 +236,7 @@ def _configured(facts: ServerFacts) -> dict[str, Any]:
         "max_pending": facts.max_pending_bytes,
         "cluster": {},
         "gateway": {},
-        "leaf": {},
+        "leaf": _leaf_part(facts.leaf),
         "mqtt": {},
         "websocket": _websocket_part(facts.websocket),
         "tls_timeout": facts.tls.timeout_s,
@@ -244,14 +273,40 @@ def _websocket_part(facts: WebSocketFacts | None) -> WebSocketVarz:
     )
 
 
-def _counted(statistics: Statistics) -> dict[str, Any]:
+def _leaf_part(facts: LeafFacts | None) -> LeafVarz:
+    if facts is None:
+        return LeafVarz()
+    expires_unix_ns = facts.certificate_expires_unix_ns
+    return LeafVarz(
+        host=facts.host,
+        port=facts.port,
+        auth_timeout=facts.auth_timeout_s or msgspec.UNSET,
+        tls_timeout=facts.tls_timeout_s or msgspec.UNSET,
+        tls_required=facts.tls_required,
+        tls_verify=facts.tls_verify,
+        remotes=[_leaf_remote_part(remote) for remote in facts.remotes],
+        tls_cert_not_after="" if expires_unix_ns is None else time_text(expires_unix_ns),
+    )
+
+
+def _leaf_remote_part(facts: LeafRemoteFacts) -> LeafRemoteVarz:
+    denies = facts.deny_exports or facts.deny_imports
+    return LeafRemoteVarz(
+        local_account=facts.account,
+        tls_timeout=facts.tls_timeout_s or msgspec.UNSET,
+        urls=list(facts.addresses),
+        deny=DeniedSubjects(exports=list(facts.deny_exports), imports=list(facts.deny_imports)) if denies else None,
+    )
+
+
+def _counted(statistics: Statistics, leaf_count: int) -> dict[str, Any]:
     traffic = statistics.traffic
     return {
         "connections": statistics.connections,
         "total_connections": statistics.total_connections,
         "routes": 0,
         "remotes": 0,
-        "leafnodes": 0,
+        "leafnodes": leaf_count,
         "in_msgs": traffic.in_messages,
         "in_bytes": traffic.in_bytes,
         "in_client_msgs": traffic.in_messages,
@@ -270,7 +325,7 @@ def _counted(statistics: Statistics) -> dict[str, Any]:
     }
 
 
-def _running(source: Source, statistics: Statistics) -> dict[str, Any]:
+def _running(source: MonitoredServer, statistics: Statistics) -> dict[str, Any]:
     now_unix_ns = source.now_unix_ns()
     return {
         "start": time_text(statistics.started_unix_ns),

@@ -3,8 +3,8 @@
 from typing import Any
 
 from jetlake.presentation.cells import Cell, Nanoseconds, as_dict
-from jetlake.presentation.moments import shown_moment
 from jetlake.presentation.quantities import shown_duration
+from jetlake.presentation.timestamps import shown_timestamp
 
 
 def consumer_facts(info: dict[str, Any]) -> dict[str, dict[str, Cell]]:
@@ -44,7 +44,7 @@ def consumer_facts(info: dict[str, Any]) -> dict[str, dict[str, Cell]]:
             if not config.get("deliver_subject")
             else None,
             "active subscriber": bool(info.get("push_bound")) if config.get("deliver_subject") else None,
-            "paused until": shown_moment(config.get("pause_until")) if info.get("paused") else None,
+            "paused until": shown_timestamp(config.get("pause_until")) if info.get("paused") else None,
         },
     }
 

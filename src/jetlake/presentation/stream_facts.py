@@ -3,7 +3,7 @@
 from typing import Any
 
 from jetlake.presentation.cells import Bytes, Cell, Nanoseconds, as_dict
-from jetlake.presentation.moments import shown_moment
+from jetlake.presentation.timestamps import shown_timestamp
 
 UNLIMITED = "unlimited"
 
@@ -64,9 +64,9 @@ def state_facts(info: dict[str, Any]) -> dict[str, dict[str, Cell]]:
             "messages": state["messages"],
             "size": Bytes(state["bytes"]),
             "first sequence": state["first_seq"],
-            "first time": shown_moment(state.get("first_ts")),
+            "first time": shown_timestamp(state.get("first_ts")),
             "last sequence": state["last_seq"],
-            "last time": shown_moment(state.get("last_ts")),
+            "last time": shown_timestamp(state.get("last_ts")),
             "deleted messages": state.get("num_deleted") or None,
             "subjects held": state.get("num_subjects"),
             "consumers": state.get("consumer_count", 0),

@@ -26,6 +26,7 @@ In the order of one start:
 - `files`           pid file and ports file; `own_files` are those of one server
 - `store_folder`    the folder that JetStream stores in
 - `reload`          what may change while a server runs, and what may not
+- `leaf_reload`     the same for leaf nodes
 - `signals`         signals received, and `--signal` to send one
 - `choria`          what a server does for Choria: streams, lifecycle events, adapters
 - `children`        features that run beside a server as processes of their own, kept running

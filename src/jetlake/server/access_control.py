@@ -55,7 +55,9 @@ class AccessControl:
 
             self.mode = operator_mode.OperatorMode(options.access, log, on_change=self._apply)
             self._shown = shown.ShownClaims(self.mode)
-        self._authenticator = Authenticator(options.access, websocket=options.websocket, claims=self.mode)
+        self._authenticator = Authenticator(
+            options.access, websocket=options.websocket, claims=self.mode, leaf=options.leaf
+        )
         self._engine: Engine | None = None
         self._gate: Gate | None = None
         self._system: SystemAccount | None = None
@@ -184,7 +186,9 @@ class AccessControl:
         """Decide by a new one, so that no verdict by what was before reaches the engine."""
         assert self._gate is not None, "nothing changes before the start"
         given = self._given
-        self._authenticator = Authenticator(given.access, self._authenticator.passwords, given.websocket, self.mode)
+        self._authenticator = Authenticator(
+            given.access, self._authenticator.passwords, given.websocket, self.mode, given.leaf
+        )
         self._gate.replace_authenticator(self._authenticator)
 
     def _tell_refused(self, pending: "PendingLogin", reason: str) -> None:

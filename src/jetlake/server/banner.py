@@ -69,6 +69,11 @@ def websocket_line(*, scheme: str, host: str, port: int) -> str:
     return f"Listening for websocket clients on {scheme}://{join_address(host, port)}"
 
 
+def leaf_line(*, host: str, port: int) -> str:
+    """Return the line that says where leaf nodes may come."""
+    return f"Listening for leafnode connections on {join_address(host, port)}"
+
+
 def tls_line(*, plain_allowed: bool) -> str:
     """Return the line that says how clients must come."""
     return f"TLS {'available' if plain_allowed else 'required'} for client connections"

@@ -14,10 +14,15 @@ def message_of(error: EngineError) -> str:
 def start_error(error: EngineError, options: ServerOptions) -> StartError:
     """Return why an engine with these options could not be made."""
     message, websocket = message_of(error), options.websocket
+    leaf_listener = None if options.leaf is None else options.leaf.listener
     if error.args[0] != "listen":
         return StartError(message)
     if websocket is not None and message.startswith(f"listen tcp {websocket.listen_host}:{websocket.port}:"):
         return StartError(f"Unable to listen for websocket connections: {_as_go_says(message)}")
+    if leaf_listener is not None and message.startswith(
+        f"listen tcp {leaf_listener.listen_host}:{leaf_listener.port}:"
+    ):
+        return StartError(f"Error listening on leafnode port: {leaf_listener.port} - {_as_go_says(message)}")
     address = join_address(options.host, options.port)
     return StartError(f'Error listening on port: {address}, "{_as_go_says(message)}"')
 

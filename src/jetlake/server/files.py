@@ -16,6 +16,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nats: list[str] = []
     monitoring: list[str] = []
     websocket: list[str] = []
+    leafnodes: list[str] = []
 
 
 def write_pid_file(path: str, pid: int) -> None:

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jetlake._engine import Engine, EngineError, Request
 from jetlake.errors import StartError
-from jetlake.management.catalog.streams import Catalog, StoreOptions
+from jetlake.management.catalog.streams import StoreOptions, StreamCatalog
 from jetlake.management.dispatch import DOMAIN_SUBJECTS
 from jetlake.management.engine.protocols import ArchiveEvent, ConsumerEvent
 from jetlake.management.manager import Manager
 from jetlake.management.preview.subjects import SUBSCRIPTIONS as PREVIEW_SUBJECTS
 from jetlake.management.requests.calls import API_PREFIX
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 from jetlake.server.engine_errors import message_of
 from jetlake.server.options import JetStreamAccountLimits, JetStreamOptions, ServerOptions
 from jetlake.server.options.jetstream import DEFAULT_SYNC_INTERVAL_S
@@ -58,14 +58,14 @@ class JetStream:
         self._options = options
         self._folder = folder
         self._log = log
-        self.catalog = Catalog(engine)
+        self.catalog = StreamCatalog(engine)
         self.manager = Manager(engine, self.catalog, self._settings(), log.warning)
         # The subscriptions, by account.
         self._services: dict[str, _Services] = {}
         # All of them. The thread that hears the engine only looks whether one is in it, which the GIL makes safe.
         self._all_services: set[int] = set()
         # What the engine was told about accounts: there may be thousands, and few of them change at a time.
-        self._limited: dict[str, AccountLimits] = {}
+        self._limited: dict[str, StreamAccountLimits] = {}
 
     def open(self) -> None:
         """Open every stream there is, before the engine starts. Raises `StartError`."""
@@ -178,12 +178,12 @@ def store_options(options: JetStreamOptions, folder: StoreFolder) -> StoreOption
     )
 
 
-def accounts_with_jetstream(options: ServerOptions) -> dict[str, AccountLimits]:
+def accounts_with_jetstream(options: ServerOptions) -> dict[str, StreamAccountLimits]:
     """Return who may store how much: where no accounts are configured, everybody is in `$G`."""
     system = options.access.system_account
     accounts = [account for account in options.access.accounts if account.name != system]
     if not accounts and options.access.trust is None:
-        return {GLOBAL_ACCOUNT: AccountLimits()}
+        return {GLOBAL_ACCOUNT: StreamAccountLimits()}
     return {account.name: _limits_of(account.jetstream) for account in accounts if account.jetstream is not None}
 
 
@@ -200,8 +200,8 @@ def server_limits(options: JetStreamOptions, folder: StoreFolder) -> ServerLimit
 
 
 @lru_cache
-def _limits_of(limits: JetStreamAccountLimits) -> AccountLimits:
-    return AccountLimits(
+def _limits_of(limits: JetStreamAccountLimits) -> StreamAccountLimits:
+    return StreamAccountLimits(
         max_memory=_or_unlimited(limits.max_memory_bytes),
         max_storage=_or_unlimited(limits.max_storage_bytes),
         max_streams=_or_unlimited(limits.max_streams),

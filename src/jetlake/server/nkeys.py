@@ -17,6 +17,8 @@ PREFIXES = (USER_PREFIX, ACCOUNT_PREFIX, OPERATOR_PREFIX)
 """Of the keys that may sign claims."""
 
 ENCODED_LENGTH = 56
+SEED_LENGTH = 58
+SEED_PREFIX = 18 << 3
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 
@@ -39,6 +41,20 @@ def is_public_server_key(text: str) -> bool:
 
 def is_public_curve_key(text: str) -> bool:
     return decode_public_key(text, CURVE_PREFIX) is not None
+
+
+def is_user_seed(text: str) -> bool:
+    """Tell whether this is the seed of a user's key: two prefixes in its first bytes, and a checksum in its last."""
+    if len(text) != SEED_LENGTH or not text.isascii():
+        return False
+    try:
+        # 58 letters are 36 bytes and two bits that say nothing.
+        raw = base64.b32decode(text + "=" * (-SEED_LENGTH % 8))
+    except binascii.Error:
+        return False
+    body, checksum = raw[:-2], int.from_bytes(raw[-2:], "little")
+    kinds = body[0] & 0xF8, (body[0] & 0x07) << 5 | body[1] >> 3
+    return kinds == (SEED_PREFIX, USER_PREFIX) and binascii.crc_hqx(body, 0) == checksum
 
 
 def encode_public_key(prefix: int, key: bytes) -> str:

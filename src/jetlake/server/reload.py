@@ -14,6 +14,7 @@ import msgspec
 from jetlake.errors import ConfigurationError
 from jetlake.server.authentication.verdict import REDACTED
 from jetlake.server.banner import readable_bytes
+from jetlake.server.leaf_reload import plan_leaf_reload
 from jetlake.server.options import ServerOptions
 from jetlake.server.options.remotes import Remote
 from jetlake.server.options.submission import SubmissionOptions
@@ -143,11 +144,12 @@ def plan_reload(old: ServerOptions, new: ServerOptions) -> list[str]:
                 "restart the server for this change"
             )
     _check_stranger(old, new)
+    leaf_lines = plan_leaf_reload(old.leaf, new.leaf)
     lines = [f"Reloaded: {line.format(_shown(get(new)))}" for line, get in APPLIED if get(old) != get(new)]
     if new.tls is not None and old.tls is not None:
         # Certificates may have changed behind the same names; they are read again in any case.
         lines.append("Reloaded: tls = enabled")
-    return lines + _grown_limits(old, new)
+    return lines + leaf_lines + _grown_limits(old, new)
 
 
 def spoken(seconds: float) -> str:

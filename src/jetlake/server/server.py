@@ -126,9 +126,7 @@ class Server:
         options = msgspec.structs.replace(
             options, host=host, port=port, worker_threads=worker_threads, manual_clock=clock == "manual"
         )
-        if options.websocket is not None and not options.websocket.host:
-            websocket = msgspec.structs.replace(options.websocket, host=host)
-            options = msgspec.structs.replace(options, websocket=websocket)
+        options = options.with_default_host(host)
         if monitor_port is not None:
             monitoring = msgspec.structs.replace(options.monitoring, http_port=monitor_port)
             options = msgspec.structs.replace(options, monitoring=monitoring)
@@ -198,6 +196,11 @@ class Server:
     def websocket_url(self) -> str:
         """Where a WebSocket client on this machine connects to; empty if the configuration has no `websocket` block."""
         return self._listeners().websocket_url
+
+    @property
+    def leaf_url(self) -> str:
+        """Where a leaf node on this machine connects to; empty if the configuration does not listen for leaf nodes."""
+        return self._listeners().leaf_url
 
     @property
     def monitor_url(self) -> str:
@@ -359,6 +362,7 @@ class Server:
             git_commit=GIT_COMMIT,
             port=engine.address[1],
             websocket_port=self._listeners().websocket_port,
+            leaf_port=self._listeners().leaf_port,
             config_loaded_unix_ns=self._config_loaded_unix_ns,
             config_digest=self._config_digest,
             monitor_port=self._monitor.port if self._monitor else 0,

@@ -6,6 +6,14 @@ A feature that arrives deletes its entry here; nothing else in the server knows 
 from jetlake.server.options import ServerOptions
 from jetlake.server.options.from_flags import CLUSTER_FLAGS
 
+LEAF_KEYS = {
+    "write_deadline": "leaf connections have the write_deadline of the server",
+    "write_timeout": "leaf connections have the write_deadline of the server",
+    "proxy": "it only applies to WebSocket URLs, ws:// or wss://",
+    "jetstream_cluster_migrate": "a server that runs alone leads all its streams",
+}
+"""Keys of the block `leafnodes` and of its remotes without effect, and why."""
+
 
 def warnings(options: ServerOptions) -> list[str]:
     """Return one line for each thing these options ask for in vain."""
@@ -18,14 +26,13 @@ def warnings(options: ServerOptions) -> list[str]:
         )
     if "syslog" in options.unserved or "remote_syslog" in options.unserved:
         lines.append("Syslog is not supported: the log goes to stderr, or to a file with -l")
-    if "leafnodes" in options.unserved:
-        lines.append(
-            "Leaf nodes are not served yet, and nothing listens for them: point clients at this server directly, "
-            "or run nats-server"
-        )
     lines += [
         f"--{flag} is not supported and has no effect"
         for flag in ("profile", "max_traced_msg_len")
         if flag in options.unserved
     ]
+    if options.leaf is not None:
+        given = [options.leaf.without_effect, *(remote.without_effect for remote in options.leaf.remotes)]
+        keys = dict.fromkeys(key for each in given for key in each)
+        lines += [f'"{key}" of "leafnodes" has no effect: {LEAF_KEYS[key]}' for key in keys]
     return lines

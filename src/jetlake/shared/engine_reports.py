@@ -1,16 +1,18 @@
 """What the engine reports about itself, as typed values: figures, subscriptions, connections, streams.
 
 The engine hands out JSON (crates/engine/src/routing/monitoring/statistics.rs); these structs are its Python side.
-Times are unix
-nanoseconds.
+Times are unix nanoseconds.
 """
 
 import msgspec
 
 GLOBAL_ACCOUNT = "$G"
 
-CLIENT_TYPES = {"STANDARD": "nats", "WEBSOCKET": "websocket"}
-"""How pages and events name the ways to connect, by the engine's names."""
+CLIENT_TYPES = {"STANDARD": "nats", "WEBSOCKET": "websocket", "LEAFNODE": "", "LEAFNODE_WS": "", "INPROCESS": "nats"}
+"""How pages and events name the ways to connect, by the engine's names; leaf nodes are not clients."""
+
+KINDS = {name: "Leafnode" if name.startswith("LEAFNODE") else "Client" for name in CLIENT_TYPES}
+"""How they name what is connected."""
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +122,56 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     # Only of a closed connection, and only the first few: the living ones are asked for with a `SubscriptionQuery`.
     last_subscriptions: list[Subscription] = []
+
+
+class LeafLink(msgspec.Struct, frozen=True, kw_only=True):
+    """An open connection to a hub, or of a leaf node."""
+
+    id: int
+    # Of the other server, and its id.
+    name: str
+    remote_id: str
+    account: str
+    # This side is the leaf node.
+    is_spoke: bool
+    is_isolated: bool
+    # This side has connected to the other.
+    is_solicited: bool
+    ip: str
+    port: int
+    round_trip_ns: int
+    in_messages: int
+    out_messages: int
+    in_bytes: int
+    out_bytes: int
+    # What the other side wants.
+    subscriptions: int
+    # As it is in use; empty = none.
+    compression: str
+    cluster: str
+    domain: str
+    remote_account: str
+    # Empty = the other side has connected.
+    url: str
+    started_unix_ns: int
+    # What waits to be sent.
+    pending_bytes: int
+
+
+class LeafRemoteState(msgspec.Struct, frozen=True, kw_only=True):
+    """How one of the configured hubs stands."""
+
+    account: str
+    urls: list[str]
+    is_connected: bool
+    # 0 = there is no connection.
+    link_id: int
+    # Since the start.
+    attempts: int
+    last_error: str
+    changed_unix_ns: int
+    retry_in_ms: int
+    pending_bytes: int
 
 
 class OneStream(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,9 +26,9 @@ from jetlake.choria.registration import file_content
 from jetlake.choria.times import rfc3339_s
 from jetlake.errors import ConfigurationError
 from jetlake.simulation.fleet_truth import FleetTruth
-from jetlake.simulation.node import STATUSES, VERSIONS, Check, SimulatedNode, make_node
+from jetlake.simulation.node import STATUSES, VERSIONS, SimulatedCheck, SimulatedNode, make_node
 
-__all__ = ["Event", "Fleet", "FleetOptions"]
+__all__ = ["Fleet", "FleetOptions", "SimulatedEvent"]
 
 NODES_MAX = 1_000_000
 """Nodes that fit into memory, some kilobytes each."""
@@ -91,7 +91,7 @@ class FleetOptions(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"{field} is {getattr(self, field)}: give a share between 0 and 1")
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class SimulatedEvent(msgspec.Struct, frozen=True, gc=False):
     """One message, to be published at a simulated time."""
 
     time_s: int
@@ -115,8 +115,8 @@ class Fleet:
         self._plan: list[tuple[int, int, int, int, str]] = []
         self._numbers = 0
         self._nodes: list[SimulatedNode] = []
-        self._published: list[Event] = []
-        self._late: list[tuple[int, int, Event]] = []
+        self._published: list[SimulatedEvent] = []
+        self._late: list[tuple[int, int, SimulatedEvent]] = []
         self._slot_number = 0
         self.truth = FleetTruth(options.seed, options.start_s, self._end_s)
         self._actions: dict[str, Action] = {
@@ -132,7 +132,7 @@ class Fleet:
             "depart": self._depart,
         }
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[SimulatedEvent]:
         """Yield everything that is published, in order."""
         options = self.options
         for _ in range(options.nodes):
@@ -249,7 +249,7 @@ class Fleet:
         )
         self._soon(node, self.options.check_interval_s, "check")
 
-    def _next_status(self, check: Check) -> str:
+    def _next_status(self, check: SimulatedCheck) -> str:
         if check.is_flapping:
             return "CRITICAL" if check.status == "OK" else "OK"
         if not check.status:
@@ -378,7 +378,7 @@ class Fleet:
     def _publish(self, subject: str, payload: bytes, kind: str) -> None:
         """Publish a message now, or later, or twice; it is counted once."""
         self.truth.count(kind)
-        event = Event(self._now_s, subject, payload)
+        event = SimulatedEvent(self._now_s, subject, payload)
         options = self.options
         for again in range(2):
             if again and self._random.random() >= options.duplicate_share:
@@ -387,11 +387,11 @@ class Fleet:
             if options.late_share and self._random.random() < options.late_share:
                 due_s = self._now_s + self._random.randint(1, LATE_S_MAX)
                 self._numbers += 1
-                heapq.heappush(self._late, (due_s, self._numbers, Event(due_s, subject, payload)))
+                heapq.heappush(self._late, (due_s, self._numbers, SimulatedEvent(due_s, subject, payload)))
             else:
                 self._published.append(event)
 
-    def _take_published(self, now_s: int) -> Iterator[Event]:
+    def _take_published(self, now_s: int) -> Iterator[SimulatedEvent]:
         while self._late and self._late[0][0] <= now_s:
             yield heapq.heappop(self._late)[2]
         yield from self._published

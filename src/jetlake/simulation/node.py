@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["CHECKS", "Check", "Session", "SimulatedNode", "make_node"]
+__all__ = ["CHECKS", "SimulatedCheck", "SimulatedNode", "SimulatedSession", "make_node"]
 
 ROLES = ("web", "db", "cache", "queue", "build")
 SITES = ("ldn", "fra", "nyc", "sgp")
@@ -21,7 +21,7 @@ FLAPPING_SHARE = 0.02
 """Of all checks: they change their state all the time."""
 
 
-class Check(msgspec.Struct):
+class SimulatedCheck(msgspec.Struct):
     """One check on a node. `status` is empty before its first run."""
 
     name: str
@@ -32,7 +32,7 @@ class Check(msgspec.Struct):
     is_flapping: bool = False
 
 
-class Session(msgspec.Struct):
+class SimulatedSession(msgspec.Struct):
     """One time that a node was up; `end` is how it ended, empty while it lasts."""
 
     started_s: int
@@ -54,7 +54,7 @@ class SimulatedNode(msgspec.Struct, kw_only=True):
     # What is up is in the last session.
     is_up: bool = False
     is_gone: bool = False
-    sessions: list[Session] = []
+    sessions: list[SimulatedSession] = []
     packages: int = 0
     mtime_s: int = 0
     registrations: int = 0
@@ -64,7 +64,7 @@ class SimulatedNode(msgspec.Struct, kw_only=True):
     registered_inventory: dict[str, Any] = {}
     # The mtime of the last registration of this run of the node; 0 before the first.
     published_mtime_s: int = 0
-    checks: dict[str, Check] = {}
+    checks: dict[str, SimulatedCheck] = {}
     machine_id: str = ""
     machine_state: str = "IDLE"
     # Where the last transition led to, whatever has happened to the node since.
@@ -84,7 +84,7 @@ class SimulatedNode(msgspec.Struct, kw_only=True):
         self.machine_id = machine_id
         self.machine_state = "IDLE"
         self.published_mtime_s = 0
-        self.sessions.append(Session(now_s))
+        self.sessions.append(SimulatedSession(now_s))
 
     def end(self, now_s: int, how: str) -> None:
         assert self.is_up, "what is down does not end"
@@ -118,5 +118,5 @@ def make_node(number: int, random: Random, now_s: int) -> SimulatedNode:
         sessions=[],
         packages=random.randrange(300, 2_000),
         mtime_s=now_s - random.randrange(1, 30 * 86_400),
-        checks={name: Check(name, is_flapping=random.random() < FLAPPING_SHARE) for name in CHECKS},
+        checks={name: SimulatedCheck(name, is_flapping=random.random() < FLAPPING_SHARE) for name in CHECKS},
     )

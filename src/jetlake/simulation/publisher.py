@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from jetlake.client.raw_connection import RawConnection
 from jetlake.client.raw_frames import FrameReader
 from jetlake.errors import ClientError
-from jetlake.simulation.fleet import Event
+from jetlake.simulation.fleet import SimulatedEvent
 
 __all__ = ["publish"]
 
@@ -22,7 +22,7 @@ PAUSE_S_MAX = 0.5
 
 
 def publish(
-    events: Iterable[Event],
+    events: Iterable[SimulatedEvent],
     connection: RawConnection,
     *,
     speed: float = 1.0,

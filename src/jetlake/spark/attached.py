@@ -93,12 +93,12 @@ def source_class(database: str, table: str, options: dict[str, str]) -> type[Jet
     """Return a class for one stream, with its options inside."""
     name = format_name(database, table)
 
-    class StreamSource(JetlakeSource):
+    class AttachedSource(JetlakeSource):
         OWN = {**options, "ignoreExtraColumns": "true"}  # noqa: RUF012  # never changed
 
         @classmethod
         def name(cls) -> str:
             return name
 
-    StreamSource.__name__ = StreamSource.__qualname__ = f"Source_{name}"
-    return StreamSource
+    AttachedSource.__name__ = AttachedSource.__qualname__ = f"Source_{name}"
+    return AttachedSource

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from jetlake.client.access import DEFAULT_API_PREFIX, Access
-from jetlake.client.raw_connection import RawConnection, Settings
-from jetlake.client.raw_credentials import Credentials
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
+from jetlake.client.raw_credentials import ClientCredentials
 from jetlake.client.raw_streams import Streams
 
 __all__ = ["connect", "options_of"]
@@ -19,12 +19,12 @@ def connect(values: dict[str, Any], *, executor: bool = False) -> Streams:
     return Streams(RawConnection(settings_of(values, executor=executor)), api_prefix=values["apiPrefix"])
 
 
-def settings_of(values: dict[str, Any], *, executor: bool = False) -> Settings:
+def settings_of(values: dict[str, Any], *, executor: bool = False) -> ConnectionSettings:
     """Return where and how to connect; executors may have an address of their own."""
-    return Settings(
+    return ConnectionSettings(
         url=(values["executorUrl"] if executor else "") or values["url"],
         name="jetlake-spark-task" if executor else "jetlake-spark",
-        credentials=Credentials(
+        credentials=ClientCredentials(
             user=values["user"],
             password=values["password"],
             token=values["token"],

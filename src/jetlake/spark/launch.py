@@ -25,7 +25,7 @@ from jetlake.errors import MissingDependencyError
 from jetlake.spark.home import make_home
 from jetlake.spark.java import cache_folder
 
-__all__ = ["Gateway", "start"]
+__all__ = ["JavaGateway", "start"]
 
 START_S_MAX = 120.0
 """A busy machine may take a minute; longer than that, something is wrong."""
@@ -52,7 +52,7 @@ ARCHIVER_NICENESS = 19
 LOG_LINES_SHOWN = 5
 
 
-class Gateway:
+class JavaGateway:
     """A Java that is starting."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", information: Path, log: Path) -> None:
@@ -100,7 +100,7 @@ class Gateway:
                 return
 
 
-def start(settings: Mapping[str, str], java_home: Path, *, small: bool, log: Path | None = None) -> Gateway | None:
+def start(settings: Mapping[str, str], java_home: Path, *, small: bool, log: Path | None = None) -> JavaGateway | None:
     """Start a Java for these settings of Spark; None when that is better left to Spark's script.
 
     Needs `JAVA_HOME` and the other variables of the environment as they are to be.
@@ -129,7 +129,7 @@ def start(settings: Mapping[str, str], java_home: Path, *, small: bool, log: Pat
             # Ctrl-C is for this process; Java and what it starts end after it.
             start_new_session=True,
         )
-    return Gateway(process, information, path)
+    return JavaGateway(process, information, path)
 
 
 def environment(home: Path) -> dict[str, str]:

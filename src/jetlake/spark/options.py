@@ -392,7 +392,7 @@ def value_of(option: Option, text: str) -> Any:  # one line per kind
         case "sequence":
             return sequence(option, text)
         case "time":
-            return moment(option, text)
+            return timestamp(option, text)
 
 
 def at_least(option: Option, value: int) -> int:
@@ -442,8 +442,8 @@ def _one_sequence(option: Option, text: str) -> str | int:
     return int(text)
 
 
-def moment(option: Option, text: str) -> str:
-    """Return a moment as RFC 3339 in UTC."""
+def timestamp(option: Option, text: str) -> str:
+    """Return a timestamp as RFC 3339 in UTC."""
     if text.isdigit():
         seconds, milliseconds = divmod(int(text), 1000)
         try:

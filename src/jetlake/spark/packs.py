@@ -27,7 +27,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Packer", "Part", "SCHEMA", "is_packed", "pack", "packed", "unpacked"]  # noqa: RUF022
+__all__ = ["Packer", "RowPart", "SCHEMA", "is_packed", "pack", "packed", "unpacked"]  # noqa: RUF022
 
 SCHEMA = "bucket INT, part STRING, pack BINARY"
 """The columns of a source that gives packs."""
@@ -39,7 +39,7 @@ ROWS_MAX = 131_072
 in some tens of megabytes."""
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """Rows of one kind, and the bucket of each."""
 
     name: str
@@ -53,7 +53,7 @@ class Packer(Protocol):
     inputs: tuple[str, ...]
     """The columns of a message that it needs."""
 
-    def parts(self, batch: "pa.RecordBatch") -> list[Part]:
+    def parts(self, batch: "pa.RecordBatch") -> list[RowPart]:
         """Return the rows of a batch of messages; those of a part always have the same columns."""
         ...
 
@@ -65,7 +65,7 @@ def is_packed(columns: Iterable[str]) -> bool:
 
 def packed(batches: "Iterator[pa.RecordBatch]", packer: Packer, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     """Yield the packs of a range of messages, each row of a batch with its bucket and part."""
-    waiting: dict[str, list[Part]] = {}
+    waiting: dict[str, list[RowPart]] = {}
     rows = 0
     for batch in batches:
         for part in packer.parts(batch):
@@ -78,7 +78,7 @@ def packed(batches: "Iterator[pa.RecordBatch]", packer: Packer, schema: "pa.Sche
         yield _all_packs(waiting, schema)
 
 
-def _all_packs(waiting: dict[str, list[Part]], schema: "pa.Schema") -> "pa.RecordBatch":
+def _all_packs(waiting: dict[str, list[RowPart]], schema: "pa.Schema") -> "pa.RecordBatch":
     import pyarrow as pa
 
     made: list[tuple[int, str, bytes]] = []

@@ -14,11 +14,11 @@ def plan_once(values: dict[str, Any]) -> list[StreamRange]:
     try:
         ranges = []
         for state in planner.states().values():
-            place = planner.begin(state, "earliest")
+            position = planner.begin(state, "earliest")
             chosen = values["startingSequence"]
             if isinstance(chosen, int | dict):
-                place = planner.check(state, place)
-            start, end = max(place.next, state.first_sequence), planner.finish(state)
+                position = planner.check(state, position)
+            start, end = max(position.next, state.first_sequence), planner.finish(state)
             ranges += planner.divide(state, start, end)
         return ranges
     finally:

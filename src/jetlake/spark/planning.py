@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from jetlake.client.raw_streams import NO_STREAM, RefusedError, Streams, StreamState
+from jetlake.client.raw_streams import NO_STREAM, RefusedError, RemoteStreamState, Streams
 from jetlake.errors import ClientError, ConfigurationError, reworded
 from jetlake.spark.connecting import connect
-from jetlake.spark.offsets import Offset, Place
+from jetlake.spark.offsets import Offset, StreamPosition
 
 __all__ = ["Planner", "StreamRange"]
 
@@ -77,11 +77,11 @@ class Planner:
             raise ConfigurationError(f"streamsPattern is not a regular expression: {error}") from error
         return [name for name in self.streams.names() if pattern.fullmatch(name)]
 
-    def states(self) -> dict[str, StreamState]:
+    def states(self) -> dict[str, RemoteStreamState]:
         """Return how each stream of this table stands."""
         return {name: self.state(name) for name in self.names()}
 
-    def state(self, name: str) -> StreamState:
+    def state(self, name: str) -> RemoteStreamState:
         try:
             return self.streams.state(name)
         except RefusedError as refusal:
@@ -99,8 +99,8 @@ class Planner:
 
     # Where to begin and where to end.
 
-    def begin(self, state: StreamState, default: str) -> Place:
-        """Return the first place of a stream."""
+    def begin(self, state: RemoteStreamState, default: str) -> StreamPosition:
+        """Return the first position of a stream."""
         values = self._values
         if values["startingTimestamp"]:
             found = self.streams.first_sequence_at(state.name, values["startingTimestamp"])
@@ -109,15 +109,15 @@ class Planner:
                     f"every message of {state.name} is older than {values['startingTimestamp']}: give an earlier "
                     "startingTimestamp, or startingTimestampStrategy=latest"
                 )
-            return Place(state.created, state.next_sequence if found is None else found)
+            return StreamPosition(state.created, state.next_sequence if found is None else found)
         chosen = _of_stream(values["startingSequence"], state.name) or default
         if chosen == "earliest":
-            return Place(state.created, state.first_sequence)
+            return StreamPosition(state.created, state.first_sequence)
         if chosen == "latest":
-            return Place(state.created, state.next_sequence)
-        return Place(state.created, int(chosen))
+            return StreamPosition(state.created, state.next_sequence)
+        return StreamPosition(state.created, int(chosen))
 
-    def finish(self, state: StreamState) -> int:
+    def finish(self, state: RemoteStreamState) -> int:
         """Return the sequence at which a batch ends; it is not included."""
         values = self._values
         if values["endingTimestamp"]:
@@ -128,19 +128,19 @@ class Planner:
             raise ConfigurationError("endingSequence is earliest: there is nothing before it, give a later one")
         return state.next_sequence if chosen == "latest" else min(int(chosen), state.next_sequence)
 
-    def check(self, state: StreamState, place: Place) -> Place:
-        """Return the place to go on from: the same one, or a later one where losing messages is allowed."""
+    def check(self, state: RemoteStreamState, position: StreamPosition) -> StreamPosition:
+        """Return the position to go on from: the same one, or a later one where losing messages is allowed."""
         lost = ""
-        behind = place
-        if place.created and place.created != state.created:
-            lost = f"{state.name} was deleted and created again ({place.created}, now {state.created})"
-            behind = Place(state.created, state.first_sequence)
-        elif place.next > state.next_sequence:
-            lost = f"{state.name} ends before {place.next}, up to which it was read: it was restored or cut"
-            behind = Place(state.created, state.next_sequence)
-        elif place.next < state.first_sequence:
-            lost = f"{state.name} no longer has the messages {place.next} to {state.first_sequence - 1}"
-            behind = Place(state.created, state.first_sequence)
+        behind = position
+        if position.created and position.created != state.created:
+            lost = f"{state.name} was deleted and created again ({position.created}, now {state.created})"
+            behind = StreamPosition(state.created, state.first_sequence)
+        elif position.next > state.next_sequence:
+            lost = f"{state.name} ends before {position.next}, up to which it was read: it was restored or cut"
+            behind = StreamPosition(state.created, state.next_sequence)
+        elif position.next < state.first_sequence:
+            lost = f"{state.name} no longer has the messages {position.next} to {state.first_sequence - 1}"
+            behind = StreamPosition(state.created, state.first_sequence)
         if lost and self._values["failOnDataLoss"]:
             raise ClientError(
                 f"{lost}: set failOnDataLoss=false to go on at {behind.next}, or begin with a new checkpoint"
@@ -150,29 +150,29 @@ class Planner:
     # How much at a time.
 
     def admit(
-        self, start: Offset, states: dict[str, StreamState], rows_max: int | None, bytes_max: int | None
+        self, start: Offset, states: dict[str, RemoteStreamState], rows_max: int | None, bytes_max: int | None
     ) -> Offset:
         """Return the end of the next batch: at most so many rows and bytes, shared by what each stream has waiting.
 
-        `start` has a place in each of the streams that stand like this.
+        `start` has a position in each of the streams that stand like this.
         """
-        waiting = {name: max(states[name].next_sequence - place.next, 0) for name, place in start.streams.items()}
+        waiting = {name: max(states[name].next_sequence - position.next, 0) for name, position in start.streams.items()}
         total = sum(waiting.values())
-        places = {}
-        for name, place in start.streams.items():
+        positions = {}
+        for name, position in start.streams.items():
             take = waiting[name]
             if take == 0:
-                places[name] = place
+                positions[name] = position
                 continue
             if rows_max is not None and total > rows_max:
                 take = min(take, max(rows_max * take // total, 1))
             end = self._bounded(
-                states[name], place.next, take, bytes_max and max(bytes_max * waiting[name] // total, 1)
+                states[name], position.next, take, bytes_max and max(bytes_max * waiting[name] // total, 1)
             )
-            places[name] = Place(place.created, end, self.parts(end - place.next))
-        return Offset(places)
+            positions[name] = StreamPosition(position.created, end, self.parts(end - position.next))
+        return Offset(positions)
 
-    def _bounded(self, state: StreamState, start: int, count: int, bytes_max: int | None) -> int:
+    def _bounded(self, state: RemoteStreamState, start: int, count: int, bytes_max: int | None) -> int:
         """Return where at most so many sequences, and about so many bytes, from a start on end."""
         if bytes_max is None or state.size_bytes <= bytes_max:
             return start + count
@@ -189,7 +189,7 @@ class Planner:
         parts = min(wanted, max(count // TASK_ROWS_MIN, 1))
         return int(min(max(parts, -(-count // self._values["maxRowsPerPartition"])), TASKS_MAX))
 
-    def split(self, state: StreamState, start: int, end: int, parts: int) -> list[StreamRange]:
+    def split(self, state: RemoteStreamState, start: int, end: int, parts: int) -> list[StreamRange]:
         """Return a range as what tasks read; where it is cut depends on nothing but these three numbers."""
         count = end - start
         if count <= 0:
@@ -209,7 +209,7 @@ class Planner:
             for low, high in itertools.pairwise(edges)
         ]
 
-    def divide(self, state: StreamState, start: int, end: int) -> list[StreamRange]:
+    def divide(self, state: RemoteStreamState, start: int, end: int) -> list[StreamRange]:
         """Return a range as what tasks read, by bytes where the server can say; for reading once."""
         parts = self.parts(end - start)
         if end <= start or self.source(state) not in ("scan", "files") or not self.scans(state.name):
@@ -234,7 +234,7 @@ class Planner:
                     self.streams = connect(self._values) if self.streams.connection.broken else self.streams
         return self._scans
 
-    def source(self, state: StreamState) -> str:
+    def source(self, state: RemoteStreamState) -> str:
         """Return how rows of a stream are read."""
         chosen = self._values["transport"]
         if chosen in ("consumer", "direct_get", "scan", "files"):

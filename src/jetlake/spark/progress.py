@@ -71,7 +71,7 @@ class Progress:
 
         progress = self
 
-        class Listener(StreamingQueryListener):
+        class ProgressListener(StreamingQueryListener):
             def onQueryStarted(self, event: Any) -> None:  # noqa: N802
                 progress.started(str(event.id), event.name or "")
 
@@ -84,7 +84,7 @@ class Progress:
             def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
                 progress.ended(str(event.id), event.exception or "")
 
-        self._listener = Listener()
+        self._listener = ProgressListener()
         spark.streams.addListener(self._listener)
 
     def stop(self, spark: "SparkSession") -> None:
@@ -176,7 +176,9 @@ def lag_of(end: str | None, latest: str | None) -> int | None:
     try:
         behind = json.loads(end or "null")["streams"]
         newest = json.loads(latest or "null")["streams"]
-        ahead = [int(place["next"]) - int(behind.get(name, {"next": 1})["next"]) for name, place in newest.items()]
+        ahead = [
+            int(position["next"]) - int(behind.get(name, {"next": 1})["next"]) for name, position in newest.items()
+        ]
         return sum(max(count, 0) for count in ahead)
     except (TypeError, KeyError, ValueError, AttributeError):
         return None

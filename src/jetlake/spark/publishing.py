@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["Published", "Upload", "check_columns", "publish"]
+__all__ = ["TaskPublished", "Upload", "check_columns", "publish"]
 
 PAYLOADS = ("data", "value")
 
@@ -35,7 +35,7 @@ PASSED_OVER = frozenset(MESSAGE) - set(SENT)
 """Columns of a message that the server gives it; they are passed over with ignoreExtraColumns."""
 
 
-class Published(msgspec.Struct, frozen=True):
+class TaskPublished(msgspec.Struct, frozen=True):
     """What a task has stored, or uploaded."""
 
     stored: int = 0
@@ -89,7 +89,7 @@ def check_columns(schema: "StructType", values: dict[str, Any]) -> None:
         raise ConfigurationError(f"msgIdColumn is {wanted!r}: the rows have no such column of type STRING")
 
 
-def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], target: str | Upload) -> Published:
+def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], target: str | Upload) -> TaskPublished:
     """Send all rows, with ids that begin so or as an upload, and return how many are stored. Raises `ClientError`."""
     sender = None
     try:
@@ -98,12 +98,12 @@ def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], target:
                 if batch.num_rows == 0:
                     continue
                 # A task without rows needs no connection.
-                sender = sender or Sender(values, target)
+                sender = sender or RowSender(values, target)
                 columns = message_columns(batch, values)
                 sender.add(columns)
                 if signs is not None:
                     signs.note(last_subject(columns))
-            return Published() if sender is None else sender.finish()
+            return TaskPublished() if sender is None else sender.finish()
     except EngineError as error:
         raise as_ours(error, f"rows for {values['stream'] or values['subject'] or 'streams'}") from error
     finally:
@@ -111,7 +111,7 @@ def publish(batches: "Iterator[pa.RecordBatch]", values: dict[str, Any], target:
             sender.close()
 
 
-class Sender:
+class RowSender:
     """A connection with the engine's writer on top."""
 
     def __init__(self, values: dict[str, Any], target: str | Upload) -> None:
@@ -141,12 +141,12 @@ class Sender:
         while self._writer.waiting:
             self._turn()
 
-    def finish(self) -> Published:
+    def finish(self) -> TaskPublished:
         """Wait for what is not acknowledged yet."""
         self._writer.end()
         while self._writer.waiting or self._writer.outstanding:
             self._turn()
-        return Published(self._writer.stored, self._writer.duplicates)
+        return TaskPublished(self._writer.stored, self._writer.duplicates)
 
     def close(self) -> None:
         self._connection.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetlake._engine import EngineError, RowReader
 from jetlake.client.raw_connection import RawConnection
-from jetlake.client.raw_streams import Streams, StreamState
+from jetlake.client.raw_streams import RemoteStreamState, Streams
 from jetlake.errors import ClientError, ConfigurationError
 from jetlake.spark import files
 from jetlake.spark.connecting import connect
@@ -156,7 +156,7 @@ def check_count(streams: Streams, wanted: StreamRange, rows: int, values: dict[s
         )
 
 
-def rows_now(streams: Streams, wanted: StreamRange, state: StreamState, values: dict[str, Any]) -> int | None:
+def rows_now(streams: Streams, wanted: StreamRange, state: RemoteStreamState, values: dict[str, Any]) -> int | None:
     """Return how many messages a range has after some were deleted; None where nobody can say."""
     if wanted.source in ("scan", "files"):
         plan = streams.plan(wanted.stream, start=wanted.start, end=wanted.end, subjects=values["subjects"])

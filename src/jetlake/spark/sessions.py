@@ -18,7 +18,7 @@ from jetlake.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jetlake.spark.launch import Gateway
+    from jetlake.spark.launch import JavaGateway
 
 __all__ = ["new_session", "prepare_environment", "session"]
 
@@ -69,7 +69,7 @@ def session(
         return builder.getOrCreate()
 
 
-def _started(master: str, settings: Mapping[str, str], *, small: bool, log: Path | None) -> "Gateway | None":
+def _started(master: str, settings: Mapping[str, str], *, small: bool, log: Path | None) -> "JavaGateway | None":
     """Start Java before PySpark is imported, which takes as long; None where that is not ours to do."""
     from importlib.util import find_spec
 

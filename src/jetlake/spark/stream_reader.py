@@ -22,12 +22,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from jetlake.client.raw_streams import StreamState
+from jetlake.client.raw_streams import RemoteStreamState
 from jetlake.errors import ClientError, ConfigurationError
 from jetlake.spark.batch_reader import RangePartition, read_partition
 from jetlake.spark.columns import Narrowed
 from jetlake.spark.connecting import connect
-from jetlake.spark.offsets import Offset, Place
+from jetlake.spark.offsets import Offset, StreamPosition
 from jetlake.spark.planning import Planner
 
 if TYPE_CHECKING:
@@ -86,24 +86,27 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = Offset.from_json(start)
         rows_max, bytes_max = self._limits(limit)
 
-        def look(planner: Planner) -> tuple[Offset, dict[str, StreamState]]:
+        def look(planner: Planner) -> tuple[Offset, dict[str, RemoteStreamState]]:
             states = self._capped(self._states(planner))
             return self._go_on(planner, begin, states), states
 
         deadline = time.monotonic() + self._values["pollTimeoutMs"] / 1000
         while True:
-            place, states = self._ask(look)
+            position, states = self._ask(look)
             self._newest = Offset(
-                {**begin.streams, **{name: Place(state.created, state.next_sequence) for name, state in states.items()}}
+                {
+                    **begin.streams,
+                    **{name: StreamPosition(state.created, state.next_sequence) for name, state in states.items()},
+                }
             )
-            waiting = sum(states[name].next_sequence - one.next for name, one in place.streams.items())
+            waiting = sum(states[name].next_sequence - one.next for name, one in position.streams.items())
             if waiting > 0 and self._enough(waiting):
                 break
             if self._ends is not None or time.monotonic() >= deadline:
                 return begin.to_json()
             time.sleep(POLL_S)
         self._last_batch_s = time.monotonic()
-        end = self._ask(lambda planner: planner.admit(place, states, rows_max, bytes_max))
+        end = self._ask(lambda planner: planner.admit(position, states, rows_max, bytes_max))
         return Offset({**begin.streams, **end.streams}).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
@@ -115,14 +118,19 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         def plan(planner: Planner) -> list[InputPartition]:
             planned: list[InputPartition] = []
             for name, until in finish.streams.items():
-                place = begin.streams.get(name)
+                position = begin.streams.get(name)
                 # A stream that is new, or made anew, is read from its beginning.
-                known = place is not None and place.created == until.created
-                low = place.next if place is not None and known else 1
+                known = position is not None and position.created == until.created
+                low = position.next if position is not None and known else 1
                 if low >= until.next:
                     continue
                 state = planner.state(name)
-                planner.check(state, Place(until.created, low) if known else Place(until.created, state.first_sequence))
+                planner.check(
+                    state,
+                    StreamPosition(until.created, low)
+                    if known
+                    else StreamPosition(until.created, state.first_sequence),
+                )
                 if state.created != until.created:
                     # Made anew since the batch was planned; what it was to read is gone, and that is allowed here.
                     continue
@@ -138,9 +146,9 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Show how far the query is, and forget what a work queue need not keep. Nothing of it has to succeed."""
         if not self._values["progressConsumer"] and not self._values["deleteOnCommit"]:
             return
-        for name, place in Offset.from_json(end).streams.items():
+        for name, position in Offset.from_json(end).streams.items():
             try:
-                self._ask(partial(self._apply_commit, name, place))
+                self._ask(partial(self._apply_commit, name, position))
             except ClientError as error:
                 LOG.warning("what is read of %s is not shown to the server: %s", name, error)
 
@@ -149,20 +157,20 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner.close()
             self._planner = None
 
-    def _apply_commit(self, name: str, place: Place, planner: Planner) -> None:
+    def _apply_commit(self, name: str, position: StreamPosition, planner: Planner) -> None:
         if self._values["progressConsumer"]:
-            planner.streams.show_progress(name, self._values["progressConsumer"], place.next)
+            planner.streams.show_progress(name, self._values["progressConsumer"], position.next)
         if self._values["deleteOnCommit"]:
             for subject in self._values["subjects"] or ("",):
-                planner.streams.purge_below(name, place.next, subject)
+                planner.streams.purge_below(name, position.next, subject)
 
-    def _states(self, planner: Planner) -> dict[str, StreamState]:
+    def _states(self, planner: Planner) -> dict[str, RemoteStreamState]:
         states = planner.states()
         for state in states.values():
             self._check_retention(state)
         return states
 
-    def _check_retention(self, state: StreamState) -> None:
+    def _check_retention(self, state: RemoteStreamState) -> None:
         delete = self._values["deleteOnCommit"]
         if state.retention == "workqueue" and not delete:
             raise ConfigurationError(
@@ -177,25 +185,25 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if delete and state.retention != "workqueue":
             raise ConfigurationError(f"deleteOnCommit is for work queues, and {state.name} is none: leave it out")
 
-    def _capped(self, states: dict[str, StreamState]) -> dict[str, StreamState]:
+    def _capped(self, states: dict[str, RemoteStreamState]) -> dict[str, RemoteStreamState]:
         """Return the streams as they stood when AvailableNow began."""
         if self._ends is None:
             return states
         return {name: state.until(self._ends[name]) for name, state in states.items() if name in self._ends}
 
-    def _go_on(self, planner: Planner, begin: Offset, states: dict[str, StreamState]) -> Offset:
-        """Return the place in each stream to go on from."""
+    def _go_on(self, planner: Planner, begin: Offset, states: dict[str, RemoteStreamState]) -> Offset:
+        """Return the position in each stream to go on from."""
         gone = sorted(begin.streams.keys() - states.keys())
         if gone and self._values["failOnDataLoss"]:
             raise ClientError(
                 f"{', '.join(gone)} was read and is no longer there: set failOnDataLoss=false to go on without it"
             )
-        places = {}
+        positions = {}
         for name, state in states.items():
-            place = begin.streams.get(name)
-            fresh = Place(state.created, state.first_sequence)
-            places[name] = fresh if place is None else planner.check(state, place)
-        return Offset(places)
+            position = begin.streams.get(name)
+            fresh = StreamPosition(state.created, state.first_sequence)
+            positions[name] = fresh if position is None else planner.check(state, position)
+        return Offset(positions)
 
     def _enough(self, waiting: int) -> bool:
         return (

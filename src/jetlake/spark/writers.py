@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from jetlake.client.raw_streams import Streams, StreamState
+from jetlake.client.raw_streams import RemoteStreamState, Streams
 from jetlake.errors import ClientError, ConfigurationError
 from jetlake.shared.subjects import matches
 from jetlake.spark.connecting import connect
@@ -53,7 +53,7 @@ class TargetStream:
 
 
 @dataclass
-class Stored(WriterCommitMessage):
+class TaskStored(WriterCommitMessage):
     """What a task tells the driver."""
 
     stored: int
@@ -85,7 +85,7 @@ class JetlakeWriter(DataSourceArrowWriter):
         # Made here, so that every attempt at a task has the same one.
         self._write_id = values["writeId"] or uuid.uuid4().hex
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Stored:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskStored:
         return write_task(iterator, self._values, self._write_id, self._replaced)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -167,11 +167,11 @@ def is_staged(values: dict[str, Any], target: TargetStream, *, overwrite: bool) 
 
 def write_task(
     iterator: "Iterator[pa.RecordBatch]", values: dict[str, Any], write_id: str, replaces_below: int
-) -> Stored:
+) -> TaskStored:
     task = TaskContext.get()
     assert task is not None, "a writer runs in a task"
     published = publish(iterator, values, f"{write_id}-{task.partitionId()}")
-    return Stored(published.stored, published.duplicates, replaces_below)
+    return TaskStored(published.stored, published.duplicates, replaces_below)
 
 
 def prepare(values: dict[str, Any], *, overwrite: bool, is_query: bool = False) -> TargetStream:
@@ -203,7 +203,7 @@ def prepare(values: dict[str, Any], *, overwrite: bool, is_query: bool = False) 
         streams.connection.close()
 
 
-def target(streams: Streams, values: dict[str, Any]) -> StreamState | None:
+def target(streams: Streams, values: dict[str, Any]) -> RemoteStreamState | None:
     """Return the stream that is written to; None when only the rows say."""
     subject = values["subject"]
     if values["stream"]:
@@ -224,7 +224,7 @@ def target(streams: Streams, values: dict[str, Any]) -> StreamState | None:
     return streams.state(names[0])
 
 
-def check_window(state: StreamState, choice: str) -> None:
+def check_window(state: RemoteStreamState, choice: str) -> None:
     """See to a duplicate window that is shorter than an outage may be."""
     window_s = state.duplicate_window_ns / 1e9
     if window_s >= WINDOW_S_ADVISED or choice == "ignore":
@@ -240,7 +240,7 @@ def check_window(state: StreamState, choice: str) -> None:
 
 def replace(values: dict[str, Any], messages: list[WriterCommitMessage | None]) -> None:
     """Remove what an overwrite replaces, now that its successor is stored."""
-    below = max((message.replaces_below for message in messages if isinstance(message, Stored)), default=0)
+    below = max((message.replaces_below for message in messages if isinstance(message, TaskStored)), default=0)
     if below > 1:
         streams = connect(values)
         try:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answer"]
+__all__ = ["QueryAnswer"]
 
 
-class Answer(NamedTuple):
+class QueryAnswer(NamedTuple):
     """See the module. A statement without a result has no columns."""
 
     schema: "pa.Schema"

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Self
 from jetlake.errors import ConfigurationError, JetlakeError, MissingDependencyError
 from jetlake.spark.columns import MESSAGE
 from jetlake.spark.options import parse
-from jetlake.sql.answers import Answer
+from jetlake.sql.answers import QueryAnswer
 from jetlake.sql.fields import structure_of
 from jetlake.sql.mistakes import sentence
-from jetlake.sql.sources import LAKE, STREAMS, LakeSource, Sources, StreamSource
+from jetlake.sql.sources import LAKE, STREAMS, LakeSource, QueriedStream, Sources
 
 if TYPE_CHECKING:
     import duckdb
@@ -99,7 +99,7 @@ class DuckEngine:
         """Remove what a query has written to disk, without waiting for it to end."""
         shutil.rmtree(self._folder.name, ignore_errors=True)
 
-    def ask(self, query: str) -> Answer:
+    def ask(self, query: str) -> QueryAnswer:
         """Return the answer to a query. Raises `ConfigurationError`, `ClientError`."""
         if self._is_confined:
             self._tried(lambda: check_reads_only(self._connection, query))
@@ -112,11 +112,11 @@ class DuckEngine:
         if relation is None:
             import pyarrow as pa
 
-            return Answer(pa.schema([]), iter(()))
+            return QueryAnswer(pa.schema([]), iter(()))
         reader: pa.RecordBatchReader = self._tried(lambda: relation.to_arrow_reader(BATCH_ROWS))
-        return Answer(reader.schema, self._batches(reader))
+        return QueryAnswer(reader.schema, self._batches(reader))
 
-    def _named(self, query: str) -> "list[StreamSource | LakeSource]":
+    def _named(self, query: str) -> "list[QueriedStream | LakeSource]":
         """Return what the tables of a query stand for; everything if it names none of ours."""
         names = self._tried(lambda: table_names(self._connection, query))
         if not names or any(schema.lower() == "information_schema" for schema, _ in names):
@@ -124,11 +124,11 @@ class DuckEngine:
         ours = [(schema, name) for schema, name in names if schema.lower() not in OWN_SCHEMAS and not is_file(name)]
         return self._sources.find(ours)
 
-    def _add(self, source: "StreamSource | LakeSource") -> None:
+    def _add(self, source: "QueriedStream | LakeSource") -> None:
         from jetlake.sql.lake_table import lake_query
         from jetlake.sql.stream_table import StreamTable
 
-        if isinstance(source, StreamSource):
+        if isinstance(source, QueriedStream):
             table = StreamTable(parse({**self._sources.options, "stream": source.stream}, "read"))
             self._streams.append(table)
             self._connection.register(f"_{source.table}", table)
@@ -140,7 +140,7 @@ class DuckEngine:
             path = self._sources.lake / source.table
             self._view(LAKE, source.table, self._tried(lambda: lake_query(self._connection, path, self._sources.as_of)))
 
-    def _confine(self, sources: "list[StreamSource | LakeSource]") -> None:
+    def _confine(self, sources: "list[QueriedStream | LakeSource]") -> None:
         """Close everything but the folders of the lake tables that a query names, for good."""
         folders = [str(self._sources.lake / source.table) for source in sources if isinstance(source, LakeSource)]
         self._connection.execute("SET allowed_directories = ?", [folders])

@@ -17,7 +17,7 @@ from jetlake.suggestions import hint
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jetlake.sql.answers import Answer
+    from jetlake.sql.answers import QueryAnswer
 
 __all__ = ["check_output", "csv_writer", "json_writer", "unfinished_name", "write_answer"]
 
@@ -45,7 +45,7 @@ def unfinished_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.unfinished")
 
 
-def write_answer(answer: "Answer", path: Path) -> int:
+def write_answer(answer: "QueryAnswer", path: Path) -> int:
     """Write all rows and return how many there were. Raises `ConfigurationError` when the disk refuses."""
     unfinished = unfinished_name(path)
     try:
@@ -59,7 +59,7 @@ def write_answer(answer: "Answer", path: Path) -> int:
     return rows
 
 
-def _parquet(answer: "Answer", path: Path, _suffix: str) -> int:
+def _parquet(answer: "QueryAnswer", path: Path, _suffix: str) -> int:
     from pyarrow import parquet
 
     rows = 0
@@ -70,7 +70,7 @@ def _parquet(answer: "Answer", path: Path, _suffix: str) -> int:
     return rows
 
 
-def _grouped(answer: "Answer") -> "Iterator[pa.Table]":
+def _grouped(answer: "QueryAnswer") -> "Iterator[pa.Table]":
     """Yield the batches, several at a time."""
     import pyarrow as pa
 
@@ -86,7 +86,7 @@ def _grouped(answer: "Answer") -> "Iterator[pa.Table]":
         yield pa.Table.from_batches(waiting, answer.schema)
 
 
-def _text(answer: "Answer", path: Path, suffix: str) -> int:
+def _text(answer: "QueryAnswer", path: Path, suffix: str) -> int:
     rows = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         write = csv_writer(answer.columns, file) if suffix == ".csv" else json_writer(file)

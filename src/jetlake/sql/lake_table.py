@@ -14,7 +14,7 @@ from jetlake.spark.lake.table import LakeTable
 if TYPE_CHECKING:
     import duckdb
 
-    from jetlake.spark.lake.moments import Moment
+    from jetlake.spark.lake.as_of import AsOf
 
 __all__ = ["lake_query"]
 
@@ -35,7 +35,7 @@ TYPES = {
 """The types of a Delta table without parts, and DuckDB's names for them."""
 
 
-def lake_query(connection: "duckdb.DuckDBPyConnection", path: Path, as_of: "Moment | None") -> str:
+def lake_query(connection: "duckdb.DuckDBPyConnection", path: Path, as_of: "AsOf | None") -> str:
     """Return a query for the rows of a table, now or at a version or a time.
 
     Raises `ConfigurationError` and `MissingDependencyError`.

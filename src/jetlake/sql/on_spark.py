@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.lake.folder import Lake
-from jetlake.sql.answers import Answer
-from jetlake.sql.sources import LAKE, STREAMS, LakeSource, Sources, StreamSource
+from jetlake.sql.answers import QueryAnswer
+from jetlake.sql.sources import LAKE, STREAMS, LakeSource, QueriedStream, Sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ class SparkEngine:
         self._sources = sources
         self._columns = columns
 
-    def ask(self, query: str, found: "list[StreamSource | LakeSource]", rows_max: int | None = None) -> Answer:
+    def ask(self, query: str, found: "list[QueriedStream | LakeSource]", rows_max: int | None = None) -> QueryAnswer:
         """Return the answer to a query over these tables, at most so many rows.
 
         Raises `ConfigurationError` and `ClientError`. The rows pass through the memory of this process.
@@ -45,7 +45,7 @@ class SparkEngine:
         from jetlake.spark.pipelines.steps import quieten, sentence
 
         quieten()
-        self._attach([source for source in found if isinstance(source, StreamSource)])
+        self._attach([source for source in found if isinstance(source, QueriedStream)])
         for source in found:
             if isinstance(source, LakeSource):
                 table = Lake(self._sources.lake).existing(source.table)
@@ -60,9 +60,9 @@ class SparkEngine:
                 missing = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
                 self._sources.find([("", missing)])
             raise ConfigurationError(own[1].strip() if own else sentence(error)) from error
-        return Answer(table.schema, iter(table.to_batches()))
+        return QueryAnswer(table.schema, iter(table.to_batches()))
 
-    def _attach(self, streams: list[StreamSource]) -> None:
+    def _attach(self, streams: list[QueriedStream]) -> None:
         from jetlake.spark.attached import attach
 
         if not streams:
@@ -80,7 +80,7 @@ class SparkEngine:
             self._spark.sql(f"CREATE OR REPLACE VIEW {STREAMS}.{source.table} AS {rows}")
 
 
-def find_sources(query: str, sources: Sources) -> "list[StreamSource | LakeSource]":
+def find_sources(query: str, sources: Sources) -> "list[QueriedStream | LakeSource]":
     """Return what the names in a query stand for, without Spark. Raises `ConfigurationError`, `ClientError`."""
     qualified, bare = table_names(query)
     found = sources.find(qualified)
@@ -106,10 +106,10 @@ def view_name(table: str) -> str:
     return f"`{LAKE}_{table}`"
 
 
-def for_spark(query: str, found: "list[StreamSource | LakeSource]") -> str:
+def for_spark(query: str, found: "list[QueriedStream | LakeSource]") -> str:
     """Return a query with names that Spark knows; texts and comments stay as they are."""
     lake = {source.table.lower(): source.table for source in found if isinstance(source, LakeSource)}
-    streams = {source.table for source in found if isinstance(source, StreamSource)}
+    streams = {source.table for source in found if isinstance(source, QueriedStream)}
     pieces: list[str] = []
     position = 0
     for ignored in IGNORED.finditer(query):

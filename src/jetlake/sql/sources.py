@@ -15,9 +15,9 @@ from jetlake.spark.options import parse
 from jetlake.suggestions import suggestion
 
 if TYPE_CHECKING:
-    from jetlake.spark.lake.moments import Moment
+    from jetlake.spark.lake.as_of import AsOf
 
-__all__ = ["LakeSource", "Sources", "StreamSource"]
+__all__ = ["LakeSource", "QueriedStream", "Sources"]
 
 STREAMS = "streams"
 LAKE = "lake"
@@ -32,7 +32,7 @@ BUCKET_PREFIXES = ("KV_", "OBJ_")
 """Streams behind buckets: found by name, not listed."""
 
 
-class StreamSource(NamedTuple):
+class QueriedStream(NamedTuple):
     """A stream that a query reads, and the name of its table."""
 
     table: str
@@ -48,7 +48,7 @@ class LakeSource(NamedTuple):
 class Sources:
     """The streams of a server and the tables of a lake. Methods raise `ClientError` and `ConfigurationError`."""
 
-    def __init__(self, options: dict[str, str], lake: Path, as_of: "Moment | None" = None) -> None:
+    def __init__(self, options: dict[str, str], lake: Path, as_of: "AsOf | None" = None) -> None:
         # Options of the format `jetlake`: the connection, and how streams are read.
         self.options = options
         self.lake = lake
@@ -56,21 +56,21 @@ class Sources:
         self.as_of = as_of
         self._streams: dict[str, str] | None = None
 
-    def find(self, names: "list[tuple[str, str]]") -> "list[StreamSource | LakeSource]":
+    def find(self, names: "list[tuple[str, str]]") -> "list[QueriedStream | LakeSource]":
         """Return what these names, each with its schema or an empty one, stand for."""
-        found: dict[str, StreamSource | LakeSource] = {}
+        found: dict[str, QueriedStream | LakeSource] = {}
         for schema, name in names:
             source = self._one(schema.lower(), name)
             found[f"{type(source).__name__}.{source.table}"] = source
         return list(found.values())
 
-    def everything(self) -> "list[StreamSource | LakeSource]":
+    def everything(self) -> "list[QueriedStream | LakeSource]":
         """Return every stream, those of buckets left out, and every lake table."""
         streams = {table: name for table, name in self._listed().items() if not name.startswith(BUCKET_PREFIXES)}
         if len(streams) > LISTED_MAX:
             raise ConfigurationError(f"there are {len(streams)} streams: name one, as in DESCRIBE streams.orders")
         return [
-            *(StreamSource(table, stream) for table, stream in streams.items()),
+            *(QueriedStream(table, stream) for table, stream in streams.items()),
             *(LakeSource(table) for table in self.lake_tables()),
         ]
 
@@ -80,7 +80,7 @@ class Sources:
             return []
         return sorted(path.name for path in self.lake.iterdir() if (path / DELTA_LOG).is_dir())
 
-    def _one(self, schema: str, name: str) -> "StreamSource | LakeSource":
+    def _one(self, schema: str, name: str) -> "QueriedStream | LakeSource":
         if schema == STREAMS:
             return self._stream(name) or self._refuse(name, schema)
         if schema == LAKE:
@@ -91,13 +91,13 @@ class Sources:
             raise ConfigurationError(f"{name} is a stream and a lake table: write {STREAMS}.{name} or {LAKE}.{name}")
         return stream or table or self._refuse(name, schema)
 
-    def _stream(self, name: str) -> StreamSource | None:
+    def _stream(self, name: str) -> QueriedStream | None:
         try:
             stream = self._listed().get(table_name(name))
         except ClientError as error:
             # A user may be allowed to read one stream and not to list them all.
             stream = self._asked_for(name, error)
-        return None if stream is None else StreamSource(table_name(name), stream)
+        return None if stream is None else QueriedStream(table_name(name), stream)
 
     def _asked_for(self, name: str, refusal: ClientError) -> str:
         connected = connect(parse(to_connect(self.options), "read"))
@@ -120,7 +120,7 @@ class Sources:
             self._streams = by_table(names_at(self.options))
         return self._streams
 
-    def _refuse(self, name: str, schema: str) -> "StreamSource":
+    def _refuse(self, name: str, schema: str) -> "QueriedStream":
         there: list[str] = []
         if schema != LAKE:
             there += [f"{STREAMS}.{table}" for table in self._listed()]

@@ -26,7 +26,7 @@ HEADER_OVERHEAD_BYTES = 64
 MESSAGE_ID = "Nats-Msg-Id"
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredInStream(msgspec.Struct, frozen=True):
     """A stream has it."""
 
     is_duplicate: bool = False
@@ -45,7 +45,7 @@ class Undeliverable(msgspec.Struct, frozen=True):
     reason: str
 
 
-Outcome = Stored | Failed | Undeliverable
+Outcome = StoredInStream | Failed | Undeliverable
 
 
 class Delivery:
@@ -88,7 +88,7 @@ class Delivery:
             await self._api.connection.publish(self.subject_of(message), message.payload, headers=prepared)
         except (Error, OSError) as error:
             return Failed(str(error) or type(error).__name__, may_be_stored=False)
-        return Stored()
+        return StoredInStream()
 
     async def is_stored(self, message: SpoolMessage) -> bool:
         """Tell whether a stream has this message as the last one of its subject; False if nobody says."""
@@ -139,7 +139,7 @@ def _read_acknowledgement(payload: bytes, subject: str) -> Outcome:
         return Failed(f"{error.get('description', 'refused')} ({error.get('err_code', 0)})", may_be_stored=False)
     if not answer.get("stream") or not answer.get("seq"):
         return Failed(f"{subject!r} was not answered by a stream", may_be_stored=True)
-    return Stored(is_duplicate=bool(answer.get("duplicate", False)))
+    return StoredInStream(is_duplicate=bool(answer.get("duplicate", False)))
 
 
 def _has_id(message: dict[str, Any], message_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""`Lanes`: which message of a spool is to be sent next.
+"""`SpoolLanes`: which message of a spool is to be sent next.
 
 Each priority is a lane; in a lane the reliable messages of one subject are a queue, and only the first of a queue is
 ever sent. It stays the first until it is acknowledged, expired or given up, however often it is tried: so order is
@@ -20,7 +20,7 @@ NEXT_TRY_S_MAX = 10.0
 """No back-off is longer: a message that is to be tried later than this was written by a clock that was wrong."""
 
 
-class Waiting(msgspec.Struct, kw_only=True):
+class WaitingMessage(msgspec.Struct, kw_only=True):
     """One message that waits."""
 
     priority: int
@@ -36,7 +36,7 @@ class Waiting(msgspec.Struct, kw_only=True):
     is_under_way: bool = False
 
     @classmethod
-    def of(cls, priority: int, name: str, message: SpoolMessage, *, may_be_stored: bool) -> "Waiting":
+    def of(cls, priority: int, name: str, message: SpoolMessage, *, may_be_stored: bool) -> "WaitingMessage":
         return cls(
             priority=priority,
             name=name,
@@ -54,11 +54,11 @@ class Waiting(msgspec.Struct, kw_only=True):
         return wait_ns <= 0 or wait_ns > NEXT_TRY_S_MAX * SECOND_NS
 
 
-class Lanes:
+class SpoolLanes:
     """All messages of a spool that wait, in the order of their names."""
 
     def __init__(self, priorities: int) -> None:
-        self._lanes: list[dict[str, Waiting]] = [{} for _ in range(priorities)]
+        self._lanes: list[dict[str, WaitingMessage]] = [{} for _ in range(priorities)]
 
     def __len__(self) -> int:
         return sum(map(len, self._lanes))
@@ -77,7 +77,7 @@ class Lanes:
             del lane[name]
         return [name for name in names if name not in lane]
 
-    def add(self, waitings: Iterable[Waiting]) -> None:
+    def add(self, waitings: Iterable[WaitingMessage]) -> None:
         """Add messages; a lane stays in the order of its names."""
         changed = set()
         for waiting in waitings:
@@ -86,10 +86,10 @@ class Lanes:
         for priority in changed:
             self._lanes[priority] = dict(sorted(self._lanes[priority].items()))
 
-    def remove(self, waiting: Waiting) -> None:
+    def remove(self, waiting: WaitingMessage) -> None:
         self._lanes[waiting.priority].pop(waiting.name, None)
 
-    def expired(self, now_ns: int) -> list[Waiting]:
+    def expired(self, now_ns: int) -> list[WaitingMessage]:
         """Return those whose time to live is over and that are not under way."""
         return [
             waiting
@@ -98,7 +98,7 @@ class Lanes:
             if waiting.expires_ns < now_ns and not waiting.is_under_way
         ]
 
-    def due(self, now_ns: int) -> Iterator[Waiting]:
+    def due(self, now_ns: int) -> Iterator[WaitingMessage]:
         """Yield what may be sent now, most urgent first: of each queue the first message, if its time has come."""
         for lane in self._lanes:
             seen: set[str] = set()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from jetlake.errors import ConfigurationError, reason_of
-from jetlake.submission.statistics import Statistics, prometheus_text
+from jetlake.submission.statistics import SenderStatistics, prometheus_text
 
 HOST = "127.0.0.1"
 
@@ -22,7 +22,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @asynccontextmanager
-async def serve_metrics(port: int, figures: Callable[[], Statistics]) -> AsyncIterator[int]:
+async def serve_metrics(port: int, figures: Callable[[], SenderStatistics]) -> AsyncIterator[int]:
     """Serve the page, and give the port. Raises `ConfigurationError` if the port is taken."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -51,7 +51,7 @@ async def _path(reader: asyncio.StreamReader) -> str:
     return first[1] if len(first) == 3 and first[0] == "GET" else ""
 
 
-def _response(path: str, figures: Callable[[], Statistics]) -> bytes:
+def _response(path: str, figures: Callable[[], SenderStatistics]) -> bytes:
     is_found = path.partition("?")[0] == "/metrics"
     status = "200 OK" if is_found else "404 Not Found"
     body = (prometheus_text(figures()) if is_found else "the figures are at /metrics\n").encode()

@@ -31,12 +31,12 @@ from jetlake.client.api import Api, open_api
 from jetlake.client.backoff import TWENTY_SECONDS_MS, table
 from jetlake.client.timestamps import SECOND_NS
 from jetlake.errors import ClientError, ConfigurationError, SpoolError
-from jetlake.submission.delivery import Delivery, Failed, Outcome, Stored, Undeliverable
-from jetlake.submission.lanes import Lanes, Waiting
+from jetlake.submission.delivery import Delivery, Failed, Outcome, StoredInStream, Undeliverable
+from jetlake.submission.lanes import SpoolLanes, WaitingMessage
 from jetlake.submission.message import PAYLOAD_BYTES_MAX, PRIORITIES, SpoolMessage, check
 from jetlake.submission.signing import Signer
 from jetlake.submission.spool import DEFAULT_MESSAGES_MAX, Spool
-from jetlake.submission.statistics import Statistics
+from jetlake.submission.statistics import SenderStatistics
 
 POLL_S = 0.25
 """How often the folders are looked at."""
@@ -74,7 +74,7 @@ class SenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int | None = None
 
 
-async def run_sender(options: SenderOptions, *, stop: asyncio.Event | None = None) -> Statistics:
+async def run_sender(options: SenderOptions, *, stop: asyncio.Event | None = None) -> SenderStatistics:
     """Deliver the messages of a spool until `stop` is set, or for ever, and return what was done.
 
     Waits while another sender has the spool. Raises `ConfigurationError` and `SpoolError` when it cannot start.
@@ -93,7 +93,7 @@ class Sender:
             options.spool, messages_max=options.messages_max, payload_bytes_max=options.payload_bytes_max
         )
         self._signer = None if options.seed_file is None else Signer.from_files(options.seed_file, options.token_file)
-        self._lanes = Lanes(PRIORITIES)
+        self._lanes = SpoolLanes(PRIORITIES)
         self._delay_s = table()
         # Done with, and could not be removed: never sent again by this sender.
         self._stuck: set[tuple[int, str]] = set()
@@ -103,7 +103,7 @@ class Sender:
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._api: Api | None = None
-        self.statistics = Statistics(pid=os.getpid(), started_unix_s=time.time())
+        self.statistics = SenderStatistics(pid=os.getpid(), started_unix_s=time.time())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Send until `stop` is set."""
@@ -187,7 +187,7 @@ class Sender:
         for waiting in self._lanes.expired(time.time_ns()):
             self._expire(waiting)
 
-    def _look_at(self, priority: int, name: str) -> Waiting | None:
+    def _look_at(self, priority: int, name: str) -> WaitingMessage | None:
         if (priority, name) in self._stuck:
             return None
         try:
@@ -201,7 +201,7 @@ class Sender:
         if message is None:
             return None
         # Whoever was here before may have sent it without living long enough to remove it.
-        return Waiting.of(priority, name, message, may_be_stored=priority not in self._scanned)
+        return WaitingMessage.of(priority, name, message, may_be_stored=priority not in self._scanned)
 
     def _remove_stuck(self, priority: int, present: set[str]) -> None:
         for stuck_priority, name in list(self._stuck):
@@ -232,7 +232,7 @@ class Sender:
             self._failure = self._failure or task.exception()
         self._changed.set()
 
-    async def _deliver(self, delivery: Delivery, waiting: Waiting) -> None:
+    async def _deliver(self, delivery: Delivery, waiting: WaitingMessage) -> None:
         try:
             message = self._spool.read(waiting.priority, waiting.name)
             if message is None:
@@ -255,17 +255,17 @@ class Sender:
             waiting.is_under_way = False
         self._apply_outcome(waiting, message, outcome)
 
-    async def _send(self, delivery: Delivery, waiting: Waiting, message: SpoolMessage) -> Outcome:
+    async def _send(self, delivery: Delivery, waiting: WaitingMessage, message: SpoolMessage) -> Outcome:
         if not message.reliable:
             return await delivery.send_once(message)
         if waiting.may_be_stored and await delivery.is_stored(message):
-            return Stored(is_duplicate=True)
+            return StoredInStream(is_duplicate=True)
         waiting.may_be_stored = False
         return await delivery.send(message)
 
-    def _apply_outcome(self, waiting: Waiting, message: SpoolMessage | None, outcome: Outcome) -> None:
+    def _apply_outcome(self, waiting: WaitingMessage, message: SpoolMessage | None, outcome: Outcome) -> None:
         match outcome:
-            case Stored(is_duplicate):
+            case StoredInStream(is_duplicate):
                 if waiting.reliable:
                     self.statistics.delivered += 1
                     self.statistics.duplicates += is_duplicate
@@ -279,7 +279,7 @@ class Sender:
                 assert message is not None, "what could not be read is undeliverable"
                 self._retry(waiting, message, reason, may_be_stored=may_be_stored)
 
-    def _retry(self, waiting: Waiting, message: SpoolMessage, reason: str, *, may_be_stored: bool) -> None:
+    def _retry(self, waiting: WaitingMessage, message: SpoolMessage, reason: str, *, may_be_stored: bool) -> None:
         self.statistics.last_error = reason
         if not message.reliable:
             _log.warning("message %s to %s was not published: %s", message.id, message.subject, reason)
@@ -302,12 +302,12 @@ class Sender:
             # The message is safe in its file; only the number of tries is in memory alone.
             self._note_disk_error(error)
 
-    def _expire(self, waiting: Waiting) -> None:
+    def _expire(self, waiting: WaitingMessage) -> None:
         _log.warning("%s to %s has expired after %d tries", waiting.name, waiting.subject, waiting.tries)
         self.statistics.expired += 1
         self._done(waiting)
 
-    def _done(self, waiting: Waiting) -> None:
+    def _done(self, waiting: WaitingMessage) -> None:
         self._lanes.remove(waiting)
         self._remove(waiting.priority, waiting.name)
 
@@ -351,7 +351,7 @@ class Sender:
             finally:
                 self._api = None
 
-    def _figures(self) -> Statistics:
+    def _figures(self) -> SenderStatistics:
         figures, oldest_ns = self.statistics, self._lanes.oldest_ns()
         figures.spooled = self._lanes.counts()
         figures.oldest_s = 0.0 if oldest_ns is None else max(time.time() - oldest_ns / SECOND_NS, 0.0)

@@ -17,7 +17,7 @@ FILE_NAME = ".statistics.json"
 FILE_MODE = 0o600
 
 
-class Statistics(msgspec.Struct, kw_only=True):
+class SenderStatistics(msgspec.Struct, kw_only=True):
     """Figures of one sender."""
 
     pid: int = 0
@@ -54,15 +54,15 @@ class Statistics(msgspec.Struct, kw_only=True):
                 unfinished.unlink()
 
 
-def read(folder: Path) -> Statistics | None:
+def read(folder: Path) -> SenderStatistics | None:
     """Return the figures of the sender of a spool; None if there never was one."""
     try:
-        return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=Statistics)
+        return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=SenderStatistics)
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def prometheus_text(statistics: Statistics) -> str:
+def prometheus_text(statistics: SenderStatistics) -> str:
     """Return the figures in Prometheus' text format."""
     lines: list[str] = []
 

@@ -18,7 +18,7 @@ from jetlake.agents.options import read_node_options
 from jetlake.choria.settings import ChoriaSettings
 from jetlake.client.access import Access
 
-WAIT_S_MAX = 40.0
+WAIT_S_MAX = 60.0
 IDENTITY = "web1.example.net"
 
 

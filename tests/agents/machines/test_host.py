@@ -205,7 +205,7 @@ async def test_states_and_transitions_can_be_asked_for(url, name, tmp_path):
             for _ in range(200):
                 # Until the agent has subscribed nobody answers.
                 with suppress(NoRespondersError):
-                    reply = await api.connection.request(subject, json.dumps(body).encode(), timeout=20)
+                    reply = await api.connection.request(subject, json.dumps(body).encode(), timeout=60)
                     return json.loads(reply.data)
                 await asyncio.sleep(0.05)
             raise AssertionError("nobody answers")
@@ -219,7 +219,7 @@ async def test_states_and_transitions_can_be_asked_for(url, name, tmp_path):
         again = await ask(move, name=name, transition="go")
         unknown = await ask(move, name="other", transition="go")
         nothing = await ask(move, transition="go")
-        nonsense = await api.connection.request(move, b"[1", timeout=10)
+        nonsense = await api.connection.request(move, b"[1", timeout=60)
 
     assert (record["name"], record["version"], record["state"], record["path"]) == (name, "1.0.0", "A", str(folder))
     assert record["available_transitions"] == ["go"]

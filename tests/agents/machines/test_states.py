@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetlake.agents.machines.manifest import Manifest, Transition
-from jetlake.agents.machines.states import Change, StateMachine
+from jetlake.agents.machines.states import StateChange, StateMachine
 
 STATES = ["A", "B", "C", "D"]
 EVENTS = ["e", "f", "g"]
@@ -43,7 +43,7 @@ def test_events_lead_where_the_manifest_says_and_nowhere_else(drawn, events):
         if expected is None or expected == state:
             assert change is None
         else:
-            assert change == Change(event, state, expected)
+            assert change == StateChange(event, state, expected)
             state = expected
         assert machine.state == state
         assert state in manifest.states

@@ -13,7 +13,7 @@ from jetlake.management.archives import consumers as archived_consumers
 from jetlake.management.archives.consumers import CONSUMERS_PER_STEP
 from jetlake.management.archives.endpoints import CONSUMERS_PER_STEP as SNAPSHOT_CONSUMERS_PER_STEP
 from jetlake.management.endpoints.streams import CONSUMERS_TOLD_PER_STEP
-from jetlake.management.streams.context import AccountLimits
+from jetlake.management.streams.context import StreamAccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
 from tests.management.engine_twin import TwinArchiveEvent, TwinRequest
 from tests.management.schemas import problems_of
@@ -328,7 +328,7 @@ def test_consumer_of_an_archive_that_no_request_could_have_made_is_refused(api, 
 
 @pytest.mark.parametrize("by", ["stream", "account"])
 def test_archive_has_no_more_consumers_than_a_stream_may(api, by):
-    accounts = {"$G": AccountLimits(max_consumers=2 if by == "account" else -1)}
+    accounts = {"$G": StreamAccountLimits(max_consumers=2 if by == "account" else -1)}
     api.manager.update(msgspec.structs.replace(SETTINGS, accounts=accounts))
     limits = {"max_consumers": 2} if by == "stream" else {}
 

@@ -13,7 +13,7 @@ from jetlake.management.archives import requests as restore_requests
 from jetlake.management.archives.requests import RestoreDecision
 from jetlake.management.streams.account_streams import AccountStreams
 from jetlake.management.streams.config import StreamConfig
-from jetlake.management.streams.context import AccountLimits, StreamContext
+from jetlake.management.streams.context import StreamAccountLimits, StreamContext
 from jetlake.management.wire.error_codes import RequestError as ApiError
 
 EXISTING = StreamContext(streams=AccountStreams([StreamConfig(name="OLD", subjects=("old",))]))
@@ -92,9 +92,9 @@ def test_rules_of_streams_hold():
     assert error({"config": {"subjects": ["a..b"]}}).startswith("10052")
     assert error({"config": {"name": "a/b"}}, name="a/b").startswith("10128")
     assert error({"config": {"name": "OLD"}}, name="OLD").startswith("10130")
-    full = StreamContext(streams=EXISTING.streams, account=AccountLimits(max_streams=1))
+    full = StreamContext(streams=EXISTING.streams, account=StreamAccountLimits(max_streams=1))
     assert error({"config": {}}, context=full).startswith("10027")
-    small = StreamContext(account=AccountLimits(max_storage=100))
+    small = StreamContext(account=StreamAccountLimits(max_storage=100))
     assert error({"config": {"max_bytes": 101}}, context=small).startswith("10047")
 
 

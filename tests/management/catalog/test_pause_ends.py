@@ -22,19 +22,19 @@ def test_any_changes_leave_what_a_plain_dictionary_would():
     generator = random.Random(1)
     ends, plain = PauseEnds(), {}
     for _ in range(5_000):
-        place = ("A", "S", str(generator.randrange(20)))
+        consumer = ("A", "S", str(generator.randrange(20)))
         end_ns = generator.randrange(1_000)
         match generator.randrange(4):
             case 0:
-                ends.forget(place)
-                plain.pop(place, None)
+                ends.forget(consumer)
+                plain.pop(consumer, None)
             case 1:
                 now_ns = generator.randrange(100)
                 over = {each for each, at in plain.items() if at <= now_ns}
                 assert set(ends.take_ended(now_ns)) == over
                 plain = {each: at for each, at in plain.items() if each not in over}
             case _:
-                ends.put(place, end_ns)
-                plain[place] = end_ns
+                ends.put(consumer, end_ns)
+                plain[consumer] = end_ns
         assert ends.next_ns() == min(plain.values(), default=None)
     assert len(ends._order) <= 2 * 20 + OUTDATED_MAX + 1

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jetlake._engine import EngineError
-from jetlake.management.catalog.streams import Catalog, StoreOptions
+from jetlake.management.catalog.streams import StoreOptions, StreamCatalog
 from jetlake.management.streams.config import StreamConfig
 from jetlake.management.wire.error_codes import RequestError as ApiError
 from tests.effort import calls_during
@@ -76,7 +76,7 @@ def test_stream_that_cannot_be_served_is_offline_and_its_name_is_taken(definitio
 
 def test_stream_whose_files_cannot_be_opened_is_offline():
     engine = EngineTwin(stored("S"))
-    catalog = Catalog(engine)
+    catalog = StreamCatalog(engine)
 
     def refuse(*_arguments: object) -> list[str]:
         raise EngineError("store", "permission denied: give the server access to its folder")
@@ -94,12 +94,12 @@ def test_folder_that_cannot_be_opened_at_all_is_an_error_of_the_start():
     engine.fail_with = EngineError("store", "no such folder")
 
     with pytest.raises(EngineError):
-        Catalog(engine).open("store", StoreOptions())
+        StreamCatalog(engine).open("store", StoreOptions())
 
 
 def test_context_of_many_streams_takes_no_more_effort_than_that_of_few():
     def effort_among(count):
-        catalog = Catalog(EngineTwin())
+        catalog = StreamCatalog(EngineTwin())
         for number in range(count):
             catalog.create("$G", StreamConfig(name=f"S{number}", subjects=(f"orders.{number}.>",), max_bytes=1))
 

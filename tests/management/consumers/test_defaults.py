@@ -7,7 +7,7 @@ from jetlake.management.consumers.config import ConsumerConfig
 from jetlake.management.consumers.context import ConsumerContext
 from jetlake.management.consumers.defaults import with_defaults, with_inactive_threshold
 from jetlake.management.streams.config import ConsumerLimits, StreamConfig
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 from jetlake.management.wire.error_codes import RequestError as ApiError
 
 SECOND = 1_000_000_000
@@ -79,7 +79,9 @@ def test_limits_of_the_stream_are_defaults():
 
 def test_limits_of_server_and_account_are_defaults():
     context = msgspec.structs.replace(
-        STREAM, server=ServerLimits(max_ack_pending=40, max_request_batch=7), account=AccountLimits(max_ack_pending=30)
+        STREAM,
+        server=ServerLimits(max_ack_pending=40, max_request_batch=7),
+        account=StreamAccountLimits(max_ack_pending=30),
     )
 
     config = with_defaults(ConsumerConfig(ack_policy="explicit"), context)

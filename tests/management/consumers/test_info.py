@@ -6,9 +6,9 @@ import pytest
 
 from jetlake.management.consumers.config import ConsumerConfig
 from jetlake.management.consumers.info import describe_consumer, pause_remaining_ns
-from jetlake.management.consumers.state import ConsumerState, Pin, Position, read_consumer_state
+from jetlake.management.consumers.state import ConsumerState, Pin, SequencePair, read_consumer_state
 from jetlake.management.consumers.stream_consumers import Consumer
-from jetlake.management.wire.times import Timestamp as Moment
+from jetlake.management.wire.times import Timestamp
 
 NOW_NS = 1_700_000_000_000_000_000
 NOW = "2023-11-14T22:13:20Z"
@@ -21,8 +21,8 @@ def described(state: ConsumerState, *, shows_versions: bool = False, **config: o
 
 def test_state_is_shown_in_order_and_what_is_not_is_left_out():
     state = ConsumerState(
-        delivered=Position(consumer_sequence=5, stream_sequence=7, active_ns=NOW_NS),
-        floor=Position(consumer_sequence=4, stream_sequence=6),
+        delivered=SequencePair(consumer_sequence=5, stream_sequence=7, active_ns=NOW_NS),
+        floor=SequencePair(consumer_sequence=4, stream_sequence=6),
         ack_pending=1,
         redelivered=2,
         waiting=3,
@@ -44,18 +44,18 @@ def test_what_is_delivered_once_is_never_redelivered():
 
 
 def test_pause_is_shown_while_it_lasts():
-    until = Moment(text="", unix_ns=NOW_NS + 5)
+    until = Timestamp(text="", unix_ns=NOW_NS + 5)
 
     description = described(ConsumerState(push_bound=True), pause_until=until, priority_groups=("g", "h"))
 
     assert list(description)[-5:] == ["push_bound", "paused", "pause_remaining", "ts", "priority_groups"]
     assert (description["paused"], description["pause_remaining"]) == (True, 5)
-    assert "paused" not in described(ConsumerState(), pause_until=Moment(text="", unix_ns=NOW_NS))
+    assert "paused" not in described(ConsumerState(), pause_until=Timestamp(text="", unix_ns=NOW_NS))
 
 
 @pytest.mark.parametrize(("until_ns", "remaining_ns"), [(NOW_NS - 1, 0), (NOW_NS + 7, 7), (NOW_NS + 2**64, 2**63 - 1)])
 def test_remaining_time_is_a_duration(until_ns, remaining_ns):
-    config = ConsumerConfig(pause_until=Moment(text="", unix_ns=until_ns))
+    config = ConsumerConfig(pause_until=Timestamp(text="", unix_ns=until_ns))
 
     assert pause_remaining_ns(config, NOW_NS) == remaining_ns
     assert pause_remaining_ns(ConsumerConfig(), NOW_NS) == 0

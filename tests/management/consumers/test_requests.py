@@ -18,7 +18,7 @@ from jetlake.management.consumers.requests import (
 from jetlake.management.consumers.stream_consumers import Consumer, StreamConsumers
 from jetlake.management.streams.config import StreamConfig
 from jetlake.management.wire.error_codes import RequestError as ApiError
-from jetlake.management.wire.times import Timestamp as Moment
+from jetlake.management.wire.times import Timestamp
 
 STREAM = ConsumerContext(stream=StreamConfig(name="S", num_replicas=1))
 PULL = ConsumerConfig(ack_policy="explicit", name="C")
@@ -124,7 +124,7 @@ def test_same_request_for_one_that_is_not_durable_is_another_one():
 
 
 def test_pause_is_not_changed_by_an_update():
-    until = Moment.read("2100-01-01T00:00:00Z")
+    until = Timestamp.read("2100-01-01T00:00:00Z")
     context = having(msgspec.structs.replace(PULL, pause_until=until))
 
     decision = decide(msgspec.structs.replace(PULL, description="x"), CreateRequest(), context)
@@ -137,8 +137,8 @@ def test_pause_is_not_changed_by_an_update():
     ("config", "level"),
     [
         ({}, "0"),
-        ({"pause_until": Moment.read("0001-01-01T00:00:00Z")}, "0"),
-        ({"pause_until": Moment.read("2000-01-01T00:00:00Z")}, "1"),
+        ({"pause_until": Timestamp.read("0001-01-01T00:00:00Z")}, "0"),
+        ({"pause_until": Timestamp.read("2000-01-01T00:00:00Z")}, "1"),
         ({"priority_policy": "overflow", "priority_groups": ("g",)}, "1"),
         ({"ack_policy": "flow_control", "deliver_subject": "x"}, "4"),
     ],

@@ -9,10 +9,10 @@ from jetlake.management.consumers.stream_consumers import Consumer, StreamConsum
 from jetlake.management.consumers.update import paused, updated
 from jetlake.management.streams.config import StreamConfig
 from jetlake.management.wire.error_codes import RequestError as ApiError
-from jetlake.management.wire.times import Timestamp as Moment
+from jetlake.management.wire.times import Timestamp
 
 STREAM = ConsumerContext(stream=StreamConfig(name="S"))
-THEN = Moment.read("2020-01-01T01:00:00+01:00")
+THEN = Timestamp.read("2020-01-01T01:00:00+01:00")
 
 
 def consumer(config: ConsumerConfig) -> Consumer:
@@ -47,7 +47,7 @@ def test_change_that_can_not_be_is_told_first_come(change, what):
 
 def test_moment_in_another_zone_is_no_change():
     before = ConsumerConfig(opt_start_time=THEN)
-    after = ConsumerConfig(opt_start_time=Moment.read("2020-01-01T00:00:00Z"))
+    after = ConsumerConfig(opt_start_time=Timestamp.read("2020-01-01T00:00:00Z"))
 
     assert updated(consumer(before), after, STREAM) == after
 
@@ -97,6 +97,6 @@ def test_filters_of_a_work_queue_stay_apart():
 def test_pause_is_kept_in_utc():
     config = paused(ConsumerConfig(), THEN)
 
-    assert config.pause_until == Moment.read("2020-01-01T00:00:00Z")
+    assert config.pause_until == Timestamp.read("2020-01-01T00:00:00Z")
     assert paused(config, None).pause_until is None
     assert updated(consumer(config), ConsumerConfig(pause_until=THEN), STREAM) == config

@@ -9,9 +9,9 @@ from jetlake.management.consumers.defaults import with_defaults
 from jetlake.management.consumers.stream_consumers import Consumer, StreamConsumers
 from jetlake.management.consumers.validation import check_config, check_new, check_unique
 from jetlake.management.streams.config import ConsumerLimits, StreamConfig
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 from jetlake.management.wire.error_codes import RequestError as ApiError
-from jetlake.management.wire.times import Timestamp as Moment
+from jetlake.management.wire.times import Timestamp
 from tests.effort import assert_linear
 
 SECOND = 1_000_000_000
@@ -21,7 +21,7 @@ PUSH = {"deliver_subject": "x"}
 MANY = "9" * 20
 OUT_OF_RANGE = "10095 failed to parse consumer sampling configuration: strconv.Atoi: parsing "
 OUT_OF_RANGE += f'"{MANY}": value out of range'
-THEN = Moment.read("2020-01-01T00:00:00Z")
+THEN = Timestamp.read("2020-01-01T00:00:00Z")
 
 
 def refusal_of(check, config: ConsumerConfig, *arguments: object) -> str:
@@ -154,7 +154,7 @@ def test_limits_are_told_with_their_numbers():
     limits = ConsumerLimits(max_ack_pending=10, inactive_threshold=90 * SECOND)
     context = ConsumerContext(
         stream=StreamConfig(name="S", consumer_limits=limits),
-        account=AccountLimits(max_ack_pending=20),
+        account=StreamAccountLimits(max_ack_pending=20),
         server=ServerLimits(max_ack_pending=30, max_request_batch=5),
     )
 
@@ -196,7 +196,7 @@ def test_work_queue_is_for_consumers_that_acknowledge_each_message_once():
 def test_consumers_are_limited_by_the_stream_and_by_the_account(of_stream, of_account):
     context = ConsumerContext(
         stream=StreamConfig(name="S", max_consumers=of_stream),
-        account=AccountLimits(max_consumers=of_account),
+        account=StreamAccountLimits(max_consumers=of_account),
         consumers=having(ConsumerConfig(name="A"), ConsumerConfig(name="I", direct=True)),
     )
 

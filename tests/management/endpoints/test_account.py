@@ -2,12 +2,12 @@
 
 import msgspec
 
-from jetlake.management.streams.context import AccountLimits
+from jetlake.management.streams.context import StreamAccountLimits
 from tests.management.api_twin import SETTINGS, ApiTwin
 
 
 def test_usage_reservations_and_limits_are_told():
-    limits = AccountLimits(max_memory=1_000, max_storage=2_000, max_ack_pending=7, max_bytes_required=True)
+    limits = StreamAccountLimits(max_memory=1_000, max_storage=2_000, max_ack_pending=7, max_bytes_required=True)
     api = ApiTwin(msgspec.structs.replace(SETTINGS, accounts={"$G": limits}, domain="hub"))
     api.ask("STREAM.CREATE.S", {"name": "S", "max_bytes": 500})
     api.ask("STREAM.CREATE.T", {"name": "T", "max_bytes": 300, "storage": "memory"})
@@ -24,7 +24,7 @@ def test_usage_reservations_and_limits_are_told():
 
 
 def test_requests_are_counted_by_account_and_without_the_one_that_asks():
-    accounts = {"A": AccountLimits(), "B": AccountLimits()}
+    accounts = {"A": StreamAccountLimits(), "B": StreamAccountLimits()}
     api = ApiTwin(msgspec.structs.replace(SETTINGS, accounts=accounts))
 
     api.ask("STREAM.NAMES", account="A")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetlake.management.consumers.config import ConsumerConfig
-from jetlake.management.streams.context import AccountLimits
+from jetlake.management.streams.context import StreamAccountLimits
 from jetlake.server.monitoring.usages import account_usages
 from tests.management.api_twin import SETTINGS, ApiTwin
 from tests.management.engine_twin import TwinConsumerEvent
@@ -193,7 +193,7 @@ def test_limits_of_a_stream_heed_its_consumers(api):
 
 
 def test_consumers_of_another_account_are_its_own():
-    api = ApiTwin(msgspec.structs.replace(SETTINGS, accounts={"A": AccountLimits(), "B": AccountLimits()}))
+    api = ApiTwin(msgspec.structs.replace(SETTINGS, accounts={"A": StreamAccountLimits(), "B": StreamAccountLimits()}))
     for account in "AB":
         api.ask("STREAM.CREATE.S", {"name": "S"}, account=account)
     api.ask("CONSUMER.CREATE.S.C", PULL, account="A")

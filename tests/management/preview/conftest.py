@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import jetlake
-from jetlake.client.preview import PreviewClient, Reply
+from jetlake.client.preview import PreviewClient, PreviewReply
 
 
 class Asker:
@@ -17,7 +17,7 @@ class Asker:
     def __init__(self, client: PreviewClient) -> None:
         self.client = client
 
-    async def request(self, subject: str, body: Any = b"") -> Reply:
+    async def request(self, subject: str, body: Any = b"") -> PreviewReply:
         """Ask; what is not bytes or text is sent as JSON."""
         if isinstance(body, str):
             body = body.encode()

@@ -3,9 +3,9 @@
 import pytest
 
 from jetlake.management.preview import template_file
-from jetlake.management.preview.template_file import COPIES, FOLDER, Template, TemplateFileError
+from jetlake.management.preview.template_file import COPIES, FOLDER, StreamTemplate, TemplateFileError
 
-TEMPLATES = {"$G": {"t": Template(name="t", config={"subjects": ["a.*"]}, max_streams=3)}}
+TEMPLATES = {"$G": {"t": StreamTemplate(name="t", config={"subjects": ["a.*"]}, max_streams=3)}}
 
 
 def test_what_was_written_is_read_again(tmp_path):

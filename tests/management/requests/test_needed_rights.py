@@ -14,7 +14,7 @@ from jetlake.management.consumers.config import ConsumerConfig
 from jetlake.management.dispatch import Dispatcher
 from jetlake.management.manager import Manager
 from jetlake.management.preview.dispatch import PreviewDispatcher
-from jetlake.management.requests.rights import Target
+from jetlake.management.requests.rights import SendTarget
 from jetlake.management.streams.config import StreamConfig
 
 CONFIG = """
@@ -141,9 +141,9 @@ async def test_our_own_requests_need_what_the_same_needs_at_nats_server(server, 
 
 # Fields of requests that name where the server sends to, with what they are checked as.
 SENDING_FIELDS = {
-    "deliver_subject": {Target.DELIVER, Target.SNAPSHOT, Target.SCAN},
-    "republish": {Target.REPUBLISH},
-    "metadata": {Target.DEAD_LETTER},
+    "deliver_subject": {SendTarget.DELIVER, SendTarget.SNAPSHOT, SendTarget.SCAN},
+    "republish": {SendTarget.REPUBLISH},
+    "metadata": {SendTarget.DEAD_LETTER},
 }
 # Fields whose values are subjects, and that send nothing anywhere but into the stream itself.
 HARMLESS_FIELDS = {"subjects", "subject_transform", "subject_delete_marker_ttl", "max_msgs_per_subject"}

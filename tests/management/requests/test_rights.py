@@ -41,7 +41,7 @@ def server(tmp_path_factory):
 async def ask(server: jetlake.Server, user: str, subject: str, body: dict[str, object]) -> str:
     """Return the description of the error; empty = it was granted."""
     connection: Client = await nats.connect(server.url, user=user, password="x")
-    answer = await connection.request(f"$JS.API.{subject}", json.dumps(body).encode(), timeout=5)
+    answer = await connection.request(f"$JS.API.{subject}", json.dumps(body).encode(), timeout=60)
     await connection.close()
     decoded = json.loads(answer.data)
     return decoded.get("error", {}).get("description", "")

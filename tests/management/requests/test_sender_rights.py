@@ -65,7 +65,7 @@ async def ignore(_error: Exception) -> None:
 async def ask(server, user: str, subject: str, body: object = b"", headers: dict[str, str] | None = None) -> dict:
     connection = await connect(server, user)
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = await connection.request(subject, payload, timeout=5, headers=headers)
+    answer = await connection.request(subject, payload, timeout=60, headers=headers)
     await connection.close()
     return json.loads(answer.data)
 
@@ -145,7 +145,7 @@ async def test_answers_go_only_where_the_sender_may_publish_or_listen(server):
     await limited.publish("$JS.API.INFO", b"", reply="jobs.own.reply")
     await limited.flush()
     # Whatever was to be answered before this is answered.
-    assert "error" not in json.loads((await limited.request("$JS.API.INFO", b"", timeout=5)).data)
+    assert "error" not in json.loads((await limited.request("$JS.API.INFO", b"", timeout=60)).data)
     await listener.flush()
     for _ in range(500):
         if heard:

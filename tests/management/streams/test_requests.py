@@ -3,7 +3,7 @@
 import pytest
 
 from jetlake.management.streams.account_streams import AccountStreams
-from jetlake.management.streams.context import AccountLimits, ExistingConsumer, ServerLimits, StreamContext
+from jetlake.management.streams.context import ExistingConsumer, ServerLimits, StreamAccountLimits, StreamContext
 from jetlake.management.streams.requests import create, update
 from jetlake.management.wire.error_codes import ErrorCode
 from jetlake.management.wire.error_codes import RequestError as ApiError
@@ -63,7 +63,7 @@ def test_subjects_of_another_stream_are_refused():
 
 
 def test_account_bounds_streams_consumers_and_bytes():
-    account = AccountLimits(max_streams=2, max_consumers=3, max_storage=100)
+    account = StreamAccountLimits(max_streams=2, max_consumers=3, max_storage=100)
     context = existing(b'{"name":"S0","max_bytes":60}', account=account)
     full = existing(b'{"name":"S0"}', b'{"name":"S1"}', account=account)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jetlake.management.streams.account_streams import AccountStreams
-from jetlake.management.streams.config import Republish, StreamConfig, StreamSource, SubjectTransform
+from jetlake.management.streams.config import StreamConfig, StreamRepublish, StreamSource, SubjectTransform
 from jetlake.management.streams.subjects import check_others, check_republish, check_subject_transform, with_subjects
 from jetlake.management.wire.error_codes import RequestError as ApiError
 
@@ -73,20 +73,22 @@ def test_transform_is_checked_on_both_sides():
 
 
 def test_republishing_without_a_source_is_of_everything():
-    config = StreamConfig(subjects=("a",), republish=Republish(dest="b.>"))
+    config = StreamConfig(subjects=("a",), republish=StreamRepublish(dest="b.>"))
 
-    assert check_republish(config, is_pedantic=False).republish == Republish(src=">", dest="b.>")
+    assert check_republish(config, is_pedantic=False).republish == StreamRepublish(src=">", dest="b.>")
     with pytest.raises(ApiError, match="republish source can not be empty"):
         check_republish(config, is_pedantic=True)
 
 
 def test_republishing_into_the_stream_itself_is_a_cycle():
     with pytest.raises(ApiError, match="forms a cycle"):
-        check_republish(StreamConfig(subjects=("a.>",), republish=Republish(src="a.*", dest="a.b")), is_pedantic=False)
+        check_republish(
+            StreamConfig(subjects=("a.>",), republish=StreamRepublish(src="a.*", dest="a.b")), is_pedantic=False
+        )
 
 
 def test_republishing_everything_follows_the_transform():
     transform = SubjectTransform(src="a.>", dest="b.>")
-    config = StreamConfig(subjects=("a.>",), subject_transform=transform, republish=Republish(src=">", dest=">"))
+    config = StreamConfig(subjects=("a.>",), subject_transform=transform, republish=StreamRepublish(src=">", dest=">"))
 
-    assert check_republish(config, is_pedantic=False).republish == Republish(src="b.>", dest="b.>")
+    assert check_republish(config, is_pedantic=False).republish == StreamRepublish(src="b.>", dest="b.>")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jetlake.management.streams.config import ConsumerLimits, Republish, StreamConfig, StreamSource
+from jetlake.management.streams.config import ConsumerLimits, StreamConfig, StreamRepublish, StreamSource
 from jetlake.management.streams.context import ExistingConsumer
 from jetlake.management.streams.update import check_consumers, updated, with_republish
 from jetlake.management.wire.error_codes import ErrorCode
@@ -53,9 +53,11 @@ def test_sealing_stops_everything_that_changes_a_stream():
 
 
 def test_update_without_a_destination_republishes_everything():
-    assert with_republish(StreamConfig(republish=Republish(src=">"))).republish == Republish(src=">", dest=">")
+    assert with_republish(StreamConfig(republish=StreamRepublish(src=">"))).republish == StreamRepublish(
+        src=">", dest=">"
+    )
     with pytest.raises(ApiError, match="stream configuration for republish from 'a' to '>': invalid subject"):
-        with_republish(StreamConfig(republish=Republish(src="a")))
+        with_republish(StreamConfig(republish=StreamRepublish(src="a")))
 
 
 def test_limits_that_existing_consumers_exceed_are_refused():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetlake.management.streams.config import Placement, StreamConfig, StreamSource
-from jetlake.management.streams.context import AccountLimits, ServerLimits, StreamContext
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits, StreamContext
 from jetlake.management.streams.validation import validated
 from jetlake.management.wire.error_codes import RequestError as ApiError
 
@@ -113,7 +113,7 @@ def test_schedules_turn_on_roll_ups():
 
 
 def test_account_may_demand_a_bound_and_bound_it():
-    demanding = StreamContext(account=AccountLimits(max_bytes_required=True, storage_max_stream_bytes=100))
+    demanding = StreamContext(account=StreamAccountLimits(max_bytes_required=True, storage_max_stream_bytes=100))
 
     assert refusal(StreamConfig(name="S"), demanding).startswith("10113 ")
     assert refusal(StreamConfig(name="S", max_bytes=101), demanding).startswith("10122 ")

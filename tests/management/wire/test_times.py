@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetlake.management.wire.times import Timestamp as Moment
-from jetlake.management.wire.times import TimestampError as MomentError
+from jetlake.management.wire.times import Timestamp, TimestampError
 
 
 @pytest.mark.parametrize(
@@ -21,15 +20,15 @@ from jetlake.management.wire.times import TimestampError as MomentError
     ],
 )
 def test_moment_keeps_its_zone_and_nine_digits(text, written, unix_ns):
-    moment = Moment.read(text)
+    moment = Timestamp.read(text)
 
     assert (moment.text, moment.unix_ns) == (written, unix_ns)
-    assert Moment.read(moment.text) == moment
+    assert Timestamp.read(moment.text) == moment
 
 
 @given(moment=st.datetimes(timezones=st.just(datetime.UTC)))
 def test_any_moment_is_the_number_python_makes_of_it(moment):
-    read = Moment.read(moment.isoformat())
+    read = Timestamp.read(moment.isoformat())
 
     since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     assert read.unix_ns == (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
@@ -49,8 +48,8 @@ def test_any_moment_is_the_number_python_makes_of_it(moment):
     ],
 )
 def test_complaint_says_where_a_text_stops_being_a_moment(text, problem):
-    with pytest.raises(MomentError) as raised:
-        Moment.read(text)
+    with pytest.raises(TimestampError) as raised:
+        Timestamp.read(text)
 
     assert str(raised.value) == problem
 
@@ -58,16 +57,16 @@ def test_complaint_says_where_a_text_stops_being_a_moment(text, problem):
 @given(text=st.text(alphabet="0123456789-T:Z.,+"))
 def test_any_text_is_a_moment_or_refused(text):
     try:
-        shown = Moment.read(text).text
-    except MomentError as error:
+        shown = Timestamp.read(text).text
+    except TimestampError as error:
         shown = str(error)
 
     assert shown.startswith("parsing time ") or shown[4] == "-"
 
 
 def test_zone_of_a_day_can_be_read_and_not_be_written():
-    assert not Moment.read("2020-01-01T00:00:00+23:60").is_writable
-    assert Moment.read("2020-01-01T00:00:00-23:59").is_writable
+    assert not Timestamp.read("2020-01-01T00:00:00+23:60").is_writable
+    assert Timestamp.read("2020-01-01T00:00:00-23:59").is_writable
 
 
 @pytest.mark.parametrize(
@@ -83,15 +82,15 @@ def test_zone_of_a_day_can_be_read_and_not_be_written():
     ],
 )
 def test_moment_can_be_written_as_in_utc(text, in_utc):
-    moment = Moment.read(text)
+    moment = Timestamp.read(text)
 
-    assert moment.in_utc == Moment(text=in_utc, unix_ns=moment.unix_ns)
+    assert moment.in_utc == Timestamp(text=in_utc, unix_ns=moment.unix_ns)
     assert moment.is_zero == (in_utc == "0001-01-01T00:00:00Z")
 
 
 @given(st.datetimes(), st.integers(-23 * 60, 23 * 60))
 def test_moment_in_utc_is_the_same_moment(date_and_time, zone_minutes):
     sign, (hours, minutes) = "-" if zone_minutes < 0 else "+", divmod(abs(zone_minutes), 60)
-    moment = Moment.read(f"{date_and_time.isoformat()}{sign}{hours:02d}:{minutes:02d}")
+    moment = Timestamp.read(f"{date_and_time.isoformat()}{sign}{hours:02d}:{minutes:02d}")
 
-    assert Moment.read(moment.in_utc.text).unix_ns == moment.unix_ns
+    assert Timestamp.read(moment.in_utc.text).unix_ns == moment.unix_ns

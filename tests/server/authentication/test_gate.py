@@ -76,7 +76,7 @@ def test_slow_decision_is_made_by_another_thread(engine, monkeypatch):
     gate = Gate(engine, by_token(HASH), pytest.fail)
     may_go_on = threading.Event()
     decide = Authenticator.decide
-    monkeypatch.setattr(Authenticator, "decide", lambda *args: may_go_on.wait(10) and decide(*args))
+    monkeypatch.setattr(Authenticator, "decide", lambda *args: may_go_on.wait(60) and decide(*args))
 
     gate.receive(Request(1, b'{"auth_token":"secret"}'))
     assert engine.admitted == {}
@@ -90,7 +90,7 @@ def test_slow_decision_is_made_by_another_thread(engine, monkeypatch):
 def test_logins_that_wait_at_the_end_are_not_decided_any_more(engine, monkeypatch):
     gate = Gate(engine, by_token(HASH), pytest.fail)
     may_go_on = threading.Event()
-    monkeypatch.setattr(Authenticator, "decide", lambda *_: may_go_on.wait(10) and None)
+    monkeypatch.setattr(Authenticator, "decide", lambda *_: may_go_on.wait(60) and None)
     for number in range(20):
         gate.receive(Request(number, b"{}"))
 
@@ -106,7 +106,7 @@ def test_waiting_logins_have_a_limit(engine, monkeypatch):
     monkeypatch.setattr(login_queue, "WAITING_MAX", 2)
     gate = Gate(engine, by_token(HASH), pytest.fail)
     may_go_on = threading.Event()
-    monkeypatch.setattr(Authenticator, "decide", lambda *_: may_go_on.wait(10) and None)
+    monkeypatch.setattr(Authenticator, "decide", lambda *_: may_go_on.wait(60) and None)
 
     for number in range(20):
         gate.receive(Request(number, b"{}"))
@@ -159,12 +159,12 @@ def test_decision_that_a_reload_overtook_is_made_again(engine, monkeypatch):
     def decide_slowly(authenticator, login):
         verdict = decide(authenticator, login)
         deciding.set()
-        may_go_on.wait(10)
+        may_go_on.wait(60)
         return verdict
 
     monkeypatch.setattr(Authenticator, "decide", decide_slowly)
     gate.receive(Request(1, b'{"auth_token":"secret"}'))
-    deciding.wait(10)
+    deciding.wait(60)
 
     gate.replace_authenticator(by_token("another"))
     may_go_on.set()
@@ -194,7 +194,7 @@ def test_who_needs_no_hash_does_not_wait_behind_those_who_guess(engine, monkeypa
     gate.receive(Request(0, b'{"auth_token":"secret"}'))
     wait_until(lambda: 0 in engine.admitted)
     may_go_on = threading.Event()
-    monkeypatch.setattr(passwords, "_match_bcrypt", lambda *_: may_go_on.wait(10) and False)
+    monkeypatch.setattr(passwords, "_match_bcrypt", lambda *_: may_go_on.wait(60) and False)
     for number in range(1, 121):
         gate.receive(Request(number, b'{"auth_token":"wrong"}'))
 
@@ -209,7 +209,7 @@ def test_who_needs_no_hash_does_not_wait_behind_those_who_guess(engine, monkeypa
 def test_nothing_is_computed_for_who_has_gone(engine, monkeypatch):
     gate = Gate(engine, by_token(HASH), pytest.fail)
     may_go_on, computed = threading.Event(), []
-    monkeypatch.setattr(passwords, "_match_bcrypt", lambda *_: computed.append(1) or (may_go_on.wait(10) and False))
+    monkeypatch.setattr(passwords, "_match_bcrypt", lambda *_: computed.append(1) or (may_go_on.wait(60) and False))
     for number in range(50):
         gate.receive(Request(number, b'{"auth_token":"wrong"}'))
 

@@ -10,7 +10,7 @@ from jetlake.server.callout.admitted import read_admitted
 from jetlake.server.callout.authorization_answer import AuthorizationAnswer, RefusedAnswerError
 from jetlake.server.callout.configured import ConfiguredCallout
 from jetlake.server.callout.delegation import Delegation, without_callout
-from jetlake.server.claims.model import User, UserClaims
+from jetlake.server.claims.model import UserClaimBody, UserClaims
 from jetlake.server.options.accounts import AccessOptions, Account
 from jetlake.server.options.callout import CalloutOptions
 from jetlake.server.options.users import Permissions, SubjectPermissions
@@ -32,7 +32,9 @@ def callout(**changes):
 
 def conclude(service=None, *, was_encrypted=False, signer=ISSUER, **claimed):
     fields = {name: claimed.pop(name) for name in ("iss", "aud", "name", "exp") if name in claimed}
-    user = UserClaims(**{"iss": ISSUER, "aud": "APP", "sub": Key("user").public, **fields}, nats=User(**claimed))
+    user = UserClaims(
+        **{"iss": ISSUER, "aud": "APP", "sub": Key("user").public, **fields}, nats=UserClaimBody(**claimed)
+    )
     answer = AuthorizationAnswer(user=user, user_jwt="eyJ", signer=signer, was_encrypted=was_encrypted)
     return (service or callout()).conclude(LOGIN, Delegation(account="AUTH", issuer=ISSUER, user="ada"), answer)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jetlake.server.claims.permissions import ClaimedSubjects, UserPermissions
-from jetlake.server.claims.templates import EXPANSIONS_MAX, TemplateError, TemplateValues, fill_in
+from jetlake.server.claims.templates import EXPANSIONS_MAX, ClaimTemplateError, TemplateValues, fill_in
 
 VALUES = TemplateValues(
     name="ada",
@@ -56,13 +56,13 @@ def test_nothing_left_of_what_was_allowed_is_nothing_and_not_everything():
 def test_missing_tag_among_what_is_denied_refuses():
     template = UserPermissions(sub=ClaimedSubjects(deny=("{{tag(unknown)}}.>",)))
 
-    with pytest.raises(TemplateError, match="is not defined"):
+    with pytest.raises(ClaimTemplateError, match="is not defined"):
         fill_in(template, VALUES)
 
 
 @pytest.mark.parametrize("reference", ["{{unknown()}}", "{{name}}", "{{tag}}", "{{ }}", "{{tag(}}"])
 def test_unknown_reference_refuses(reference):
-    with pytest.raises(TemplateError):
+    with pytest.raises(ClaimTemplateError):
         allowed(f"a.{reference}")
 
 
@@ -71,5 +71,5 @@ def test_many_tags_do_not_become_too_many_subjects():
         name="n", subject="U", account_name="a", account_subject="A", tags=tuple(f"t:{each}" for each in range(100))
     )
 
-    with pytest.raises(TemplateError, match=str(EXPANSIONS_MAX)):
+    with pytest.raises(ClaimTemplateError, match=str(EXPANSIONS_MAX)):
         allowed("{{tag(t)}}.{{tag(t)}}", values=many)

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetlake.errors import ConfigurationError
-from jetlake.server.configuration.document import Moment, Node
+from jetlake.server.configuration.document import ConfigurationNode, DateLiteral
 from jetlake.server.configuration.parser import INCLUDES_MAX, NESTING_MAX, parse_file, parse_text
 
 
-def plain(node: Node):
+def plain(node: ConfigurationNode):
     """Return the values without their places."""
     if isinstance(node.data, dict):
         return {key: plain(value) for key, value in node.data.items()}
@@ -83,7 +83,7 @@ def test_structure_is_that_of_nats_server(text, values):
         ("10.0.0.0", "10.0.0.0"),
         ("10.0.0.0/8", "10.0.0.0/8"),
         ("9000x", "9000x"),
-        ("2026-11-15T18:15:55Z", Moment("2026-11-15T18:15:55Z")),
+        ("2026-11-15T18:15:55Z", DateLiteral("2026-11-15T18:15:55Z")),
         ("true", True),
         ("YES", True),
         ("on", True),

@@ -3,7 +3,7 @@
 import msgspec
 
 from jetlake.config import Limits
-from jetlake.monitoring.facts import JetStreamFacts, ServerFacts, TlsFacts
+from jetlake.monitoring.facts import JetStreamFacts, LeafFacts, LeafRemoteFacts, ServerFacts, TlsFacts
 from jetlake.server.monitoring.facts import Running, facts_of
 from jetlake.server.options import (
     AccessOptions,
@@ -11,7 +11,12 @@ from jetlake.server.options import (
     Credentials,
     JetStreamAccountLimits,
     JetStreamOptions,
+    LeafListenerOptions,
+    LeafOptions,
+    LeafRemote,
+    LeafUrl,
     MonitoringOptions,
+    RemoteTls,
     ServerOptions,
     TlsOptions,
     User,
@@ -28,6 +33,23 @@ RUNNING = Running(
     memory_bytes_max=1,
     storage_bytes_max=2,
 )
+
+
+def test_hub_and_leaf_node_show_addresses_and_times_and_nothing_secret():
+    hub = LeafUrl(scheme="tls", host="hub", port=7422, user="u", password="hidden")
+    remote = LeafRemote(urls=(hub,), account="A", seed="hidden", tls=RemoteTls(timeout_s=2.0), deny_imports=("x",))
+    leaf = LeafOptions(listener=LeafListenerOptions(port=0), remotes=(remote,))
+
+    facts = facts_of(ServerOptions(leaf=leaf), msgspec.structs.replace(RUNNING, leaf_port=7422))
+
+    assert facts.leaf == LeafFacts(
+        host="0.0.0.0",
+        port=7422,
+        auth_timeout_s=2.0,
+        tls_timeout_s=2.0,
+        remotes=(LeafRemoteFacts(account="A", addresses=("hub:7422",), tls_timeout_s=2.0, deny_imports=("x",)),),
+    )
+    assert facts_of(ServerOptions(), RUNNING).leaf is None
 
 
 def test_times_become_nanoseconds_and_seconds():

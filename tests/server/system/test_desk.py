@@ -44,7 +44,7 @@ class Handler:
     done: list = field(default_factory=list)
 
     def answer(self, request):
-        self.gate.wait(10)
+        self.gate.wait(60)
         if request.subject == "broken":
             raise RuntimeError("on purpose")
         self.done.append((request.account, request.subject))

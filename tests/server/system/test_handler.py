@@ -34,7 +34,7 @@ def connect(server, user, **options):
 
 
 async def ask(client, subject, payload=b""):
-    return json.loads((await client.request(subject, payload, timeout=10)).data)
+    return json.loads((await client.request(subject, payload, timeout=60)).data)
 
 
 async def test_a_bug_is_answered_and_logged_and_the_next_request_works(server, monkeypatch, caplog):
@@ -108,7 +108,7 @@ async def test_without_a_system_account_nobody_answers():
         client = await nats.connect(server.url)
 
         with pytest.raises(nats.errors.NoRespondersError):
-            await client.request("$SYS.REQ.USER.INFO", timeout=10)
+            await client.request("$SYS.REQ.USER.INFO", timeout=60)
         await client.close()
 
 

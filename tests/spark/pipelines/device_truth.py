@@ -9,9 +9,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
-from jetlake.devices.codec import Codec
+from jetlake.devices.codec import EventCodec
 from jetlake.devices.content import value_of
 from jetlake.devices.ids import aggregate_id, links_id, metadata_id
 from jetlake.devices.protos import events_2025_pb2 as events
@@ -101,8 +101,8 @@ class BusTruth:
         versions: dict[str, list[int]] = {}
         lateness: dict[str, list[int]] = {}
         undecodable: dict[str, int] = {}
-        codec = Codec()
-        with RawConnection(Settings(url=url, name="test")) as connection:
+        codec = EventCodec()
+        with RawConnection(ConnectionSettings(url=url, name="test")) as connection:
             streams = Streams(connection)
             for sequence in range(1, streams.state(stream).last_sequence + 1):
                 stored = streams.ask(f"STREAM.MSG.GET.{stream}", {"seq": sequence})["message"]

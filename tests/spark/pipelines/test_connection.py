@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jetlake.cli.app import create
-from jetlake.client.raw_connection import RawConnection, Settings
-from jetlake.client.raw_credentials import Credentials
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
+from jetlake.client.raw_credentials import ClientCredentials
 from jetlake.client.raw_streams import Streams
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines import archive
@@ -30,8 +30,11 @@ def guarded(request, tmp_path):
     )
     process = start_server_process(request.param, tmp_path, ["-js", "-sd", str(tmp_path / "store")], config)
     url = process.url.replace("nats://", "tls://").replace("127.0.0.1", "localhost")
-    settings = Settings(
-        url=url, name="test", credentials=Credentials(user="reader", password="secret"), tls_ca=f"{tmp_path}/server.pem"
+    settings = ConnectionSettings(
+        url=url,
+        name="test",
+        credentials=ClientCredentials(user="reader", password="secret"),
+        tls_ca=f"{tmp_path}/server.pem",
     )
     connection = RawConnection(settings)
     Streams(connection).ask("STREAM.CREATE.ORDERS", {"name": "ORDERS", "subjects": ["orders.>"]})

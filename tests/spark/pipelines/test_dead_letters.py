@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jetlake.cli.app import create
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines.catalog import Catalog
@@ -56,7 +56,7 @@ class Letters:
 
     def give_up(self, url):
         """Have workers of a Jetlake server give the messages up, each with its reason."""
-        connection = RawConnection(Settings(url=url, name="test"))
+        connection = RawConnection(ConnectionSettings(url=url, name="test"))
         self.create(connection)
         for _, consumer, reason, subject in self.messages:
             answer = connection.request(subject, json.dumps({"by": consumer, "reason": reason}).encode()).json()
@@ -80,7 +80,7 @@ class Letters:
 
     def publish(self, url, replicas):
         """Store the letters as they are, on a server that has no dead letters of its own."""
-        connection = RawConnection(Settings(url=url, name="test"))
+        connection = RawConnection(ConnectionSettings(url=url, name="test"))
         self.create(connection, replicas)
         for number, (stream, consumer, reason, subject) in enumerate(self.messages, 1):
             said = {"Reason": reason, "Stream": stream, "Sequence": number, "Subject": subject, "Consumer": consumer}
@@ -146,7 +146,7 @@ def redrive_one_cause(url, lake, letters):
     command = redrive_command(str(lake.folder / "dead_letters"), chosen)
     assert (chosen["letters"], command) in [tuple(row) for row in printed[0]]
 
-    connection = RawConnection(Settings(url=url))
+    connection = RawConnection(ConnectionSettings(url=url))
     before = Streams(connection).state("PAY").messages
     connection.close()
     arguments = shlex.split(command)[1:]
@@ -156,7 +156,7 @@ def redrive_one_cause(url, lake, letters):
     assert first.exit_code == 0, first.output
     assert first.stdout.count('"sequence"') == chosen["letters"]
     assert again.stdout.strip() == "[]"
-    connection = RawConnection(Settings(url=url))
+    connection = RawConnection(ConnectionSettings(url=url))
     assert Streams(connection).state("PAY").messages == before + chosen["letters"]
     assert Streams(connection).state("DEAD").messages == len(letters.messages) + 1 - chosen["letters"]
     connection.close()

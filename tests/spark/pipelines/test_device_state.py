@@ -281,12 +281,12 @@ def test_a_twin_with_many_states_keeps_their_sums():
 
 def test_events_of_a_simulation_give_its_truth_in_any_order_and_more_than_once():
     pytest.importorskip("google.protobuf", reason="the extra `devices` is not installed")
-    from jetlake.devices.codec import Codec
+    from jetlake.devices.codec import EventCodec
     from jetlake.devices.event_rows import row_of
     from jetlake.devices.simulator.simulation import Simulation, SimulationOptions
 
     simulation = Simulation(SimulationOptions(devices=20, seconds=1200.0, start_ns=10**18))
-    codec = Codec()
+    codec = EventCodec()
     by_device = {}
     for timed in simulation.timed_events():
         encoded = codec.encode(timed.message)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from jetlake.errors import ConfigurationError
 from jetlake.spark.lake.folder import Lake
@@ -42,10 +42,10 @@ class Fleet:
         self.sent = disordered(self.messages, random.Random(seed)) if disorder else self.messages
 
     def publish(self, url, *, replicas=1, stream="EVENTS"):
-        connection = RawConnection(Settings(url=url, name="test"))
+        connection = RawConnection(ConnectionSettings(url=url, name="test"))
         config = {"name": stream, "subjects": ["events.>"], "num_replicas": replicas}
         Streams(connection).ask(f"STREAM.CREATE.{stream}", config)
-        with BulkPublisher(Settings(url=url, name="test"), stream=stream) as publisher:
+        with BulkPublisher(ConnectionSettings(url=url, name="test"), stream=stream) as publisher:
             publisher.publish(self.sent)
         for subject in BAD:
             connection.request(subject, b"garbage")
@@ -115,7 +115,7 @@ def test_a_run_goes_on_where_the_last_one_ended_and_takes_only_what_is_new(spark
     lake = Lake(tmp_path / "lake")
     run(spark, lake, fresh_shore.url, pipeline(10_000))
 
-    with BulkPublisher(Settings(url=fresh_shore.url), stream="EVENTS") as publisher:
+    with BulkPublisher(ConnectionSettings(url=fresh_shore.url), stream="EVENTS") as publisher:
         publisher.publish(everything[len(everything) // 2 :])
     run(spark, lake, fresh_shore.url, pipeline(10_000))
 
@@ -123,6 +123,7 @@ def test_a_run_goes_on_where_the_last_one_ended_and_takes_only_what_is_new(spark
     check_all(lake, fleet)
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_tables_are_exact_after_the_driver_was_killed_between_two_of_them(spark, fresh_shore, tmp_path):
     fleet = Fleet(6, 400.0)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from jetlake.client.raw_connection import RawConnection, Settings
+from jetlake.client.raw_connection import ConnectionSettings, RawConnection
 from jetlake.client.raw_streams import Streams
 from jetlake.simulation.fleet import Fleet, FleetOptions
 from jetlake.simulation.publisher import publish
@@ -34,7 +34,7 @@ STORED_S_MAX = 120
 
 def feed(url, *, nodes, seconds, replicas=1):
     """Have a server store what a fleet says, late and twice in part, and return what really happened."""
-    connection = RawConnection(Settings(url=url, name="test"))
+    connection = RawConnection(ConnectionSettings(url=url, name="test"))
     streams = Streams(connection)
     for name, subject in STREAMS.items():
         body = {"name": name, "subjects": [subject], "allow_direct": True, "num_replicas": replicas}
@@ -51,7 +51,7 @@ def feed(url, *, nodes, seconds, replicas=1):
             duplicate_share=0.05,
         )
     )
-    sender = RawConnection(Settings(url=url, name="test"))
+    sender = RawConnection(ConnectionSettings(url=url, name="test"))
     sent = publish(fleet.events(), sender, speed=0)
     sender.close()
     deadline = time.monotonic() + STORED_S_MAX

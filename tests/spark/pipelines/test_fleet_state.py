@@ -8,7 +8,7 @@ from jetlake.choria.documents import encode, output_protocol
 from jetlake.choria.envelopes import make_request, parse
 from jetlake.choria.registration import file_content
 from jetlake.spark.pipelines.fleet import folding
-from jetlake.spark.pipelines.fleet.folding import Event, Fold
+from jetlake.spark.pipelines.fleet.folding import FleetEvent, Fold
 from jetlake.spark.pipelines.fleet.timelines import RECENT_MAX, Timeline
 
 NODE = "web1.example.net"
@@ -17,7 +17,7 @@ LATENESS_S = 120
 
 def event(kind, at_s, sequence, **fields):
     values = {"name": None, "value": None, "more": None, "extra": None, "number": 0, "stored_s": at_s, "payload": None}
-    return Event(kind=kind, identity=NODE, at_s=at_s, sequence=sequence, event=sequence, **{**values, **fields})
+    return FleetEvent(kind=kind, identity=NODE, at_s=at_s, sequence=sequence, event=sequence, **{**values, **fields})
 
 
 def check(at_s, status, number=None):

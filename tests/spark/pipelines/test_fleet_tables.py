@@ -12,7 +12,7 @@ from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines import catalog
 from jetlake.spark.pipelines.fleet import folding
 from jetlake.spark.pipelines.fleet.events import event_of
-from jetlake.spark.pipelines.fleet.folding import Event, Fold
+from jetlake.spark.pipelines.fleet.folding import FleetEvent, Fold
 from jetlake.spark.pipelines.fleet.tables import tables_of
 from jetlake.spark.pipelines.targets import packs_of
 from tests.spark.pipelines.fleet_truth_check import differences
@@ -29,12 +29,12 @@ def flat(sequence, event):
     if event.subject == "choria.discovery":
         sender = json.loads(event.payload)["headers"]["mc_sender"]
         values |= {"more": event.subject, "payload": event.payload}
-        return Event(
+        return FleetEvent(
             kind=folding.REGISTRATION, identity=sender, at_s=0, sequence=sequence, event=0, stored_s=0, **values
         )
     body = decode(event.payload)
     kind, fields = kind_of(body)
-    return Event(
+    return FleetEvent(
         kind=kind,
         identity=body["identity"],
         at_s=body["timestamp"],
@@ -94,7 +94,7 @@ def test_the_reader_takes_messages_apart_in_the_same_way():
             assert found._replace(event=0) == expected._replace(name="", value="", extra="")
         else:
             # What an event does not say is an empty text for the reader.
-            assert found == Event(*("" if value is None else value for value in expected))._replace(payload=None)
+            assert found == FleetEvent(*("" if value is None else value for value in expected))._replace(payload=None)
     assert {found.kind for found in map(flat, range(len(messages)), messages)} >= {1, 2, 3, 5, 6, 7, 8}
 
 

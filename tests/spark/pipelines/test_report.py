@@ -114,7 +114,7 @@ def test_a_browser_shows_the_page(page, tmp_path):
          "--window-size=1000,2400", f"--screenshot={picture}", path.as_uri()],
         check=True,
         capture_output=True,
-        timeout=50,
+        timeout=60,
     )  # fmt: skip
 
     assert picture.stat().st_size > 10_000

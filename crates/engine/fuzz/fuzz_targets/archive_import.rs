@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 
 use jetlake_engine::stream::archive::format::{ArchiveReader, MESSAGE_BYTES_MAX, SEQUENCE_MAX};
-use jetlake_engine::stream::archive::s2_frames::{decompress, S2FrameReader, BLOCK_BYTES_MAX};
+use jetlake_engine::wire::s2_frames::{decompress, S2FrameReader, BLOCK_BYTES_MAX};
 use libfuzzer_sys::fuzz_target;
 
 /// What an input may decompress to before it is not read any further: fuzzing is about lengths, not about patience.

@@ -93,6 +93,8 @@ pub enum ConnectionEventKind {
     Connect,
     Disconnect,
     Refused,
+    /// A server behind a link.
+    Link,
 }
 
 impl ConnectionEventKind {
@@ -101,6 +103,7 @@ impl ConnectionEventKind {
             Self::Connect => "connect",
             Self::Disconnect => "disconnect",
             Self::Refused => "refused",
+            Self::Link => "link",
         }
     }
 }

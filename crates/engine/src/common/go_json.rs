@@ -36,7 +36,7 @@ pub fn append(out: &mut Vec<u8>, value: &impl Serialize) {
         .expect("strings and numbers always serialise");
 }
 
-/// Bytes as text: each that is no Unicode becomes U+FFFD, one by one as Go does it.
+/// Decodes bytes as UTF-8; each invalid byte becomes one U+FFFD, as in Go.
 pub fn lossy_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

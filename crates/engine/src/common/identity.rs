@@ -128,6 +128,16 @@ mod tests {
     }
 
     #[test]
+    fn the_id_of_a_server_is_the_public_half_of_its_seed() {
+        let (seed, id) = server_identity().unwrap();
+
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed.0).unwrap();
+        let public = pair.public_key().as_ref().try_into().unwrap();
+        assert_eq!(id, encode_key(KeyPrefix::Server, public));
+        assert_ne!(seed.0, server_identity().unwrap().0 .0);
+    }
+
+    #[test]
     fn encodings_match_known_answers() {
         assert_eq!(encode(b"foobar", 5, BASE32), "MZXW6YTBOI");
         assert_eq!(encode(&[0xfb, 0xff], 6, BASE64_URL), "-_8");

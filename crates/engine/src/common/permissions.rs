@@ -107,6 +107,17 @@ impl Permissions {
         self.subscribe.covers(pattern)
     }
 
+    /// Whether some subject of a pattern may be subscribed to. For servers, which keep back the others before they send.
+    pub fn overlaps_subscribe(&self, pattern: &[u8]) -> bool {
+        let Rules { allow, deny } = &self.subscribe;
+        let is_allowed = allow.as_ref().is_none_or(|allow| {
+            let mut allow = allow.iter();
+            allow.any(|rule| subject::overlaps(&rule.pattern, pattern))
+        });
+        let mut deny = deny.iter();
+        is_allowed && !deny.any(|rule| subject::covers(&rule.pattern, pattern))
+    }
+
     /// Whether any subject of a pattern is denied to be published to.
     pub fn denies_publish(&self, pattern: &[u8]) -> bool {
         let meets = |rule: &Rule| subject::overlaps(&rule.pattern, pattern);

@@ -1,11 +1,11 @@
-//! Moments as texts, the way the API writes them: RFC 3339 in UTC with as many digits as are needed.
+//! Timestamps as text, as the API writes them: RFC 3339 in UTC with as many digits as are needed.
 //!
 //! Written once per message of a direct get, so it allocates nothing.
 
 const DAY_S: i64 = 86_400;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Appends a moment, in nanoseconds since 1970.
+/// Appends a timestamp, in nanoseconds since 1970.
 pub fn write(out: &mut Vec<u8>, time_ns: i64) {
     let (seconds, nanoseconds) = (time_ns.div_euclid(SECOND_NS), time_ns.rem_euclid(SECOND_NS));
     let (days, of_day) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));
@@ -31,7 +31,7 @@ pub fn write(out: &mut Vec<u8>, time_ns: i64) {
     out.push(b'Z');
 }
 
-/// A moment as a text of its own.
+/// Returns a timestamp as text.
 pub fn text(time_ns: i64) -> String {
     let mut out = Vec::new();
     write(&mut out, time_ns);
@@ -78,7 +78,7 @@ fn day_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Reads a moment; what lies outside of 64 bits of nanoseconds is the nearest that lies within.
+/// Reads a timestamp; what lies outside of 64 bits of nanoseconds is the nearest that lies within.
 pub fn read(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let number = |range: std::ops::Range<usize>| -> Option<i64> {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_written_with_the_digits_they_need() {
+    fn timestamps_are_written_with_the_digits_they_need() {
         assert_eq!(written(0), "1970-01-01T00:00:00Z");
         assert_eq!(
             written(1_794_767_419_443_475_064),

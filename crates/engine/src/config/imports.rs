@@ -19,7 +19,7 @@ pub struct StreamImportOptions {
     pub account: String,
     pub from: String,
     pub to: String,
-    /// Whoever traces a message hears what becomes of it here.
+    /// Traces show what happens to the messages in the importing account.
     #[serde(default)]
     pub allow_trace: bool,
 }
@@ -39,7 +39,7 @@ pub struct ServiceImportOptions {
     pub response_timeout_ms: u64,
     /// Whether the service hears who asks, or only of which account it is.
     pub share: bool,
-    /// Whoever traces a request hears what becomes of it there.
+    /// Traces show what happens to the requests in the exporting account.
     #[serde(default)]
     pub allow_trace: bool,
     /// How long requests take is published, if the export asks for that.

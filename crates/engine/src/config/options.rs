@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::connection_type::ConnectionType;
 use super::imports::ImportOptions;
+use super::leaf::{LeafListenerOptions, LeafOptions};
 use super::mappings::MappingOptions;
 use crate::common::error::EngineError;
 
@@ -161,6 +162,9 @@ pub struct Options {
     /// A second port, where clients speak WebSocket.
     #[serde(default)]
     pub websocket: Option<WebSocketOptions>,
+    /// Links to other servers.
+    #[serde(default)]
+    pub leaf: Option<LeafOptions>,
 }
 
 fn default_closed_connections() -> usize {
@@ -351,9 +355,17 @@ impl Options {
     /// What is different for clients that connect like this.
     pub fn websocket_of(&self, connection_type: ConnectionType) -> Option<&WebSocketOptions> {
         match connection_type {
-            ConnectionType::Standard => None,
             ConnectionType::WebSocket => self.websocket.as_ref(),
+            ConnectionType::Standard
+            | ConnectionType::Leaf
+            | ConnectionType::LeafWebSocket
+            | ConnectionType::Internal => None,
         }
+    }
+
+    /// Where other servers connect, if they may.
+    pub fn leaf_listener(&self) -> Option<&LeafListenerOptions> {
+        self.leaf.as_ref()?.listener.as_ref()
     }
 
     /// What of WebSocket cannot change while the engine runs.

@@ -21,6 +21,7 @@ use crate::routing::shared::Shared;
 
 pub const LISTENER_TOKEN: Token = Token(usize::MAX);
 pub const WEBSOCKET_LISTENER_TOKEN: Token = Token(usize::MAX - 2);
+pub const LEAF_LISTENER_TOKEN: Token = Token(usize::MAX - 3);
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -96,6 +97,11 @@ impl Listener {
             clients_max: Descriptors::of_process().clients_max,
             is_full: false,
         }
+    }
+
+    /// Whether other servers connect here.
+    pub fn is_for_leafs(&self) -> bool {
+        self.connection_type.is_leaf()
     }
 
     pub fn socket(&mut self) -> &mut TcpListener {

@@ -5,6 +5,7 @@
 
 pub mod connect_options;
 mod input;
+pub mod leaf_dialer;
 pub mod listener;
 mod session;
 mod timers;

@@ -1,14 +1,14 @@
 //! When a consumer was last used, and when to look whether anybody still uses it.
 //!
-//! Invariant: as long as there is a threshold, `check_ns` is a time at which somebody looks again, or somebody is looking.
+//! Invariant: while there is a threshold, a check is due at `check_ns` or under way.
 
 /// Times are unix nanoseconds; 0 is never.
 pub struct Activity {
     pub delivered_ns: i64,
     pub acknowledged_ns: i64,
-    /// Since when nobody was there, as far as was looked.
+    /// Since when nobody uses it, as of the last check.
     inactive_since_ns: i64,
-    /// When to look again.
+    /// When the next check is due.
     check_ns: i64,
 }
 
@@ -22,12 +22,12 @@ impl Activity {
         }
     }
 
-    /// When to look next whether somebody is there; `i64::MAX` is never.
+    /// When the next check is due; `i64::MAX` is never.
     pub fn check_ns(&self) -> i64 {
         self.check_ns
     }
 
-    /// Begins a look, if it is time; false if it is not.
+    /// Begins a check, if one is due.
     pub fn begin_check(&mut self, now_ns: i64) -> bool {
         let is_due = now_ns >= self.check_ns;
         if is_due {
@@ -36,7 +36,7 @@ impl Activity {
         is_due
     }
 
-    /// Ends a look: true if nobody has been there for `threshold_ns`, nor will acknowledge something by then, at the latest by `acknowledged_by_ns`.
+    /// Ends a check: true if the consumer was unused for `threshold_ns`. Until `acknowledged_by_ns` a message may still be acknowledged, which counts as use.
     pub fn end_check(
         &mut self,
         is_there: bool,
@@ -56,7 +56,7 @@ impl Activity {
         false
     }
 
-    /// Somebody is there, or was until just now.
+    /// The consumer was used just now.
     pub fn note(&mut self, threshold_ns: i64, now_ns: i64) {
         self.inactive_since_ns = now_ns;
         if threshold_ns > 0 {

@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use super::core::PassContext;
+use super::delivery::outbound::Outbound;
 use crate::common::clock::system_ns;
 use crate::common::go_json;
 use crate::common::random::Random;
@@ -197,14 +199,12 @@ pub fn write(
     random: &mut Random,
 ) {
     let (_, kind) = event.kind();
-    let mut now = Vec::new();
-    timestamp::write(&mut now, system_ns());
     let domain = about.domain.filter(|domain| !domain.is_empty());
     let is_of_group = event.is_of_group();
     let body = AdvisoryBody {
         kind: format!("io.nats.jetstream.{kind}"),
         id: random.text(ID_LENGTH),
-        timestamp: go_json::lossy_text(&now),
+        timestamp: timestamp::text(system_ns()),
         account: (is_of_group && !about.account.is_empty()).then_some(about.account),
         stream: about.stream,
         consumer: about.consumer,
@@ -213,6 +213,34 @@ pub fn write(
         domain: domain.filter(|_| !is_of_group),
     };
     go_json::append(out, &body);
+}
+
+/// Publishes what happens to a consumer, while that happens.
+pub struct Teller<'a> {
+    pub context: &'a PassContext<'a>,
+    pub random: &'a mut Random,
+    pub out: &'a mut Outbound,
+}
+
+impl Teller<'_> {
+    /// Tells whoever listens.
+    pub fn tell(&mut self, event: &Advisory<'_>) {
+        let context = self.context;
+        let subject = subject(context.stream, context.consumer, event);
+        let (routes, _) = context.account.find(subject.as_bytes());
+        if routes.plain.is_empty() && routes.groups.is_empty() {
+            return;
+        }
+        let mut payload = Vec::new();
+        let about = AdvisorySource {
+            stream: context.stream,
+            consumer: context.consumer,
+            account: &context.account.name,
+            domain: context.domain,
+        };
+        write(&mut payload, &about, event, self.random);
+        self.out.plain(subject.as_bytes(), &payload);
+    }
 }
 
 #[cfg(test)]

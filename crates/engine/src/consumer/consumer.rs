@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::acknowledgement::acking::IncomingAck;
 use super::acknowledgement::body;
+use super::acknowledgement::delivered::SideEffects;
 use super::acknowledgement::state::AckState;
 use super::core::{Core, PassContext};
 use super::dead_letters::{DeadLetter, HandedOver};
@@ -126,11 +128,10 @@ impl Consumer {
             .then_some((domain, account_hash.as_str()));
         let prefix = AckPrefix::new(&context.stream, &name, origin, settings.dialect);
         let now_ns = context.shared.clock.wall_ns();
-        let mut core = {
+        let core = {
             let context = pass_context(&context, &name, &prefix);
             Core::new(settings, restored, &context, seed, now_ns)?
         };
-        core.acks.out_of_order = core.keys.is_some();
         let consumer = Arc::new_cyclic(|own| Self {
             name,
             own: own.clone(),
@@ -158,7 +159,7 @@ impl Consumer {
     }
 
     pub fn settings(&self) -> Arc<ConsumerSettings> {
-        Arc::clone(&self.core.lock().settings)
+        Arc::clone(self.core.lock().settings())
     }
 
     pub fn journal(&self) -> Option<&Arc<Journal>> {
@@ -189,23 +190,23 @@ impl Consumer {
     /// Whether a message is not settled for it.
     pub fn needs(&self, subject: &[u8], sequence: u64) -> bool {
         let core = self.core.lock();
-        takes(&core.settings, subject) && core.acks.needs(sequence)
+        takes(core.settings(), subject) && core.acks().needs(sequence)
     }
 
     /// Whether a message that it takes was acknowledged, and not merely passed over.
     pub fn has_settled(&self, sequence: u64) -> bool {
-        self.core.lock().acks.has_settled(sequence)
+        self.core.lock().acks().has_settled(sequence)
     }
 
     /// Up to here everything in the stream is settled.
     pub fn floor(&self) -> u64 {
-        self.core.lock().acks.floor.stream
+        self.core.lock().acks().floor.stream
     }
 
     /// Of what it has passed, nobody knows any more which messages were acknowledged. On disk when this returns: other filters would be taken for those
     /// that its state was made with.
     pub fn forget_settled(&self) -> StoreResult<()> {
-        self.with_core(|core, _, _| core.acks.forget_settled());
+        self.with_core(|core, _, _| core.deliveries().forget_settled());
         self.write_down()
     }
 
@@ -223,7 +224,7 @@ impl Consumer {
 
     /// Whether streams keep messages for it.
     pub fn keeps(&self) -> bool {
-        !self.core.lock().settings.direct
+        !self.core.lock().settings().direct
     }
 
     /// A message was deleted.
@@ -236,12 +237,11 @@ impl Consumer {
 
     /// Looks for pending messages that are gone; there may be room for others then.
     pub fn sweep(&self) {
-        let pending_before = self.with_core(|core, _, _| core.acks.pending_count());
+        let pending_before = self.with_core(|core, _, _| core.acks().pending_count());
         self.drop_missing(true);
         let mut out = Outbound::default();
         let has_settled = self.with_core(|core, context, _| {
-            core.count.invalidate();
-            core.sweep(context, &mut out) || core.acks.pending_count() < pending_before
+            core.sweep(context, &mut out) || core.acks().pending_count() < pending_before
         });
         self.send_out(&mut out);
         if has_settled {
@@ -253,7 +253,8 @@ impl Consumer {
     pub fn hand_over(&self) {
         let shared = &self.context.shared;
         let has_left = self.with_core(|core, _, _| {
-            core.keys.is_some() && core.hand_over(|id| shared.connection(id).is_some())
+            let deliveries = core.deliveries();
+            deliveries.hand_over(|id| shared.connection(id).is_some())
         });
         if has_left {
             self.schedule();
@@ -262,7 +263,7 @@ impl Consumer {
 
     /// What it knows was changed from outside.
     pub fn touch(&self) {
-        let effects = self.take_effects(&mut self.core.lock());
+        let effects = self.core.lock().take_effects();
         self.apply_effects(effects);
         self.schedule();
     }
@@ -314,8 +315,8 @@ impl Consumer {
 
     /// Works on what was found to do, on a thread that serves connections: only if that needs no disk.
     pub fn work_inline(&self) {
-        let next = self.core.lock().acks.next_stream;
-        if self.context.store.is_recent(next) {
+        let next = self.core.lock().acks().next_stream;
+        if self.context.store.messages().is_recent(next) {
             self.run_passes(PASS_INLINE_MAX, 1);
         } else {
             self.schedule();
@@ -348,20 +349,22 @@ impl Consumer {
         let now_ns = self.now_ns();
         let context = self.pass_context();
         let mut core = self.core.lock();
-        if core.is_closed {
+        if core.is_closed() {
             return PassEnd::Done;
         }
         core.look_at_clock(&context, now_ns, &mut delivery.out);
         let ConsumerDelivery { reads, out, .. } = delivery;
-        let store = &self.context.store;
+        let messages = self.context.store.messages();
         let passed = loop {
             // A message that cannot be read now may be when somebody asks again.
             let delivered = core.deliver(&context, reads, now_ns, most, out);
             match delivered.unwrap_or(PassEnd::Done) {
-                PassEnd::Unread if !may_wait && reads.waits_for_disk(store) => break PassEnd::More,
+                PassEnd::Unread if !may_wait && reads.waits_for_disk(messages) => {
+                    break PassEnd::More
+                }
                 PassEnd::Unread => {
-                    let read = MutexGuard::unlocked(&mut core, || reads.read(store));
-                    if read.is_err() || core.is_closed {
+                    let read = MutexGuard::unlocked(&mut core, || reads.read(messages));
+                    if read.is_err() || core.is_closed() {
                         break PassEnd::Done;
                     }
                 }
@@ -369,20 +372,20 @@ impl Consumer {
             }
         };
         let is_abandoned = core.is_abandoned(&context, now_ns);
-        core.is_closed |= is_abandoned;
-        let letters_are_due = core.letters.due_ns <= now_ns;
-        if letters_are_due {
-            core.letters.due_ns = i64::MAX;
+        if is_abandoned {
+            core.close();
         }
+        let letters_are_due = core.deliveries().letters().take_due(now_ns);
         let due_ns = core.next_due_ns(now_ns);
-        let has_demand = core.push.is_some() || !core.waiting.is_empty();
-        self.has_demand.store(has_demand, Ordering::Release);
-        let mut effects = self.take_effects(&mut core);
+        self.has_demand.store(core.has_demand(), Ordering::Release);
+        let mut effects = core.take_effects();
         drop(core);
         if let Some(due_ns) = due_ns {
             self.arm(due_ns);
         }
         if !delivery.out.is_empty() {
+            // Counted as delivered, and with nobody yet.
+            self.context.shared.events.fail_point("delivery");
             let mut undelivered = std::mem::take(&mut delivery.undelivered);
             self.send(&mut delivery.out, &mut undelivered);
             if !undelivered.is_empty() {
@@ -417,15 +420,6 @@ impl Consumer {
         self.context.timers.arm(due_ns, &self.alarm, &own);
     }
 
-    fn take_effects(&self, core: &mut Core) -> SideEffects {
-        SideEffects {
-            released: std::mem::take(&mut core.released),
-            has_dead_letters: std::mem::take(&mut core.has_dead_letters),
-            is_changed: core.acks.is_changed(),
-            is_awaited: !core.confirmations.is_empty(),
-        }
-    }
-
     /// Sees to what a change of the state means for others.
     fn apply_effects(&self, effects: SideEffects) {
         let Some(own) = self.own.upgrade() else {
@@ -447,7 +441,7 @@ impl Consumer {
                 }
             }
             None => {
-                let confirmations = std::mem::take(&mut self.core.lock().confirmations);
+                let confirmations = self.core.lock().deliveries().take_confirmations();
                 self.confirm(&confirmations);
             }
         }
@@ -492,11 +486,15 @@ impl Consumer {
         if !ack_subject::is_allowed(publish.subject, publisher.permissions) {
             return;
         }
-        let body = body::read(publish.payload());
         let reply = publish.reply.unwrap_or_default();
+        let ack = IncomingAck {
+            numbers,
+            body: body::read(publish.payload()),
+            reply,
+        };
         let mut out = Outbound::default();
         self.with_core(|core, context, now_ns| {
-            let request = core.acknowledge(context, &numbers, body, reply, now_ns, &mut out);
+            let request = core.acknowledge(context, &ack, now_ns, &mut out);
             if let Some(request) = request.filter(|_| !reply.is_empty()) {
                 let asked = Asked {
                     reply,
@@ -511,20 +509,13 @@ impl Consumer {
     }
 }
 
-struct SideEffects {
-    released: Vec<(u64, u64)>,
-    has_dead_letters: bool,
-    is_changed: bool,
-    is_awaited: bool,
-}
-
 fn pass_context<'a>(
     context: &'a ConsumerContext,
     name: &'a str,
     prefix: &'a AckPrefix,
 ) -> PassContext<'a> {
     PassContext {
-        store: &context.store,
+        messages: context.store.messages(),
         account: &context.account,
         stream: &context.stream,
         consumer: name,
@@ -580,12 +571,11 @@ impl Sink for Consumer {
     fn finish_read(&self) {
         let effects = {
             let mut core = self.core.lock();
-            let has_demand = core.push.is_some() || !core.waiting.is_empty();
-            self.has_demand.store(has_demand, Ordering::Release);
+            self.has_demand.store(core.has_demand(), Ordering::Release);
             if let Some(due_ns) = core.next_due_ns(self.now_ns()) {
                 self.arm(due_ns);
             }
-            self.take_effects(&mut core)
+            core.take_effects()
         };
         self.apply_effects(effects);
         if self.has_demand.load(Ordering::Acquire) {

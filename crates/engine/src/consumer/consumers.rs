@@ -158,7 +158,7 @@ impl Consumers {
             true => None,
             false => self.journal()?,
         };
-        let last_sequence = self.facts.store.marks().last_sequence;
+        let last_sequence = self.facts.store.messages().marks().last_sequence;
         let policy = settings.ack_policy;
         let restored = state
             .map(|state| archived_state::read(state, policy, last_sequence))
@@ -393,7 +393,7 @@ impl Consumers {
         if self.is_empty() {
             return;
         }
-        let removed = self.facts.store.marks().removed;
+        let removed = self.facts.store.messages().marks().removed;
         if self.swept.swap(removed, Ordering::AcqRel) != removed {
             for consumer in self.all().iter() {
                 consumer.sweep();

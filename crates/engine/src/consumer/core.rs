@@ -1,35 +1,43 @@
-//! Everything a consumer knows, behind one lock: what it has delivered, who waits, what the clock is to remind it of.
+//! Everything a consumer knows, behind one lock: its parts, and what happens to several of them at once.
 //!
-//! Nothing is sent from here: what is to be sent goes into an `Outbound`. `choosing` finds the next receiver, `delivering` the next message, `pulling` takes
-//! requests in and `acking` acknowledgements. Invariant: what waits for the journal in `confirmations` is answered when the state is on disk.
+//! Nothing is sent from here: what is to be sent goes into an `Outbound`. Each part has its own invariant: `DeliveredMessages` what was delivered and what became of it, `Upcoming` what is
+//! still to come, `Pulling` and `Push` who gets it, `Activity` when it was used. The pass that brings them together is in `delivery/delivering`, the second half of `Core`. Invariant: a
+//! consumer that is closed delivers nothing any more.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::acknowledgement::acking::IncomingAck;
+use super::acknowledgement::delivered::{DeliveredMessages, SideEffects};
+use super::acknowledgement::pending_list::PendingMessage;
 use super::acknowledgement::state::AckState;
 use super::activity::Activity;
-use super::advisory;
-use super::advisory::Advisory;
+use super::advisory::{Advisory, Teller};
 use super::consumer::HostStream;
-use super::dead_letters::PendingDeadLetters;
 use super::delivery::keys::Keys;
 use super::delivery::outbound::Outbound;
-use super::delivery::pending_count::PendingCount;
-use super::delivery::push::Push;
-use super::delivery::rate_limit::RateLimit;
+use super::delivery::push::{HeartbeatPosition, Push};
 use super::delivery::status;
-use super::journal::state_record::Aside;
-use super::pull::waiting::WaitingPulls;
-use super::settings::{AckPolicy, ConsumerSettings, DeliverPolicy, ReplayPolicy};
+use super::delivery::upcoming::Upcoming;
+use super::journal::state_record;
+use super::journal::state_record::{Aside, SlicedRecord};
+use super::pull::pulling::{Asked, Pin, PullRound, Pulling};
+use super::settings::{AckPolicy, ConsumerSettings};
 use crate::common::random::Random;
+use crate::common::subject;
 use crate::routing::account::Account;
-use crate::storage::message::StoreResult;
-use crate::storage::store::Store;
+use crate::storage::message::{Purge, StoreResult};
+use crate::storage::store::committed::CommittedMessages;
 use crate::wire::ack_subject::AckPrefix;
+use crate::wire::stored_headers;
+
+const LAST_CONSUMER: &[u8] = b"Nats-Last-Consumer";
+const LAST_STREAM: &[u8] = b"Nats-Last-Stream";
+
+const DELETED: &[u8] = b"Unacknowledged message was deleted";
 
 /// What a consumer works on.
 pub struct PassContext<'a> {
-    pub store: &'a Store,
+    pub messages: &'a CommittedMessages,
     pub account: &'a Arc<Account>,
     pub stream: &'a str,
     pub consumer: &'a str,
@@ -40,53 +48,18 @@ pub struct PassContext<'a> {
     pub host: &'a dyn HostStream,
 }
 
-/// The last message of each subject as of a moment, which are delivered before everything that came after it.
-pub struct Lasts {
-    pub sequences: VecDeque<u64>,
-    pub until: u64,
-}
-
-/// Delivering with the pauses there were when the messages came.
-pub struct Replay {
-    /// Up to here.
-    pub until: u64,
-    /// When the message before was stored.
-    pub previous_time_ns: i64,
-    /// The next one is delivered then.
-    pub due_ns: i64,
-}
-
-/// One client of a group gets everything until it has not been heard of for a while.
-pub struct Pin {
-    pub id: String,
-    pub since_ns: i64,
-    pub due_ns: i64,
-}
-
 pub struct Core {
-    pub settings: Arc<ConsumerSettings>,
-    pub acks: AckState,
-    pub waiting: WaitingPulls,
-    pub push: Option<Push>,
-    pub count: PendingCount,
-    pub lasts: Option<Lasts>,
-    pub replay: Option<Replay>,
-    pub pin: Option<Pin>,
-    pub keys: Option<Keys>,
-    pub random: Random,
-    /// When something pending may have waited too long; never later than that.
-    pub ack_due_ns: i64,
+    pub(super) settings: Arc<ConsumerSettings>,
+    pub(super) deliveries: DeliveredMessages,
+    pub(super) upcoming: Upcoming,
+    pub(super) pulling: Pulling,
+    pub(super) push: Option<Push>,
+    pub(super) activity: Activity,
     /// Since when as much is under way as may be; 0 if it is not.
-    pub full_since_ns: i64,
-    pub activity: Activity,
-    /// Replies to acknowledgements that are given when the state is on disk.
-    pub confirmations: Vec<Box<[u8]>>,
-    /// Settled messages, from the first to the last, for streams that keep only what is needed.
-    pub released: Vec<(u64, u64)>,
-    pub letters: PendingDeadLetters,
-    /// Something was given up since somebody looked.
-    pub has_dead_letters: bool,
-    pub is_closed: bool,
+    pub(super) full_since_ns: i64,
+    is_closed: bool,
+    pub(super) random: Random,
+    /// Room for the headers and the reply subject of the message that is sent next.
     pub(super) header: Vec<u8>,
     pub(super) reply: Vec<u8>,
 }
@@ -99,130 +72,79 @@ impl Core {
         seed: u64,
         now_ns: i64,
     ) -> StoreResult<Self> {
-        let (acks, lasts) = match restored {
+        let messages = context.messages;
+        let (acks, upcoming) = match restored {
             Some((mut acks, aside, _)) => {
-                acks.cut(context.store.marks().last_sequence);
-                let lasts = Self::lasts_left(&settings, context.store, &acks, aside);
-                (acks, lasts)
+                acks.cut(messages.marks().last_sequence);
+                let upcoming = Upcoming::resume(&settings, messages, &acks, aside);
+                (acks, upcoming)
             }
-            None => Self::begin(&settings, context.store)?,
+            None => Upcoming::begin(&settings, messages)?,
         };
-        let replay = match settings.replay_policy {
-            ReplayPolicy::Original => Some(Replay {
-                until: context.store.marks().last_sequence,
-                previous_time_ns: 0,
-                due_ns: 0,
-            }),
-            ReplayPolicy::Instant => None,
-        };
-        let push = Self::push_of(&settings, context, now_ns);
-        let keys = settings
-            .key
-            .clone()
-            .map(|key| Keys::restore(key, &acks, context.store));
+        let key = settings.key.clone();
+        let keys = key.map(|key| Keys::restore(key, &acks, messages));
+        let bytes_max = context.message_bytes_max;
         Ok(Self {
+            push: Push::new(context.account, &settings, bytes_max, now_ns),
             settings,
-            acks,
-            waiting: WaitingPulls::default(),
-            push,
-            count: PendingCount::outdated(),
-            lasts,
-            replay,
-            pin: None,
-            keys,
-            random: Random::seeded(seed),
-            ack_due_ns: now_ns,
-            full_since_ns: 0,
+            deliveries: DeliveredMessages::new(acks, keys, now_ns),
+            upcoming,
+            pulling: Pulling::default(),
             activity: Activity::new(now_ns),
-            confirmations: Vec::new(),
-            released: Vec::new(),
-            letters: PendingDeadLetters::default(),
-            has_dead_letters: false,
+            full_since_ns: 0,
             is_closed: false,
+            random: Random::seeded(seed),
             header: Vec::new(),
             reply: Vec::new(),
         })
     }
 
-    fn push_of(
-        settings: &ConsumerSettings,
-        context: &PassContext<'_>,
-        now_ns: i64,
-    ) -> Option<Push> {
-        let subject = settings.deliver_subject.as_ref()?;
-        let rate = (settings.rate_limit_bps > 0)
-            .then(|| RateLimit::new(settings.rate_limit_bps, context.message_bytes_max));
-        let mut push = Push::new(context.account, settings, subject.as_bytes(), rate);
-        push.heartbeat_due_ns = now_ns.saturating_add(settings.idle_heartbeat_ns);
-        push.look(context.account, settings);
-        Some(push)
+    pub fn settings(&self) -> &Arc<ConsumerSettings> {
+        &self.settings
     }
 
-    /// Where a new consumer begins.
-    fn begin(settings: &ConsumerSettings, store: &Store) -> StoreResult<(AckState, Option<Lasts>)> {
-        let marks = store.marks();
-        let first = marks.first_sequence.max(1);
-        let end = marks.last_sequence + 1;
-        let mut lasts = None;
-        let start = match settings.deliver_policy {
-            DeliverPolicy::All => first,
-            DeliverPolicy::New => end,
-            DeliverPolicy::Last if settings.filters.is_empty() => marks.last_sequence,
-            DeliverPolicy::Last => {
-                let last = settings
-                    .filters
-                    .iter()
-                    .filter_map(|filter| store.last_match(filter));
-                last.max().unwrap_or(first)
-            }
-            DeliverPolicy::StartSequence(sequence) => sequence.max(first),
-            DeliverPolicy::StartTime(time_ns) => {
-                let start = store.sequence_at(time_ns)?;
-                match settings.filters.as_slice() {
-                    [filter] => store.next_match(filter, start).unwrap_or(start),
-                    _ => start,
-                }
-            }
-            DeliverPolicy::LastPerSubject => {
-                let found = last_of_each(settings, store, marks.last_sequence);
-                let start = found.front().copied().unwrap_or(marks.last_sequence);
-                lasts = Some(Lasts {
-                    sequences: found,
-                    until: marks.last_sequence,
-                });
-                start
-            }
-        };
-        let start = match settings.deliver_policy {
-            DeliverPolicy::StartSequence(_) => start,
-            _ => start.min(end),
-        };
-        let state = AckState::new(settings.ack_policy, start.max(first));
-        Ok((state, lasts.filter(|lasts| !lasts.sequences.is_empty())))
+    /// What was delivered, and what of that is acknowledged.
+    pub fn acks(&self) -> &AckState {
+        self.deliveries.acks()
     }
 
-    /// What is left to deliver of the last messages of each subject.
-    fn lasts_left(
-        settings: &ConsumerSettings,
-        store: &Store,
-        acks: &AckState,
-        aside: Aside,
-    ) -> Option<Lasts> {
-        if aside.lasts_until == 0 {
-            return None;
-        }
-        let mut sequences = last_of_each(settings, store, aside.lasts_until);
-        sequences.retain(|sequence| *sequence >= acks.next_stream);
-        Some(Lasts {
-            sequences,
-            until: aside.lasts_until,
-        })
+    pub fn deliveries(&mut self) -> &mut DeliveredMessages {
+        &mut self.deliveries
     }
 
-    pub fn aside(&self) -> Aside {
-        Aside {
-            lasts_until: self.lasts.as_ref().map_or(0, |lasts| lasts.until),
-        }
+    pub fn pulling(&mut self) -> &mut Pulling {
+        &mut self.pulling
+    }
+
+    /// The client of a group that gets everything.
+    pub fn pinned(&self) -> Option<&Pin> {
+        self.pulling.pinned()
+    }
+
+    pub fn push(&self) -> Option<&Push> {
+        self.push.as_ref()
+    }
+
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    pub fn full_since_ns(&self) -> i64 {
+        self.full_since_ns
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Delivers nothing any more.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// Whether somebody could get a message.
+    pub fn has_demand(&self) -> bool {
+        self.push.is_some() || !self.pulling.is_empty()
     }
 
     /// Other settings from now on; where it is has nothing to do with them.
@@ -233,44 +155,55 @@ impl Core {
         now_ns: i64,
     ) {
         let before = std::mem::replace(&mut self.settings, Arc::clone(&settings));
+        let bytes_max = context.message_bytes_max;
         if before.filters != settings.filters {
-            self.count.invalidate();
+            self.upcoming.invalidate();
         }
         if before.deliver_subject != settings.deliver_subject {
-            self.push = Self::push_of(&settings, context, now_ns);
-            self.acks.requeue_all();
+            self.push = Push::new(context.account, &settings, bytes_max, now_ns);
+            self.deliveries.requeue_all();
         }
         if before.rate_limit_bps != settings.rate_limit_bps {
             if let Some(push) = &mut self.push {
-                push.rate = (settings.rate_limit_bps > 0)
-                    .then(|| RateLimit::new(settings.rate_limit_bps, context.message_bytes_max));
-                push.rate_due_ns = 0;
+                push.set_rate(&settings, bytes_max);
             }
         }
         if before.priority_policy != settings.priority_policy {
-            self.pin = None;
+            self.pulling.forget_pin();
         }
-        // Deadlines may come earlier now.
-        self.ack_due_ns = now_ns;
+        self.deliveries.look_soon(now_ns);
         self.note_activity(now_ns);
     }
 
     /// Begins anew at a sequence, or behind the floor if that is 0; returns the sequence.
     pub fn reset(&mut self, sequence: u64, now_ns: i64) -> u64 {
         let sequence = match sequence {
-            0 => self.acks.floor.stream + 1,
+            0 => self.acks().floor.stream + 1,
             sequence => sequence,
         };
-        self.acks.reset(sequence);
-        self.lasts = None;
-        self.letters.clear();
-        if let Some(keys) = &mut self.keys {
-            keys.clear();
-        }
+        self.deliveries.reset(sequence);
+        self.upcoming.reset();
         self.activity.reset_deliveries();
-        self.count.invalidate();
         self.note_activity(now_ns);
         sequence
+    }
+
+    /// Writes what has changed in the state, or all of it; true if that was all of it.
+    pub fn write_state(&mut self, number: u64, wholly: bool, record: &mut Vec<u8>) -> bool {
+        let aside = self.upcoming.aside();
+        state_record::encode(
+            self.deliveries.acks_to_write(),
+            aside,
+            number,
+            wholly,
+            record,
+        )
+    }
+
+    /// Begins to write all of a large state.
+    pub fn begin_record(&mut self, number: u64) -> SlicedRecord {
+        let aside = self.upcoming.aside();
+        SlicedRecord::begin(self.deliveries.acks_to_write(), aside, number)
     }
 
     pub fn is_paused(&self, now_ns: i64) -> bool {
@@ -279,91 +212,157 @@ impl Core {
             .is_some_and(|until_ns| until_ns > now_ns)
     }
 
-    /// Brings the number of messages to come up to date.
-    pub fn recount(&mut self, store: &Store, now_ns: i64, exactly: bool) {
-        let parked = self.acks.parked_count() as u64;
-        let (from, beside) = match &self.lasts {
-            Some(lasts) => (
-                (lasts.until + 1).max(self.acks.next_stream),
-                parked + lasts.sequences.len() as u64,
-            ),
-            None => (self.acks.next_stream, parked),
-        };
-        let filters = &self.settings.filters;
-        self.count
-            .count(store, filters, from, beside, now_ns, exactly);
+    /// Brings the number of messages to come up to date, and returns it.
+    pub fn recount(&mut self, messages: &CommittedMessages, now_ns: i64, exactly: bool) -> u64 {
+        let (filters, acks) = (&self.settings.filters, self.deliveries.acks());
+        self.upcoming
+            .recount(messages, filters, acks, now_ns, exactly);
+        self.upcoming.count()
     }
 
-    /// How long a message that was delivered so often may wait for its acknowledgement.
-    pub fn ack_wait_ns(&self, deliveries: u32) -> i64 {
-        let waits = &self.settings.back_off_ns;
-        match waits.len() {
-            0 => self.settings.ack_wait_ns,
-            length => waits[(deliveries.max(1) as usize - 1).min(length - 1)],
+    /// Takes a pull request in; what is wrong with it is said at once.
+    pub fn pull(
+        &mut self,
+        context: &PassContext<'_>,
+        asked: &Asked<'_>,
+        now_ns: i64,
+        out: &mut Outbound,
+    ) {
+        if self.push.is_some() {
+            self.header.clear();
+            status::push_based(&mut self.header);
+            return out.status(None, asked.reply, b"", &self.header);
         }
+        let Some(request) = self.pulling.read(asked, out) else {
+            return;
+        };
+        self.note_activity(now_ns);
+        let is_paused = self.is_paused(now_ns);
+        let Self {
+            settings,
+            deliveries,
+            upcoming,
+            pulling,
+            ..
+        } = self;
+        let acks = deliveries.acks();
+        let round = PullRound {
+            settings,
+            account: context.account,
+            acks,
+            pending: upcoming.count(),
+            now_ns,
+        };
+        let there = || {
+            let filters = &settings.filters;
+            upcoming.recount(context.messages, filters, acks, now_ns, true);
+            match is_paused {
+                true => 0,
+                false => upcoming.count() + acks.queued_count() as u64,
+            }
+        };
+        pulling.take(&round, asked, request, there, out);
+    }
+
+    /// Takes an acknowledgement. Returns the pull request that came with it.
+    pub fn acknowledge<'a>(
+        &mut self,
+        context: &PassContext<'_>,
+        ack: &IncomingAck<'a>,
+        now_ns: i64,
+        out: &mut Outbound,
+    ) -> Option<&'a [u8]> {
+        if self.deliveries.concerns(ack) {
+            self.note_activity(now_ns);
+            if ack.settles() {
+                self.activity.acknowledged_ns = now_ns;
+            }
+            let mut teller = Teller {
+                context,
+                random: &mut self.random,
+                out,
+            };
+            self.deliveries
+                .acknowledge(&self.settings, ack, now_ns, &mut teller);
+        }
+        ack.request()
+    }
+
+    /// The receiver of a push consumer has answered how far it is.
+    pub fn hear_receiver(&mut self, subject: &[u8], header: &[u8]) {
+        let was_asked = self.push.as_mut().is_some_and(|push| push.hear(subject));
+        if !was_asked || self.settings.ack_policy != AckPolicy::FlowControl {
+            return;
+        }
+        let number = |name| {
+            let text = std::str::from_utf8(stored_headers::value(header, name)?).ok()?;
+            text.parse::<u64>().ok()
+        };
+        if let (Some(consumer), Some(stream)) = (number(LAST_CONSUMER), number(LAST_STREAM)) {
+            if stream < self.acks().next_stream {
+                self.deliveries.settle_all(stream, consumer);
+            }
+        }
+    }
+
+    /// Messages reached nobody; they are in the order in which they were sent. True if they counted as settled when they were sent, and do not now.
+    pub fn take_back(&mut self, sequences: &[u64]) -> bool {
+        self.upcoming.invalidate();
+        let is_beside = self.upcoming.has_lasts();
+        self.deliveries
+            .take_back(sequences, self.settings.ack_policy, is_beside)
     }
 
     /// What the clock asks for, before anything is delivered.
     pub fn look_at_clock(&mut self, context: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
-        if now_ns >= self.ack_due_ns {
-            self.expire_pending(context, now_ns, out);
+        if now_ns >= self.deliveries.due_ns() {
+            let mut given_up = Vec::new();
+            self.deliveries
+                .expire(&self.settings, now_ns, |sequence, deliveries| {
+                    given_up.push((sequence, deliveries));
+                });
+            for (sequence, deliveries) in given_up {
+                self.give_up(context, sequence, deliveries, out);
+            }
         }
-        if self
-            .waiting
-            .next_due_ns()
-            .is_some_and(|due_ns| due_ns <= now_ns)
-        {
-            let mut header = std::mem::take(&mut self.header);
-            self.waiting
-                .expire(now_ns, context.account, out, &mut header);
-            // Whatever they wait for, they do not wait so long.
-            self.waiting.end_impatient(out, &mut header);
-            self.waiting.end_unserved(out, &mut header);
-            header.clear();
-            let delivered = self.acks.delivered();
-            let scanned = self.acks.next_stream - 1;
-            status::idle_heartbeat(&mut header, delivered.consumer, scanned, None);
-            self.waiting.heartbeat(now_ns, &header, out);
-            self.header = header;
-        }
+        let round = PullRound {
+            settings: &self.settings,
+            account: context.account,
+            acks: self.deliveries.acks(),
+            pending: self.upcoming.count(),
+            now_ns,
+        };
+        self.pulling.look_at_clock(&round, out);
         self.look_at_push(context, now_ns, out);
-        if self.pin.as_ref().is_some_and(|pin| pin.due_ns <= now_ns) {
+        if self.pulling.is_pin_due(now_ns) {
             self.unpin(context, "timeout", out);
         }
     }
 
-    fn expire_pending(&mut self, context: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
-        self.ack_due_ns = i64::MAX;
-        let waits = matches!(
-            self.settings.ack_policy,
-            AckPolicy::Explicit | AckPolicy::All
-        );
-        if !waits {
+    fn look_at_push(&mut self, context: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
+        let Some(push) = &mut self.push else {
             return;
-        }
-        for sequence in self.letters.terminated() {
-            self.acks.touch(sequence, now_ns);
-        }
-        let settings = Arc::clone(&self.settings);
-        let wait_ns = |deliveries: u32| match settings.back_off_ns.len() {
-            0 => settings.ack_wait_ns,
-            length => settings.back_off_ns[(deliveries.max(1) as usize - 1).min(length - 1)],
         };
-        let mut given_up = Vec::new();
-        let next = self.acks.expire(
-            now_ns,
-            wait_ns,
-            settings.max_deliver,
-            |sequence, deliveries| given_up.push((sequence, deliveries)),
-        );
-        self.ack_due_ns = next.unwrap_or(i64::MAX);
-        for (sequence, deliveries) in given_up {
-            self.give_up(context, sequence, deliveries, out);
+        let acks = self.deliveries.acks();
+        let was_bound = push.is_bound();
+        let is_bound = push.look(context.account, &self.settings);
+        if was_bound && !is_bound {
+            self.activity.note_departure(now_ns);
+        }
+        let position = HeartbeatPosition {
+            consumer_sequence: acks.delivered().consumer,
+            stream_sequence: acks.next_stream - 1,
+        };
+        let is_told = push.heartbeat(&self.settings, position, now_ns, out);
+        let waits_for_acks =
+            self.settings.ack_policy == AckPolicy::FlowControl && acks.pending_count() > 0;
+        if is_told && waits_for_acks {
+            push.ask(context.prefix, &mut self.random, out);
         }
     }
 
     /// A message has been delivered as often as it may be.
-    pub fn give_up(
+    pub(super) fn give_up(
         &mut self,
         context: &PassContext<'_>,
         sequence: u64,
@@ -375,87 +374,134 @@ impl Core {
             deliveries: u64::from(deliveries),
         };
         self.tell(context, &event, out);
-        self.has_dead_letters = true;
-        if let Some(keys) = &mut self.keys {
-            keys.settled(sequence, &mut self.acks);
-        }
+        self.deliveries.give_up(sequence);
     }
 
-    /// Tells whoever listens.
-    pub fn tell(&mut self, context: &PassContext<'_>, event: &Advisory<'_>, out: &mut Outbound) {
-        let subject = advisory::subject(context.stream, context.consumer, event);
-        let (routes, _) = context.account.find(subject.as_bytes());
-        if routes.plain.is_empty() && routes.groups.is_empty() {
-            return;
-        }
-        let mut payload = Vec::new();
-        let about = advisory::AdvisorySource {
-            stream: context.stream,
-            consumer: context.consumer,
-            account: &context.account.name,
-            domain: context.domain,
+    fn tell(&mut self, context: &PassContext<'_>, event: &Advisory<'_>, out: &mut Outbound) {
+        let mut teller = Teller {
+            context,
+            random: &mut self.random,
+            out,
         };
-        advisory::write(&mut payload, &about, event, &mut self.random);
-        out.plain(subject.as_bytes(), &payload);
-    }
-
-    fn look_at_push(&mut self, context: &PassContext<'_>, now_ns: i64, out: &mut Outbound) {
-        let settings = Arc::clone(&self.settings);
-        let delivered = self.acks.delivered();
-        let scanned = self.acks.next_stream - 1;
-        let Some(push) = &mut self.push else {
-            return;
-        };
-        let was_bound = push.is_bound;
-        let is_bound = push.look(context.account, &settings);
-        if was_bound && !is_bound {
-            self.activity.note_departure(now_ns);
-        }
-        if settings.idle_heartbeat_ns == 0 || now_ns < push.heartbeat_due_ns {
-            return;
-        }
-        push.heartbeat_due_ns = now_ns.saturating_add(settings.idle_heartbeat_ns);
-        if !push.is_bound {
-            return;
-        }
-        self.header.clear();
-        let stalled = push.flow.as_ref().and_then(|flow| flow.question());
-        status::idle_heartbeat(&mut self.header, delivered.consumer, scanned, stalled);
-        let subject = push.interest.subject.clone();
-        out.status(Some(push.interest.routes()), &subject, b"", &self.header);
-        let waits_for_acks =
-            settings.ack_policy == AckPolicy::FlowControl && self.acks.pending_count() > 0;
-        if waits_for_acks {
-            self.ask_receiver(context, out);
-        }
-    }
-
-    /// Asks the receiver how far it is, unless it was asked already.
-    pub fn ask_receiver(&mut self, context: &PassContext<'_>, out: &mut Outbound) {
-        let Some(push) = &mut self.push else {
-            return;
-        };
-        let Some(flow) = push.flow.as_mut().filter(|flow| !flow.has_asked()) else {
-            return;
-        };
-        let question = flow.begin(context.prefix, &mut self.random);
-        self.header.clear();
-        status::flow_control_request(&mut self.header);
-        let subject = &push.interest.subject;
-        out.status(
-            Some(push.interest.routes()),
-            subject,
-            question,
-            &self.header,
-        );
+        teller.tell(event);
     }
 
     pub fn unpin(&mut self, context: &PassContext<'_>, reason: &str, out: &mut Outbound) {
-        self.pin = None;
-        let group = self.settings.priority_groups.first().cloned();
-        let event = Advisory::Unpinned {
-            group: group.as_deref().unwrap_or_default(),
-            reason,
+        let mut teller = Teller {
+            context,
+            random: &mut self.random,
+            out,
+        };
+        self.pulling.unpin(&self.settings, reason, &mut teller);
+    }
+
+    /// Messages were purged. A consumer whose every message was goes on behind them, any other one that takes some of them from the first message there
+    /// is.
+    pub fn purged(&mut self, context: &PassContext<'_>, purge: &Purge) {
+        let marks = context.messages.marks();
+        self.upcoming.invalidate();
+        if !self.takes_any(purge.filter.as_deref()) {
+            self.drop_missing(context);
+            return;
+        }
+        let filters = &self.settings.filters;
+        let takes_part = match &purge.filter {
+            None => true,
+            Some(filter) => {
+                !filters.is_empty() && filters.iter().all(|own| subject::covers(filter, own))
+            }
+        };
+        let next = match (&purge.filter, takes_part) {
+            (Some(_), true) => {
+                let first = filters
+                    .iter()
+                    .filter_map(|own| context.messages.next_match(own, marks.first_sequence))
+                    .min();
+                first.unwrap_or(marks.last_sequence + 1)
+            }
+            _ => marks.first_sequence,
+        };
+        self.deliveries.pass_over(next);
+        self.drop_missing(context);
+        self.deliveries.settle_below(next);
+    }
+
+    /// Whether messages of a purge may be this consumer's.
+    fn takes_any(&self, purged: Option<&[u8]>) -> bool {
+        let filters = &self.settings.filters;
+        let Some(purged) = purged.filter(|_| !filters.is_empty()) else {
+            return true;
+        };
+        let overlaps = |own: &Vec<u8>| subject::covers(purged, own) || subject::covers(own, purged);
+        filters.iter().any(overlaps)
+    }
+
+    /// Settles what is pending and gone; whoever listens hears of it. True if there was something.
+    pub fn sweep(&mut self, context: &PassContext<'_>, out: &mut Outbound) -> bool {
+        self.upcoming.invalidate();
+        let dropped = self.drop_missing(context);
+        for entry in &dropped {
+            self.tell_deleted(context, entry, out);
+        }
+        !dropped.is_empty()
+    }
+
+    /// The same for what was removed from the front of the stream, as limits do: quickly, without a look at everything that is pending.
+    pub(super) fn sweep_front(&mut self, context: &PassContext<'_>, out: &mut Outbound) -> bool {
+        let first = context.messages.marks().first_sequence;
+        let mut has_settled = false;
+        while let Some(entry) = self.acks().first_below(first) {
+            self.deliveries.settle_missing(entry.stream_sequence);
+            self.tell_deleted(context, &entry, out);
+            has_settled = true;
+        }
+        has_settled
+    }
+
+    fn drop_missing(&mut self, context: &PassContext<'_>) -> Vec<PendingMessage> {
+        let dropped = self.deliveries.drop_missing(context.messages);
+        self.upcoming
+            .retain_lasts(|sequence| context.messages.contains(sequence));
+        dropped
+    }
+
+    /// One message was deleted; whoever listens hears of it if it was pending.
+    pub fn message_deleted(
+        &mut self,
+        context: &PassContext<'_>,
+        sequence: u64,
+        out: &mut Outbound,
+    ) {
+        self.upcoming.invalidate();
+        self.upcoming.retain_lasts(|last| last != sequence);
+        self.pending_deleted(context, sequence, out);
+    }
+
+    /// A message that may be pending is gone; whoever listens hears of it if it was.
+    pub fn pending_deleted(
+        &mut self,
+        context: &PassContext<'_>,
+        sequence: u64,
+        out: &mut Outbound,
+    ) {
+        let Some(entry) = self.acks().entry(sequence).copied() else {
+            return;
+        };
+        self.deliveries.settle_missing(sequence);
+        self.tell_deleted(context, &entry, out);
+    }
+
+    fn tell_deleted(
+        &mut self,
+        context: &PassContext<'_>,
+        entry: &PendingMessage,
+        out: &mut Outbound,
+    ) {
+        let event = Advisory::Terminated {
+            consumer_sequence: entry.consumer_sequence,
+            stream_sequence: entry.stream_sequence,
+            deliveries: u64::from(entry.deliveries),
+            reason: DELETED,
         };
         self.tell(context, &event, out);
     }
@@ -465,19 +511,15 @@ impl Core {
         let settings = &self.settings;
         let later = |due_ns: i64| (due_ns > now_ns).then_some(due_ns);
         let ever = |due_ns: i64| (due_ns < i64::MAX).then_some(due_ns);
-        let heartbeats = settings.idle_heartbeat_ns > 0;
         let push = self.push.as_ref();
         let due = [
-            self.waiting.next_due_ns(),
-            ever(self.ack_due_ns),
+            self.pulling.next_due_ns(),
+            ever(self.deliveries.due_ns()),
             settings.pause_until_ns.and_then(later),
-            self.pin.as_ref().map(|pin| pin.due_ns),
-            push.filter(|_| heartbeats)
-                .map(|push| push.heartbeat_due_ns),
-            push.and_then(|push| later(push.rate_due_ns)),
-            self.replay.as_ref().and_then(|replay| later(replay.due_ns)),
+            push.and_then(|push| push.next_due_ns(settings, now_ns)),
+            self.upcoming.replay_due_ns().and_then(later),
             ever(self.activity.check_ns()),
-            ever(self.letters.due_ns),
+            ever(self.deliveries.letters_due_ns()),
         ];
         due.into_iter().flatten().min()
     }
@@ -489,41 +531,37 @@ impl Core {
             return false;
         }
         let is_there = match &self.push {
-            Some(push) => push.is_bound,
+            Some(push) => push.is_bound(),
             None => {
-                self.waiting.drop_without_interest(context.account);
-                !self.waiting.is_empty()
+                self.pulling.drop_without_interest(context.account);
+                !self.pulling.is_empty()
             }
         };
-        // Whoever got something may still acknowledge it.
+        // A message that was delivered may still be acknowledged.
         let acknowledged_by_ns = match self.push {
             Some(_) => None,
             None => self
-                .acks
-                .latest_deadline_ns(|deliveries| self.ack_wait_ns(deliveries)),
+                .acks()
+                .latest_deadline_ns(|deliveries| self.settings.wait_ns(deliveries)),
         };
         self.activity
             .end_check(is_there, threshold_ns, acknowledged_by_ns, now_ns)
     }
 
-    /// Somebody is there, or was until just now.
-    pub fn note_activity(&mut self, now_ns: i64) {
+    /// What it knows has changed, or somebody waits for that to be on disk: what others are to hear of.
+    pub fn take_effects(&mut self) -> SideEffects {
+        self.deliveries.take_effects()
+    }
+
+    /// Looks whether somebody listens to a push consumer.
+    pub fn look_at_receiver(&mut self, context: &PassContext<'_>) -> bool {
+        let push = self.push.as_mut();
+        push.is_some_and(|push| push.look(context.account, &self.settings))
+    }
+
+    /// The consumer was used just now.
+    fn note_activity(&mut self, now_ns: i64) {
         self.activity
             .note(self.settings.inactive_threshold_ns, now_ns);
     }
-}
-
-fn last_of_each(settings: &ConsumerSettings, store: &Store, until: u64) -> VecDeque<u64> {
-    let everything = [b">".to_vec()];
-    let filters = match settings.filters.as_slice() {
-        [] => &everything[..],
-        filters => filters,
-    };
-    let mut sequences: Vec<u64> = Vec::new();
-    for filter in filters {
-        sequences.extend(store.last_of_each_up_to(filter, until, usize::MAX));
-    }
-    sequences.sort_unstable();
-    sequences.dedup();
-    sequences.into()
 }

@@ -9,7 +9,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::consumer::Consumer;
-use super::core::Core;
 use super::settings::AckPolicy;
 use crate::common::events::Level;
 use crate::storage::receipts::Receipt;
@@ -65,10 +64,29 @@ struct Termination {
 
 /// How far a cumulative acknowledgement goes that covers terminated messages, and who waits for its confirmation.
 #[derive(Default)]
-struct HeldAcknowledgement {
-    sequence: u64,
-    consumer_sequence: u64,
-    replies: Vec<Box<[u8]>>,
+pub struct HeldAcknowledgement {
+    pub sequence: u64,
+    pub consumer_sequence: u64,
+    pub replies: Vec<Box<[u8]>>,
+}
+
+impl HeldAcknowledgement {
+    fn reach(&mut self, sequence: u64, consumer_sequence: u64) {
+        self.sequence = self.sequence.max(sequence);
+        self.consumer_sequence = self.consumer_sequence.max(consumer_sequence);
+    }
+}
+
+/// What it means that the letter of a message is stored, or that none is needed.
+pub enum SettledLetter {
+    /// The message is settled, and these are confirmed.
+    Alone(Vec<Box<[u8]>>),
+    /// Everything is settled that a cumulative acknowledgement covers.
+    UpTo(HeldAcknowledgement),
+    /// The acknowledgement covers others whose letters are not stored yet.
+    WaitsForOthers,
+    /// No client has terminated it.
+    NotTerminated,
 }
 
 /// What waits for its dead letter.
@@ -82,7 +100,7 @@ pub struct PendingDeadLetters {
     /// Where the next look begins, so that letters that are refused hold up no others.
     cursor: u64,
     /// When to try again; `i64::MAX` is never.
-    pub due_ns: i64,
+    due_ns: i64,
     logged: Option<(String, i64)>,
 }
 
@@ -110,9 +128,162 @@ impl PendingDeadLetters {
         self.terminated.keys().copied()
     }
 
+    pub fn has_terminated(&self) -> bool {
+        !self.terminated.is_empty()
+    }
+
     /// Forgets everything: the consumer begins anew.
     pub fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// Notes that a client has terminated a message, which is settled when its letter is stored.
+    pub fn hold(&mut self, sequence: u64, consumer_sequence: u64, deliveries: u32, reason: &[u8]) {
+        let reason = match reason {
+            b"" => TERMINATED.to_owned(),
+            reason => {
+                let most = reason.len().min(REASON_BYTES_MAX);
+                String::from_utf8_lossy(&reason[..most]).into_owned()
+            }
+        };
+        self.terminated.insert(
+            sequence,
+            Termination {
+                consumer_sequence,
+                deliveries,
+                reason,
+                replies: Vec::new(),
+            },
+        );
+    }
+
+    /// Holds an acknowledgement back that concerns a terminated message; false if it concerns none. Who gave a reply subject must pass it to
+    /// `hold_confirmation`.
+    pub fn hold_acknowledgement(
+        &mut self,
+        policy: AckPolicy,
+        sequence: u64,
+        consumer_sequence: u64,
+    ) -> bool {
+        match policy {
+            AckPolicy::Explicit => self.is_terminated(sequence),
+            AckPolicy::All => {
+                let first = self.terminated.keys().next();
+                let covers = first.is_some_and(|first| *first <= sequence);
+                if covers {
+                    self.held.reach(sequence, consumer_sequence);
+                }
+                covers
+            }
+            AckPolicy::None | AckPolicy::FlowControl => false,
+        }
+    }
+
+    /// Remembers whom to tell when what was held back is settled.
+    pub fn hold_confirmation(&mut self, sequence: u64, reply: &[u8]) {
+        self.confirmation_count += 1;
+        match self.terminated.get_mut(&sequence) {
+            Some(termination) => termination.replies.push(reply.into()),
+            None => self.held.replies.push(reply.into()),
+        }
+    }
+
+    /// Confirmations that wait for letters.
+    pub fn held_confirmations(&self) -> usize {
+        self.confirmation_count
+    }
+
+    /// The next messages to write letters of, of those that were terminated and those that were delivered too often; they count as under way from now on.
+    pub fn next(&mut self, exceeded: &BTreeMap<u64, u32>) -> Vec<DeadLetter> {
+        let room = LETTERS_UNDER_WAY_MAX.saturating_sub(self.under_way.len());
+        let most = room.min(LETTERS_AT_ONCE_MAX);
+        let from = self.cursor;
+        let terminated = self.terminated.range(from..);
+        let terminated = terminated.map(|(sequence, termination)| DeadLetter {
+            sequence: *sequence,
+            deliveries: termination.deliveries,
+            reason: termination.reason.clone(),
+        });
+        let exceeded = exceeded.range(from..);
+        let exceeded = exceeded.filter(|(sequence, _)| !self.is_terminated(**sequence));
+        let exceeded = exceeded.map(|(sequence, deliveries)| DeadLetter {
+            sequence: *sequence,
+            deliveries: *deliveries,
+            reason: MAX_DELIVER.to_owned(),
+        });
+        let is_waiting = |letter: &DeadLetter| !self.under_way.contains(&letter.sequence);
+        let mut found: Vec<DeadLetter> = terminated.filter(is_waiting).take(most).collect();
+        found.extend(exceeded.filter(is_waiting).take(most));
+        found.sort_by_key(|letter| letter.sequence);
+        found.truncate(most);
+        for letter in &found {
+            self.under_way.insert(letter.sequence);
+        }
+        debug_assert!(self.under_way.len() <= LETTERS_UNDER_WAY_MAX);
+        self.cursor = match found.last() {
+            Some(last) => last.sequence + 1,
+            None => 0,
+        };
+        found
+    }
+
+    /// A letter was not handed over after all, and is the next to be.
+    fn hand_back(&mut self, sequence: u64) {
+        self.under_way.remove(&sequence);
+        self.cursor = self.cursor.min(sequence);
+    }
+
+    /// Nobody wants the letter of a message; true if a client has terminated that.
+    fn withdraw(&mut self, sequence: u64) -> bool {
+        self.under_way.remove(&sequence);
+        self.is_terminated(sequence)
+    }
+
+    /// A letter was refused; true if the reason is to be logged.
+    fn refuse(&mut self, sequence: u64, reason: &str, now_ns: i64) -> bool {
+        self.under_way.remove(&sequence);
+        self.retry_after(RETRY, now_ns);
+        self.is_news(reason, now_ns)
+    }
+
+    /// A letter is stored, or none is needed.
+    pub fn settle(&mut self, sequence: u64, policy: AckPolicy) -> SettledLetter {
+        self.under_way.remove(&sequence);
+        let Some(termination) = self.terminated.remove(&sequence) else {
+            return SettledLetter::NotTerminated;
+        };
+        if policy != AckPolicy::All {
+            self.confirmation_count -= termination.replies.len();
+            return SettledLetter::Alone(termination.replies);
+        }
+        self.held.reach(sequence, termination.consumer_sequence);
+        self.held.replies.extend(termination.replies);
+        let first = self.terminated.keys().next();
+        if first.is_some_and(|first| *first <= self.held.sequence) {
+            return SettledLetter::WaitsForOthers;
+        }
+        let held = std::mem::take(&mut self.held);
+        self.confirmation_count -= held.replies.len();
+        SettledLetter::UpTo(held)
+    }
+
+    /// When to try again; `i64::MAX` is never.
+    pub fn due_ns(&self) -> i64 {
+        self.due_ns
+    }
+
+    /// Whether it is time to try again; then it is not until something is refused.
+    pub fn take_due(&mut self, now_ns: i64) -> bool {
+        let is_due = self.due_ns <= now_ns;
+        if is_due {
+            self.due_ns = i64::MAX;
+        }
+        is_due
+    }
+
+    /// Whether nothing is handed over, and nothing will be by itself.
+    fn is_idle(&self) -> bool {
+        self.under_way.is_empty() && self.due_ns == i64::MAX
     }
 
     fn retry_after(&mut self, wait: Duration, now_ns: i64) {
@@ -134,147 +305,12 @@ impl PendingDeadLetters {
     }
 }
 
-impl Core {
-    /// Notes that a client has terminated a message, which is settled when its letter is stored; `reply` is confirmed then.
-    pub(super) fn hold_terminated(
-        &mut self,
-        sequence: u64,
-        consumer_sequence: u64,
-        deliveries: u32,
-        reason: &[u8],
-    ) {
-        let reason = match reason {
-            b"" => TERMINATED.to_owned(),
-            reason => {
-                let most = reason.len().min(REASON_BYTES_MAX);
-                String::from_utf8_lossy(&reason[..most]).into_owned()
-            }
-        };
-        self.acks.unqueue(sequence);
-        self.letters.terminated.insert(
-            sequence,
-            Termination {
-                consumer_sequence,
-                deliveries,
-                reason,
-                replies: Vec::new(),
-            },
-        );
-        self.has_dead_letters = true;
-    }
-
-    /// Holds an acknowledgement back that concerns a terminated message; false if it concerns none. Who gave a reply subject must pass it to
-    /// `hold_confirmation`.
-    pub(super) fn hold_acknowledgement(&mut self, sequence: u64, consumer_sequence: u64) -> bool {
-        match self.settings.ack_policy {
-            AckPolicy::Explicit => self.letters.is_terminated(sequence),
-            AckPolicy::All => {
-                let first = self.letters.terminated.keys().next();
-                let covers = first.is_some_and(|first| *first <= sequence);
-                if covers {
-                    let held = &mut self.letters.held;
-                    held.sequence = held.sequence.max(sequence);
-                    held.consumer_sequence = held.consumer_sequence.max(consumer_sequence);
-                }
-                covers
-            }
-            AckPolicy::None | AckPolicy::FlowControl => false,
-        }
-    }
-
-    /// Remembers whom to tell when what was held back is settled.
-    pub(super) fn hold_confirmation(&mut self, sequence: u64, reply: &[u8]) {
-        self.letters.confirmation_count += 1;
-        match self.letters.terminated.get_mut(&sequence) {
-            Some(termination) => termination.replies.push(reply.into()),
-            None => self.letters.held.replies.push(reply.into()),
-        }
-    }
-
-    /// Confirmations that wait for letters.
-    pub(super) fn held_confirmations(&self) -> usize {
-        self.letters.confirmation_count
-    }
-
-    /// The next messages to write letters of; they count as under way from now on.
-    fn next_dead_letters(&mut self) -> Vec<DeadLetter> {
-        let room = LETTERS_UNDER_WAY_MAX.saturating_sub(self.letters.under_way.len());
-        let most = room.min(LETTERS_AT_ONCE_MAX);
-        let from = self.letters.cursor;
-        let terminated = self.letters.terminated.range(from..);
-        let terminated = terminated.map(|(sequence, termination)| DeadLetter {
-            sequence: *sequence,
-            deliveries: termination.deliveries,
-            reason: termination.reason.clone(),
-        });
-        let exceeded = self.acks.exceeded.range(from..);
-        let exceeded = exceeded.filter(|(sequence, _)| !self.letters.is_terminated(**sequence));
-        let exceeded = exceeded.map(|(sequence, deliveries)| DeadLetter {
-            sequence: *sequence,
-            deliveries: *deliveries,
-            reason: MAX_DELIVER.to_owned(),
-        });
-        let is_waiting = |letter: &DeadLetter| !self.letters.under_way.contains(&letter.sequence);
-        let mut found: Vec<DeadLetter> = terminated.filter(is_waiting).take(most).collect();
-        found.extend(exceeded.filter(is_waiting).take(most));
-        found.sort_by_key(|letter| letter.sequence);
-        found.truncate(most);
-        for letter in &found {
-            self.letters.under_way.insert(letter.sequence);
-        }
-        self.letters.cursor = match found.last() {
-            Some(last) => last.sequence + 1,
-            None => 0,
-        };
-        found
-    }
-
-    /// The letter of a message is stored, or none is needed: the message is settled.
-    fn settle_dead_letter(&mut self, sequence: u64) {
-        self.letters.under_way.remove(&sequence);
-        if let Some(termination) = self.letters.terminated.remove(&sequence) {
-            if self.settings.ack_policy == AckPolicy::All {
-                let held = &mut self.letters.held;
-                held.sequence = held.sequence.max(sequence);
-                held.consumer_sequence = held.consumer_sequence.max(termination.consumer_sequence);
-                held.replies.extend(termination.replies);
-                return self.apply_held();
-            }
-            self.settle_missing(sequence);
-            self.letters.confirmation_count -= termination.replies.len();
-            self.confirmations.extend(termination.replies);
-        } else if self.acks.exceeded.contains_key(&sequence) {
-            self.settle_missing(sequence);
-        } else {
-            return;
-        }
-        self.released.push((sequence, sequence));
-    }
-
-    /// Applies a cumulative acknowledgement that was held back, if nothing it covers waits any more.
-    fn apply_held(&mut self) {
-        let first = self.letters.terminated.keys().next();
-        let sequence = self.letters.held.sequence;
-        if first.is_some_and(|first| *first <= sequence) {
-            return;
-        }
-        let held = std::mem::take(&mut self.letters.held);
-        self.settle_all(held.sequence, held.consumer_sequence);
-        self.letters.confirmation_count -= held.replies.len();
-        self.confirmations.extend(held.replies);
-    }
-
-    fn is_waiting_for_letters(&self) -> bool {
-        !self.letters.terminated.is_empty() || !self.acks.exceeded.is_empty()
-    }
-}
-
 impl Consumer {
     /// Writes letters of what was given up. Reads messages from the disk, and waits for no sync.
     pub(super) fn hand_over_dead_letters(&self) {
         let mut refusals = 0;
         loop {
-            let letters = self.with_core(|core, _, _| core.next_dead_letters());
+            let letters = self.with_core(|core, _, _| core.deliveries().next_dead_letters());
             if letters.is_empty() {
                 break;
             }
@@ -282,10 +318,7 @@ impl Consumer {
             for letter in letters {
                 let sequence = letter.sequence;
                 if refusals >= REFUSALS_AT_ONCE_MAX {
-                    self.with_core(|core, _, _| {
-                        core.letters.under_way.remove(&sequence);
-                        core.letters.cursor = core.letters.cursor.min(sequence);
-                    });
+                    self.with_core(|core, _, _| core.deliveries().letters().hand_back(sequence));
                     continue;
                 }
                 let receipt = Arc::new(LetterReceipt {
@@ -298,10 +331,8 @@ impl Consumer {
                     HandedOver::Gone => settled.push(sequence),
                     HandedOver::Unwanted => {
                         // One that was delivered too often stays where it is, as if there had never been a stream for its letter.
-                        let was_terminated = self.with_core(|core, _, _| {
-                            core.letters.under_way.remove(&sequence);
-                            core.letters.is_terminated(sequence)
-                        });
+                        let was_terminated = self
+                            .with_core(|core, _, _| core.deliveries().letters().withdraw(sequence));
                         settled.extend(was_terminated.then_some(sequence));
                     }
                     HandedOver::Refused(reason) => {
@@ -321,8 +352,9 @@ impl Consumer {
 
     fn settle_dead_letters(&self, sequences: &[u64]) {
         self.with_core(|core, _, _| {
+            let policy = core.settings().ack_policy;
             for sequence in sequences {
-                core.settle_dead_letter(*sequence);
+                core.deliveries().settle_dead_letter(*sequence, policy);
             }
         });
         self.touch();
@@ -331,9 +363,8 @@ impl Consumer {
     /// A letter was not stored: its message stays, and is tried again.
     fn note_refused_letter(&self, sequence: u64, reason: &str) {
         let is_news = self.with_core(|core, _, now_ns| {
-            core.letters.under_way.remove(&sequence);
-            core.letters.retry_after(RETRY, now_ns);
-            core.letters.is_news(reason, now_ns)
+            let letters = core.deliveries().letters();
+            letters.refuse(sequence, reason, now_ns)
         });
         if is_news {
             let stream = &self.context.stream;
@@ -363,8 +394,9 @@ impl Consumer {
     /// What was given up before the server stopped is looked at when the other streams are there.
     pub(super) fn look_for_dead_letters(&self) {
         self.with_core(|core, _, now_ns| {
-            if core.is_waiting_for_letters() {
-                core.letters.retry_after(RETRY, now_ns);
+            let deliveries = core.deliveries();
+            if deliveries.is_waiting_for_letters() {
+                deliveries.letters().retry_after(RETRY, now_ns);
             }
         });
     }
@@ -384,9 +416,8 @@ impl Receipt for LetterReceipt {
             Ok(()) => {
                 consumer.settle_dead_letters(&[self.sequence]);
                 let is_next = consumer.with_core(|core, _, _| {
-                    core.letters.under_way.is_empty()
-                        && core.letters.due_ns == i64::MAX
-                        && core.is_waiting_for_letters()
+                    let deliveries = core.deliveries();
+                    deliveries.letters().is_idle() && deliveries.is_waiting_for_letters()
                 });
                 if is_next {
                     consumer.ask_for_dead_letters();

@@ -80,8 +80,8 @@ impl Consumer {
         let mut out = Outbound::default();
         {
             let mut core = self.core.lock();
-            core.is_closed = true;
-            core.waiting.end_all(&mut out, header);
+            core.close();
+            core.pulling().end_all(&mut out, header);
         }
         // Else its memory would stay until the moment it was to be reminded at.
         self.context.timers.disarm(&self.alarm);

@@ -116,6 +116,15 @@ pub struct ConsumerSettings {
 }
 
 impl ConsumerSettings {
+    /// How long a message that was delivered so often may wait for its acknowledgement.
+    pub fn wait_ns(&self, deliveries: u32) -> i64 {
+        let waits = &self.back_off_ns;
+        match waits.len() {
+            0 => self.ack_wait_ns,
+            length => waits[(deliveries.max(1) as usize - 1).min(length - 1)],
+        }
+    }
+
     pub fn is_push(&self) -> bool {
         self.deliver_subject.is_some()
     }

@@ -3,8 +3,7 @@
 use super::client::{Client, Delivered};
 use super::exchange::leading_decimal;
 use crate::common::error::EngineError;
-
-const ACKNOWLEDGE_START: &[u8] = b"$JS.ACK.";
+use crate::wire::ack_subject;
 
 /// What listens to deliveries, and says what is wrong with one.
 pub trait DeliveryListener {
@@ -53,7 +52,7 @@ impl StreamPosition {
     /// Reads `…<stream sequence>.<consumer sequence>.<time>.<pending>`, how reply subjects of all forms end; `None` of a status.
     pub fn of(message: &Delivered<'_>) -> Option<Self> {
         let reply = message.reply?;
-        if !reply.starts_with(ACKNOWLEDGE_START) {
+        if !reply.starts_with(ack_subject::ACK) {
             return None;
         }
         let mut tokens = reply.rsplit(|byte| *byte == b'.').skip(2);

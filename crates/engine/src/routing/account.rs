@@ -12,15 +12,21 @@ use serde::Serialize;
 
 use super::imports::service_import::IMPORTS_IN_A_ROW_MAX;
 use super::imports::{replies, Replies, ServiceImport, StreamImport};
+use super::leaf::link::LOOP_PREFIX;
+use super::leaf::LeafLink;
 use super::mappings::{Mapped, Mappings};
 use super::sink::Watcher;
 use super::subscription::{Receiver, Restrictions, Subscription};
 use super::tree::{Routes, SubscriptionTree};
+use crate::common::clock;
 use crate::common::random::Random;
 use crate::common::subject;
 
 /// The account of everybody who names none.
 pub const GLOBAL_ACCOUNT: &str = "$G";
+
+/// Letters of the name in a loop subject.
+const LOOP_NAME_LENGTH: usize = 22;
 
 /// Who wants to know when subscriptions to a subject come and go. In order, so that a subscription below a few fixed tokens asks only those that begin
 /// with them: consumers subscribe to much, and each of them may watch.
@@ -47,6 +53,12 @@ pub struct Account {
     has_stream_imports: AtomicBool,
     /// Made with the first import of a service of this account.
     replies: OnceLock<Arc<Replies>>,
+    /// Links to other servers.
+    links: RwLock<Vec<Arc<LeafLink>>>,
+    /// Whether there are any, so that a subscription without costs nothing more.
+    has_links: AtomicBool,
+    /// What this account is known by on its links. Made with the first of them.
+    loop_subject: OnceLock<Box<[u8]>>,
 }
 
 /// What the account sees of others.
@@ -85,6 +97,66 @@ impl Account {
             imports: RwLock::default(),
             has_stream_imports: AtomicBool::new(false),
             replies: OnceLock::new(),
+            links: RwLock::default(),
+            has_links: AtomicBool::new(false),
+            loop_subject: OnceLock::new(),
+        }
+    }
+
+    /// Adds a link, and has the other side told what is wanted here.
+    pub fn add_link(&self, link: &Arc<LeafLink>) {
+        self.loop_subject.get_or_init(|| {
+            // Not by the generator of a worker: two servers that start together may draw the same, and would take each other for themselves.
+            let seed = getrandom::u64().unwrap_or_else(|_| clock::system_ns() as u64);
+            let name = Random::seeded(seed).text(LOOP_NAME_LENGTH);
+            [LOOP_PREFIX, name.as_bytes()].concat().into()
+        });
+        self.links.write().push(Arc::clone(link));
+        self.has_links.store(true, Ordering::Release);
+        // Subscriptions from now on are announced by `subscribe`.
+        link.tell_all(self);
+    }
+
+    pub fn remove_link(&self, link: &Arc<LeafLink>) {
+        let mut links = self.links.write();
+        links.retain(|other| !Arc::ptr_eq(other, link));
+        self.has_links.store(!links.is_empty(), Ordering::Release);
+    }
+
+    /// Links that other servers have made.
+    pub fn leaf_count(&self) -> usize {
+        let links = self.links.read();
+        links
+            .iter()
+            .filter(|link| !link.traits.is_solicited)
+            .count()
+    }
+
+    /// The subject that comes back on a link only if there is a loop; none without a link.
+    pub fn loop_subject(&self) -> Option<&[u8]> {
+        self.loop_subject.get().map(|subject| &**subject)
+    }
+
+    /// What the subscriptions to exactly this subject and queue group weigh together.
+    pub fn weight(
+        &self,
+        subject: &[u8],
+        queue: Option<&[u8]>,
+        weight_of: &dyn Fn(&Subscription) -> u32,
+    ) -> u32 {
+        self.tree.read().weight(subject, queue, weight_of)
+    }
+
+    /// Routes that were found before no longer hold, though no subscription has changed.
+    pub fn outdate_routes(&self) {
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    fn tell_links(&self, subscription: &Subscription) {
+        if self.has_links.load(Ordering::Acquire) {
+            for link in self.links.read().iter() {
+                link.tell(self, &subscription.subject, subscription.queue.as_deref());
+            }
         }
     }
 
@@ -166,8 +238,10 @@ impl Account {
             let restrictions = Restrictions::default();
             let subscription =
                 Subscription::new(Receiver::Replies, &pattern, None, b"", restrictions);
-            self.tree.write().insert(Arc::new(subscription));
+            let subscription = Arc::new(subscription);
+            self.tree.write().insert(Arc::clone(&subscription));
             self.generation.fetch_add(1, Ordering::Release);
+            self.tell_links(&subscription);
             replies
         })
     }
@@ -237,6 +311,7 @@ impl Account {
         self.tree.write().insert(subscription);
         self.generation.fetch_add(1, Ordering::Release);
         self.tell_watchers(&of);
+        self.tell_links(&of);
         if self.has_stream_imports.load(Ordering::Acquire) {
             let imports = self.imports.read();
             // Imports that changed meanwhile have seen it in the tree.
@@ -252,6 +327,7 @@ impl Account {
         if removed {
             self.generation.fetch_add(1, Ordering::Release);
             self.tell_watchers(subscription);
+            self.tell_links(subscription);
         }
         drop_shadows(subscription);
     }

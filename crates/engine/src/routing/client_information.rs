@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::clients::connection::Connection;
 use super::monitoring::statistics::unix_ns;
 use super::shared::Shared;
+use crate::common::go_json;
 use crate::common::timestamp;
 
 #[derive(Debug, Clone, Serialize)]
@@ -73,7 +74,7 @@ impl ClientInformation {
                 ver: identity.version,
                 server: shared.server_information().server_name,
                 kind: "Client",
-                client_type: connection.connection_type.client_type(),
+                client_type: connection.connection_type().client_type(),
             }),
         }
     }
@@ -83,7 +84,9 @@ impl ClientInformation {
     }
 
     pub fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("strings and numbers become JSON")
+        let mut out = Vec::new();
+        go_json::append(&mut out, self);
+        out
     }
 }
 

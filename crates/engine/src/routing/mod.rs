@@ -2,9 +2,10 @@
 //!
 //! - `shared` is what all threads share: options, accounts, clients. An `account` is one subject space: a `tree` of `subscription`s, with `mappings`,
 //!   and `imports` from other accounts, to which `onward` sends.
-//! - `router` takes a publish to its receivers, found in a `cache` or in the tree; `staging` gathers what one read delivers, for each receiver; a
+//! - `router` takes a publish of a `publisher` to its receivers, found in a `cache` or in the tree; `staging` gathers what one read delivers, for each receiver; a
 //!   `sink` is a receiver inside the server, such as a stream.
 //! - `clients` are connections as everybody else knows them.
+//! - `leaf` are links to other servers.
 //! - `sender` publishes for the server itself, and `services` for Python; `own_requests` are those that the server asks itself.
 //! - `responses` are the replies that a client may send without a permission of its own, `targets` the subjects that a user may have the server send
 //!   to.
@@ -17,12 +18,14 @@ pub mod client_information;
 pub mod clients;
 pub mod imports;
 pub mod latency;
+pub mod leaf;
 pub mod mappings;
 pub mod message_trace;
 pub mod monitoring;
 pub mod onward;
 pub mod operation_log;
 pub mod own_requests;
+pub mod publisher;
 pub mod responses;
 pub mod router;
 pub mod sender;

@@ -12,29 +12,23 @@ use super::imports::service_import::{ExportIdentity, ServiceImport, IMPORTS_IN_A
 use super::imports::PendingReply;
 use super::latency::{sampling, Measurement, MeasurementBegin, Outcome};
 use super::mappings::Mapped;
-use super::message_trace::request::{TRACE_DESTINATION, TRACE_DISABLED};
 use super::router::{Publisher, Router};
 use super::staging::Staging;
 use super::subscription::{Receiver, Subscription};
 use crate::common::clock;
 use crate::wire::stored_headers;
-use crate::wire::{header_lines, Publish};
-
-/// Acknowledgements are sent where a message says, in whatever account: these replies stay as they are.
-const ACKNOWLEDGEMENT: &[u8] = b"$JS.ACK.";
-
-/// The header that tells a service who asks.
-const REQUEST_INFORMATION: &[u8] = b"Nats-Request-Info";
+use crate::wire::trusted_headers::{REQUEST_INFORMATION, TRACE_DESTINATION, TRACE_DISABLED};
+use crate::wire::{ack_subject, header_lines, Publish};
 
 /// The exports that a message has come through.
-pub(super) struct Way<'a> {
+pub(super) struct ExportChain<'a> {
     last: &'a ExportIdentity,
-    before: Option<&'a Way<'a>>,
+    before: Option<&'a ExportChain<'a>>,
     length: usize,
 }
 
-impl<'a> Way<'a> {
-    fn after(before: Option<&'a Way<'a>>, last: &'a ExportIdentity) -> Self {
+impl<'a> ExportChain<'a> {
+    fn after(before: Option<&'a ExportChain<'a>>, last: &'a ExportIdentity) -> Self {
         let length = before.map_or(0, |before| before.length) + 1;
         Self {
             last,
@@ -43,13 +37,13 @@ impl<'a> Way<'a> {
         }
     }
 
-    fn has_passed(way: Option<&Way<'_>>, export: &ExportIdentity) -> bool {
-        let mut next = way;
-        while let Some(way) = next {
-            if way.last == export {
+    fn has_passed(chain: Option<&ExportChain<'_>>, export: &ExportIdentity) -> bool {
+        let mut next = chain;
+        while let Some(chain) = next {
+            if chain.last == export {
                 return true;
             }
-            next = way.before;
+            next = chain.before;
         }
         false
     }
@@ -63,16 +57,16 @@ impl Router {
         publish: &Publish<'_>,
         buffer: &[u8],
         staging: &mut Staging,
-        way: Option<&Way<'_>>,
+        chain: Option<&ExportChain<'_>>,
     ) -> u32 {
         let mut deliveries = 0;
         for subscription in staging.take_onward() {
-            if way.is_some_and(|way| way.length >= IMPORTS_IN_A_ROW_MAX) {
+            if chain.is_some_and(|chain| chain.length >= IMPORTS_IN_A_ROW_MAX) {
                 break;
             }
             deliveries += match &subscription.receiver {
                 Receiver::Import(import) => {
-                    self.send_request(import, publisher, publish, staging, way)
+                    self.send_request(import, publisher, publish, staging, chain)
                 }
                 Receiver::Reply(pending) => self.send_answer(
                     pending,
@@ -81,7 +75,7 @@ impl Router {
                     publish,
                     buffer,
                     staging,
-                    way,
+                    chain,
                 ),
                 _ => 0,
             };
@@ -96,9 +90,9 @@ impl Router {
         publisher: &Publisher<'_>,
         publish: &Publish<'_>,
         staging: &mut Staging,
-        way: Option<&Way<'_>>,
+        chain: Option<&ExportChain<'_>>,
     ) -> u32 {
-        if Way::has_passed(way, &import.terms.export) {
+        if ExportChain::has_passed(chain, &import.terms.export) {
             return 0;
         }
         let exporter = &import.exporter;
@@ -124,7 +118,8 @@ impl Router {
         }
         let measurement = self.measure(import, publisher, publish);
         let reply = match publish.reply {
-            Some(reply) if !reply.starts_with(ACKNOWLEDGEMENT) => {
+            // Acknowledgements are sent where a message says, in any account: these replies stay as they are.
+            Some(reply) if !reply.starts_with(ack_subject::ACK) => {
                 let replies = exporter.replies();
                 let (account, now_ms) = (publisher.account, publisher.now_ms);
                 let expected = replies.and_then(|replies| {
@@ -132,7 +127,12 @@ impl Router {
                 });
                 match expected {
                     Some(subject) => Some(subject),
-                    None => return 0,
+                    None => {
+                        if let Some(measurement) = &measurement {
+                            measurement.end(Outcome::NoResponder);
+                        }
+                        return 0;
+                    }
                 }
             }
             Some(acknowledgement) => Some(acknowledgement.to_vec()),
@@ -143,11 +143,11 @@ impl Router {
                 None
             }
         };
-        let information = self.information_for(import, publisher, publish, way);
+        let information = self.information_for(import, publisher, publish, chain);
         let mut request = Envelope::new(publish);
         request.set(REQUEST_INFORMATION, &information);
         if publisher.trace.is_some() {
-            request.set(TRACE_DESTINATION.as_bytes(), TRACE_DISABLED);
+            request.set(TRACE_DESTINATION, TRACE_DISABLED);
         }
         let body = request.into_body(publish.payload());
         let mut digits = Digits::default();
@@ -161,10 +161,10 @@ impl Router {
             is_imported: true,
             ..*publisher
         };
-        let way = Way::after(way, &import.terms.export);
+        let chain = ExportChain::after(chain, &import.terms.export);
         let deliveries = staging.copying(|staging| {
             let direct = self.deliver_found(&publisher, &request, &body.bytes, staging);
-            direct + self.send_onward(&publisher, &request, &body.bytes, staging, Some(&way))
+            direct + self.send_onward(&publisher, &request, &body.bytes, staging, Some(&chain))
         });
         if deliveries == 0 {
             if let (Some(reply), Some(replies)) = (&reply, exporter.replies()) {
@@ -207,7 +207,7 @@ impl Router {
         publish: &Publish<'_>,
         buffer: &[u8],
         staging: &mut Staging,
-        way: Option<&Way<'_>>,
+        chain: Option<&ExportChain<'_>>,
     ) -> u32 {
         if !pending.admit(publish.body.is_empty(), publisher.now_ms) {
             return 0;
@@ -218,14 +218,14 @@ impl Router {
             measurement.answer(self.information_of(publisher, true), arrived_ns);
         }
         let deliveries = match publisher.trace {
-            None => self.send_back(pending, publisher, publish, buffer, staging, way),
+            None => self.send_back(pending, publisher, publish, buffer, staging, chain),
             Some(trace) => {
                 let account = &pending.account.name;
                 trace.import_service(account, publish.subject, &pending.reply);
                 match trace.only {
                     true => 0,
                     // What happens in the account of the requester is not told to the service.
-                    false => self.send_back_untraced(pending, publisher, publish, staging, way),
+                    false => self.send_back_untraced(pending, publisher, publish, staging, chain),
                 }
             }
         };
@@ -244,15 +244,15 @@ impl Router {
         publisher: &Publisher<'_>,
         publish: &Publish<'_>,
         staging: &mut Staging,
-        way: Option<&Way<'_>>,
+        chain: Option<&ExportChain<'_>>,
     ) -> u32 {
         let mut answer = Envelope::new(publish);
-        answer.set(TRACE_DESTINATION.as_bytes(), TRACE_DISABLED);
+        answer.set(TRACE_DESTINATION, TRACE_DISABLED);
         let body = answer.into_body(publish.payload());
         let mut digits = Digits::default();
         let answer = body.publish(publish.subject, publish.reply, &mut digits);
         staging.copying(|staging| {
-            self.send_back(pending, publisher, &answer, &body.bytes, staging, way)
+            self.send_back(pending, publisher, &answer, &body.bytes, staging, chain)
         })
     }
 
@@ -263,7 +263,7 @@ impl Router {
         publish: &Publish<'_>,
         buffer: &[u8],
         staging: &mut Staging,
-        way: Option<&Way<'_>>,
+        chain: Option<&ExportChain<'_>>,
     ) -> u32 {
         // Mappings of the account that asked hold for answers, too.
         let mut mapped = Vec::new();
@@ -279,7 +279,7 @@ impl Router {
         let is_plain = publish.subject.starts_with(replies::PREFIX);
         // Who asked may answer the answer, by the same terms.
         let back = match publish.reply {
-            Some(back) if !back.starts_with(ACKNOWLEDGEMENT) => {
+            Some(back) if !back.starts_with(ack_subject::ACK) => {
                 let (replies, now_ms) = (pending.account.await_replies(), publisher.now_ms);
                 let expected =
                     replies.expect(&pending.terms, publisher.account, back, now_ms, None);
@@ -304,9 +304,9 @@ impl Router {
             is_imported: true,
             ..*publisher
         };
-        let way = Way::after(way, &pending.terms.export);
+        let chain = ExportChain::after(chain, &pending.terms.export);
         let direct = self.deliver_to(&routes, &answering, &answer, buffer, staging);
-        direct + self.send_onward(&answering, &answer, buffer, staging, Some(&way))
+        direct + self.send_onward(&answering, &answer, buffer, staging, Some(&chain))
     }
 
     /// What a service is told about who asks. In a chain of imports it is what the first service is told.
@@ -315,9 +315,9 @@ impl Router {
         import: &ServiceImport,
         publisher: &Publisher<'_>,
         publish: &Publish<'_>,
-        way: Option<&Way<'_>>,
+        chain: Option<&ExportChain<'_>>,
     ) -> Vec<u8> {
-        if way.is_some() {
+        if chain.is_some() {
             let before = stored_headers::value(publish.header(), REQUEST_INFORMATION);
             let server = self.shared().server_information().server_name;
             let server = import.share.then_some(server.as_str());

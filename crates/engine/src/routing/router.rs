@@ -12,18 +12,15 @@ use super::imports::Shadow;
 use super::message_trace;
 use super::message_trace::MessageTrace;
 use super::operation_log;
+pub use super::publisher::Publisher;
 use super::shared::Shared;
 use super::staging::Staging;
 use super::subscription::{DeliveryAdmission, Receiver, Subscription};
 use super::tree::{QueueGroup, Routes};
-use crate::common::permissions::Permissions;
 use crate::common::random::Random;
-use crate::storage::receipts::IssueReceipt;
-use crate::wire::{encoder, Publish};
+use crate::wire::{ack_subject, encoder, Publish};
 
-/// Subjects of acknowledgements begin so; each comes once, and its first tokens name the consumer.
-const ACKNOWLEDGEMENT: &[u8] = b"$JS.ACK.";
-const ACKNOWLEDGEMENT_OF_2019: &[u8] = b"$JS.A.";
+/// The first tokens of an acknowledgement's subject name the consumer; the whole comes once.
 const ACKNOWLEDGEMENT_TOKENS: usize = 4;
 
 /// What a worker routes with. Belongs to one thread.
@@ -32,29 +29,6 @@ pub struct Router {
     /// One cache per account, by the account's index.
     caches: Vec<RouteCache>,
     random: Random,
-}
-
-/// Who publishes, as far as routing cares.
-#[derive(Clone, Copy)]
-pub struct Publisher<'a> {
-    /// 0 for the server itself.
-    pub connection_id: u64,
-    /// Where the worker finds the connection, to slow it down if a receiver is behind.
-    pub slot: Option<usize>,
-    pub account: &'a Arc<Account>,
-    /// What it may publish and subscribe; `None` is everything. What the server sends on its behalf is held against it.
-    pub permissions: Option<&'a Arc<Permissions>>,
-    pub echo: bool,
-    pub no_responders: bool,
-    /// Its messages are dropped for receivers that are about to be cut off.
-    pub drops_for_slow: bool,
-    /// What happens to the message is noted there.
-    pub trace: Option<&'a MessageTrace>,
-    /// The message has come from another account by an import. It does not go on to a third one by an import of a stream.
-    pub is_imported: bool,
-    pub now_ms: u64,
-    /// Whoever stores the message completes a receipt of these.
-    pub receipts: Option<&'a dyn IssueReceipt>,
 }
 
 impl Router {
@@ -128,8 +102,8 @@ impl Router {
         self.cache_of(publisher.account);
         let cache = &mut self.caches[publisher.account.index];
         let found;
-        let is_acknowledgement = publish.subject.starts_with(ACKNOWLEDGEMENT)
-            || publish.subject.starts_with(ACKNOWLEDGEMENT_OF_2019);
+        let is_acknowledgement = publish.subject.starts_with(ack_subject::ACK)
+            || publish.subject.starts_with(ack_subject::ACK_OF_2019);
         let routes = if publisher.trace.is_some() {
             found = FoundRoutes::Walked(publisher.account.find_asking(publish.subject));
             found.routes(cache)
@@ -203,6 +177,35 @@ impl Router {
         deliveries
     }
 
+    /// Delivers what a consumer of another server sends: `subject` is where to, and the message has its own.
+    pub fn publish_delivery(
+        &mut self,
+        publisher: &Publisher<'_>,
+        publish: &Publish<'_>,
+        subject: &[u8],
+        buffer: &[u8],
+        staging: &mut Staging,
+    ) -> u32 {
+        self.cache_of(publisher.account);
+        let cache = &mut self.caches[publisher.account.index];
+        let routes = cache.find(publisher.account, subject);
+        let publisher = Publisher {
+            deliver_subject: Some(subject),
+            ..*publisher
+        };
+        let dispatch = Dispatch {
+            shared: &self.shared,
+            publisher: &publisher,
+            publish,
+            buffer,
+        };
+        let deliveries = dispatch.deliver_to_all(routes, &mut self.random, staging);
+        if staging.has_onward() {
+            return deliveries + self.send_onward(&publisher, publish, buffer, staging, None);
+        }
+        deliveries
+    }
+
     /// Lets go of routes that no longer hold.
     pub fn forget_outdated(&mut self) {
         for (cache, account) in self.caches.iter_mut().zip(&self.shared.accounts()) {
@@ -227,19 +230,61 @@ impl Dispatch<'_> {
             deliveries += u32::from(self.deliver(subscription, staging));
         }
         for group in &routes.groups {
+            let linked = self.publisher.linked;
+            if linked.is_some_and(|linked| !linked.is_for(&group.name)) {
+                continue;
+            }
             let start = random.below(group.members.len());
-            deliveries += u32::from(self.deliver_to_one(group, start, staging));
+            deliveries += u32::from(self.deliver_to_one(group, start, random, staging));
+        }
+        if !staging.leaf_targets.is_empty() {
+            staging.deliver_to_links(self.publish, self.publisher.deliver_subject, self.buffer);
         }
         deliveries
     }
 
-    /// One member of the group gets the message: a random one, or the next that takes it.
-    fn deliver_to_one(&self, group: &QueueGroup, start: usize, staging: &mut Staging) -> bool {
+    /// One member of the group gets the message: a random one, or the next that takes it. Those of this server come first.
+    fn deliver_to_one(
+        &self,
+        group: &QueueGroup,
+        start: usize,
+        random: &mut Random,
+        staging: &mut Staging,
+    ) -> bool {
         let (before, from_start) = group.members.split_at(start);
-        from_start
-            .iter()
-            .chain(before)
-            .any(|member| self.deliver(member, staging))
+        let mut has_links = false;
+        let is_delivered = from_start.iter().chain(before).any(|member| {
+            has_links |= member.is_linked();
+            !member.is_linked() && self.deliver(member, staging)
+        });
+        is_delivered || (has_links && self.deliver_to_one_link(group, random, staging))
+    }
+
+    /// No member of this server takes it: one behind a link does, each as likely as any other.
+    #[cold]
+    fn deliver_to_one_link(
+        &self,
+        group: &QueueGroup,
+        random: &mut Random,
+        staging: &mut Staging,
+    ) -> bool {
+        let weight_of = |member: &Arc<Subscription>| match &member.receiver {
+            Receiver::Leaf(receiver) if !member.has_ended() => {
+                let is_possible = self.publisher.may_send_to(receiver);
+                receiver.weight * u32::from(is_possible)
+            }
+            _ => 0,
+        };
+        let total: u32 = group.members.iter().map(weight_of).sum();
+        let mut chosen = random.below(total as usize) as u32;
+        for member in &group.members {
+            let weight = weight_of(member);
+            if chosen < weight {
+                return self.deliver(member, staging);
+            }
+            chosen -= weight;
+        }
+        false
     }
 
     #[inline]
@@ -282,6 +327,15 @@ impl Dispatch<'_> {
             }
             Receiver::Sink(sink) if sink.stores() => {
                 return self.deliver_untraced(subscription, staging);
+            }
+            Receiver::Leaf(linked) => {
+                let is_possible = !subscription.has_ended()
+                    && linked.link.may_send(subject)
+                    && self.publisher.may_send_to(linked);
+                if is_possible {
+                    trace.deliver(&linked.link.connection, subscription, "");
+                }
+                return is_possible && (trace.only || self.deliver_untraced(subscription, staging));
             }
             Receiver::Service(_) | Receiver::Sink(_) => {
                 trace.request(&self.shared.options().system_account, subject);
@@ -368,6 +422,14 @@ fn deliver(
                 staging.note_sink(sink);
             }
             return taken;
+        }
+        Receiver::Leaf(linked) => {
+            let is_possible = !subscription.has_ended() && publisher.may_send_to(linked);
+            if is_possible {
+                let queue = subscription.queue.as_deref();
+                staging.leaf_targets.add(&linked.link, queue);
+            }
+            return is_possible;
         }
         _ => return deliver_elsewhere(shared, publisher, subscription, publish, buffer, staging),
     };
@@ -459,6 +521,16 @@ fn deliver_to_original(
         ..*publish
     };
     let original = &shadow.original;
+    if let Receiver::Leaf(linked) = &original.receiver {
+        // At once: other links of the message get it under its own subject.
+        if original.has_ended() || !publisher.may_send_to(linked) {
+            return false;
+        }
+        let queue = original.queue.as_deref();
+        let queues = queue.map_or(Vec::new(), |queue| [queue, b" "].concat());
+        staging.deliver_to_link(&linked.link, &publish, &queues, buffer);
+        return true;
+    }
     deliver(shared, &publisher, original, &publish, buffer, staging)
 }
 

@@ -115,6 +115,8 @@ impl Sender {
             now_ms: self.now_ms,
             is_imported: false,
             receipts,
+            linked: None,
+            deliver_subject: routes.and_then(|routes| routes.linked_subject.as_deref()),
         };
         let (router, staging) = (&mut self.router, &mut self.staging);
         let deliveries = match routes {

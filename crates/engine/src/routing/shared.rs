@@ -3,9 +3,12 @@
 //! Invariant: a connection is in `connections` exactly while it is a client; its slot is free again when its session is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use ahash::AHashMap;
@@ -18,6 +21,8 @@ use super::clients::connection::Connection;
 use super::clients::mailbox::{AcceptedConnection, Mailbox, WorkerCommand};
 use super::imports::{ServiceImport, StreamImport};
 use super::latency::LatencyQueue;
+use super::leaf;
+use super::leaf::LeafLinks;
 use super::mappings::Mappings;
 use super::monitoring::statistics::Totals;
 use crate::common::clock::Clock;
@@ -31,6 +36,7 @@ use crate::transport::outbox::{Flushed, Outbox};
 use crate::transport::tls::TlsSettings;
 use crate::transport::websocket::WebSocketSettings;
 use crate::wire::information::Information;
+
 /// What all workers see.
 pub struct Shared {
     pub clock: Clock,
@@ -54,10 +60,15 @@ pub struct Shared {
     /// Those of them that are clients.
     listed_count: AtomicUsize,
     next_connection_id: AtomicU64,
+    next_internal_worker: AtomicUsize,
     next_event_sequence: AtomicU64,
     slots: Mutex<Slots>,
     /// What is to be published about requests to services.
     pub latencies: Arc<LatencyQueue>,
+    /// Links to other servers.
+    pub links: LeafLinks,
+    leaf_address: OnceLock<SocketAddr>,
+    leaf_tls: RwLock<Option<Arc<TlsSettings>>>,
 }
 
 /// Dense numbers for connections, used again when one is gone.
@@ -101,9 +112,13 @@ impl Shared {
             connection_count: AtomicUsize::new(0),
             listed_count: AtomicUsize::new(0),
             next_connection_id: AtomicU64::new(1),
+            next_internal_worker: AtomicUsize::new(0),
             next_event_sequence: AtomicU64::new(1),
             slots: Mutex::default(),
             latencies: Arc::default(),
+            links: LeafLinks::default(),
+            leaf_address: OnceLock::new(),
+            leaf_tls: RwLock::default(),
         }
     }
 
@@ -144,7 +159,14 @@ impl Shared {
     /// Whether this client is asked who it is.
     pub fn requires_login(&self, connection: &Connection) -> bool {
         let options = self.options();
-        let of_websocket = options.websocket_of(connection.connection_type);
+        if connection.connection_type() == ConnectionType::Internal {
+            return false;
+        }
+        if connection.connection_type().is_leaf() {
+            return options.auth_required
+                || options.leaf_listener().is_some_and(|one| one.auth_required);
+        }
+        let of_websocket = options.websocket_of(connection.connection_type());
         options.auth_required || of_websocket.is_some_and(|websocket| websocket.auth_required)
     }
 
@@ -152,7 +174,7 @@ impl Shared {
     pub fn ping_interval_ms(&self, connection: &Connection) -> u64 {
         let options = self.options();
         let own_ms = options
-            .websocket_of(connection.connection_type)
+            .websocket_of(connection.connection_type())
             .map_or(0, |websocket| websocket.ping_interval_ms);
         match own_ms {
             0 => options.ping_interval_ms,
@@ -166,9 +188,12 @@ impl Shared {
         if !self.requires_login(connection) {
             return options.handshake_timeout_ms;
         }
-        let own_ms = options
-            .websocket_of(connection.connection_type)
-            .map_or(0, |websocket| websocket.auth_timeout_ms);
+        let own_ms = match options.leaf_listener() {
+            Some(listener) if connection.connection_type().is_leaf() => listener.auth_timeout_ms,
+            _ => options
+                .websocket_of(connection.connection_type())
+                .map_or(0, |websocket| websocket.auth_timeout_ms),
+        };
         match own_ms {
             0 => options.auth_timeout_ms,
             own_ms => own_ms,
@@ -219,6 +244,16 @@ impl Shared {
     /// Puts other certificates in force, for connections to come.
     pub fn set_tls(&self, settings: Option<Arc<TlsSettings>>) {
         *self.tls.write() = settings;
+    }
+
+    /// Puts other certificates in force for servers that connect.
+    pub fn set_leaf_tls(&self, settings: Option<Arc<TlsSettings>>) {
+        *self.leaf_tls.write() = settings;
+    }
+
+    /// TLS for a server that connects; none where servers speak in the clear.
+    pub fn leaf_tls(&self) -> Option<Arc<TlsSettings>> {
+        self.leaf_tls.read().clone()
     }
 
     pub fn worker_count(&self) -> usize {
@@ -320,7 +355,7 @@ impl Shared {
             client_ip: connection.remote_address.ip().to_string(),
             ..self.information.read().clone()
         };
-        if connection.connection_type == ConnectionType::WebSocket {
+        if connection.connection_type() == ConnectionType::WebSocket {
             if let Some(websocket) = self.websocket() {
                 information.host.clone_from(&websocket.options.host);
                 information.port = websocket.address.port();
@@ -330,6 +365,48 @@ impl Shared {
             }
         }
         information
+    }
+
+    /// Whether this server connects to others as a leaf node.
+    pub fn has_leaf_remotes(&self) -> bool {
+        let options = self.options();
+        options
+            .leaf
+            .as_ref()
+            .is_some_and(|leaf| !leaf.remotes.is_empty())
+    }
+
+    /// Where other servers reach this one, if they may.
+    pub fn leaf_address(&self) -> Option<SocketAddr> {
+        self.leaf_address.get().copied()
+    }
+
+    pub fn set_leaf_address(&self, address: SocketAddr) {
+        // A server listens once.
+        let _ = self.leaf_address.set(address);
+    }
+
+    /// Connects a part of this server to an account, as a client without limits. It is not listed as a client.
+    pub fn connect_internally(&self, account: &str) -> io::Result<std::net::TcpStream> {
+        let (own, other) = UnixStream::pair()?;
+        other.set_nonblocking(true)?;
+        // To the system both are sockets; what kind they are makes no difference to reading and writing.
+        let socket = TcpStream::from_std(OwnedFd::from(other).into());
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let worker =
+            self.next_internal_worker.fetch_add(1, Ordering::Relaxed) % self.worker_count();
+        let accepted = self.add_connection(ConnectionType::Internal, socket, nowhere, worker);
+        accepted.0.identity.lock().account = account.to_owned();
+        self.links.add_internal(&accepted.0);
+        self.send(worker, WorkerCommand::Accepted(accepted));
+        Ok(OwnedFd::from(own).into())
+    }
+
+    /// Has parts of this server that read through links begin anew: a link has come or gone.
+    pub fn restart_internal_readers(&self, account: &str) {
+        for connection in self.links.internal_of(account) {
+            self.close(&connection, ClosedReason::ServerShutdown);
+        }
     }
 
     /// Makes a connection of this worker for a socket that was accepted. It is a client, and listed as one, unless it is still to be upgraded.
@@ -347,8 +424,11 @@ impl Shared {
         let connection = Connection::new(id, connection_type, slot, worker, peer, outbox);
         let connection = Arc::new(connection);
         self.connection_count.fetch_add(1, Ordering::Relaxed);
-        if connection_type == ConnectionType::Standard {
-            self.list_connection(&connection);
+        match connection_type {
+            ConnectionType::Standard => self.list_connection(&connection),
+            ConnectionType::Leaf => self.links.add_connection(&connection),
+            ConnectionType::LeafWebSocket => self.links.add_connection(&connection),
+            ConnectionType::WebSocket | ConnectionType::Internal => {}
         }
         (connection, socket)
     }
@@ -364,7 +444,7 @@ impl Shared {
     /// A connection no longer counts as a client; calling it again does nothing.
     pub fn unlist_connection(&self, connection: &Connection, reason: ClosedReason) {
         if self.connections.lock().remove(&connection.id).is_none() {
-            return;
+            return leaf::reporting::closed(self, connection, reason);
         }
         self.listed_count.fetch_sub(1, Ordering::Relaxed);
         self.totals.add_ended(connection, reason);
@@ -380,6 +460,7 @@ impl Shared {
 
     /// A session has ended, and its socket is closed.
     pub fn forget_connection(&self, connection: &Connection) {
+        self.links.remove_connection(connection.id);
         self.connection_count.fetch_sub(1, Ordering::Relaxed);
         self.slots.lock().release(connection.slot);
     }
@@ -394,8 +475,10 @@ impl Shared {
         self.connection_count.load(Ordering::Relaxed)
     }
 
+    /// The client, or the connection to another server, of that number.
     pub fn connection(&self, id: u64) -> Option<Arc<Connection>> {
-        self.connections.lock().get(&id).cloned()
+        let client = self.connections.lock().get(&id).cloned();
+        client.or_else(|| self.links.connection(id))
     }
 
     pub fn any_connection(&self) -> Option<Arc<Connection>> {

@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::clients::connection::Connection;
+use super::leaf::targets::LeafTargets;
+use super::leaf::LeafLink;
 use super::router::Publisher;
 use super::sink::Sink;
 use super::subscription::Subscription;
@@ -52,6 +54,10 @@ pub struct Staging {
     sinks: Vec<Arc<dyn Sink>>,
     /// Receivers of the present message that are in another account.
     onward: Vec<Arc<Subscription>>,
+    /// Links that the present message goes to.
+    pub leaf_targets: LeafTargets,
+    /// Room for the reply of a message that a consumer sends through a link.
+    leaf_reply: Vec<u8>,
     /// Bodies are copied, because they are not in the read buffer.
     copies: bool,
 }
@@ -149,6 +155,8 @@ impl Staging {
             requests: Vec::new(),
             sinks: Vec::new(),
             onward: Vec::new(),
+            leaf_targets: LeafTargets::default(),
+            leaf_reply: Vec::new(),
             copies: false,
         }
     }
@@ -229,6 +237,53 @@ impl Staging {
         let skipped = encoder::delivery_line(entry.line(), publish, sid, takes_headers);
         let range = body_offset + skipped..body_offset + publish.body.len();
         let by_reference = entry.body(publisher, buffer, range, copies);
+        let entry_bytes = entry.bytes_max();
+        self.references |= by_reference;
+        self.full |= entry_bytes > self.entry_bytes_max;
+    }
+
+    /// Stages the present message for the links that were noted. A message that a consumer sends is known there by the subject it is delivered to; its own
+    /// is appended to the reply, and the server that has the client restores it.
+    pub fn deliver_to_links(
+        &mut self,
+        publish: &Publish<'_>,
+        deliver_subject: Option<&[u8]>,
+        buffer: &[u8],
+    ) {
+        let mut targets = std::mem::take(&mut self.leaf_targets);
+        let mut reply_room = std::mem::take(&mut self.leaf_reply);
+        let mut sent = *publish;
+        if let Some(subject) = deliver_subject.filter(|subject| *subject != publish.subject) {
+            sent.subject = subject;
+            if let Some(reply) = publish.reply {
+                reply_room.clear();
+                reply_room.extend_from_slice(reply);
+                reply_room.push(b'@');
+                reply_room.extend_from_slice(publish.subject);
+                sent.reply = Some(&reply_room);
+            }
+        }
+        targets.drain(|link, queues| self.deliver_to_link(link, &sent, queues, buffer));
+        self.leaf_targets = targets;
+        self.leaf_reply = reply_room;
+    }
+
+    /// Stages one message for one link. Its publisher is not stalled if the link is slow: a link that falls behind is cut off.
+    pub fn deliver_to_link(
+        &mut self,
+        link: &LeafLink,
+        publish: &Publish<'_>,
+        queues: &[u8],
+        buffer: &[u8],
+    ) {
+        let body_offset = publish.body.as_ptr() as usize - buffer.as_ptr() as usize;
+        let receiver = &link.connection;
+        let takes_headers = receiver.takes_headers();
+        let copies = self.copies;
+        let entry = self.entry(receiver);
+        let skipped = encoder::leaf_line(entry.line(), publish, queues, takes_headers);
+        let range = body_offset + skipped..body_offset + publish.body.len();
+        let by_reference = entry.body(None, buffer, range, copies);
         let entry_bytes = entry.bytes_max();
         self.references |= by_reference;
         self.full |= entry_bytes > self.entry_bytes_max;

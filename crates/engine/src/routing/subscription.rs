@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::account::Account;
 use super::clients::connection::Connection;
 use super::imports::{PendingReply, ServiceImport, Shadow};
+use super::leaf::LeafReceiver;
 use super::responses::Responses;
 use super::sink::Sink;
 use crate::common::subject;
@@ -31,6 +32,8 @@ pub enum Receiver {
     Replies,
     /// One of them.
     Reply(Arc<PendingReply>),
+    /// A server behind a link.
+    Leaf(Arc<LeafReceiver>),
 }
 
 /// What permissions add to a subscription.
@@ -118,11 +121,19 @@ impl Subscription {
 
     /// Whether its client may see a message on this concrete subject.
     pub fn may_see(&self, subject: &[u8]) -> bool {
+        if let Receiver::Leaf(receiver) = &self.receiver {
+            return receiver.link.may_send(subject);
+        }
         !self
             .restrictions
             .kept_back
             .iter()
             .any(|pattern| subject::matches(pattern, subject))
+    }
+
+    /// Whether its receiver is a server behind a link.
+    pub fn is_linked(&self) -> bool {
+        matches!(self.receiver, Receiver::Leaf(_))
     }
 
     /// Counts one delivery, if the subscription still takes one.

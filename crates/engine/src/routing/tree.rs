@@ -15,6 +15,8 @@ use crate::common::subject;
 pub struct Routes {
     pub plain: Vec<Arc<Subscription>>,
     pub groups: Vec<QueueGroup>,
+    /// The subject that they were found by, if servers behind links are among them: those must hear it.
+    pub linked_subject: Option<Box<[u8]>>,
 }
 
 pub struct QueueGroup {
@@ -27,7 +29,17 @@ impl Routes {
     fn is_restricted(&self) -> bool {
         let members = self.groups.iter().flat_map(|group| &group.members);
         let mut all = self.plain.iter().chain(members);
-        all.any(|subscription| !subscription.restrictions.kept_back.is_empty())
+        all.any(|subscription| {
+            !subscription.restrictions.kept_back.is_empty() || subscription.is_linked()
+        })
+    }
+
+    fn note_links(&mut self, subject: &[u8]) {
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        let mut all = self.plain.iter().chain(members);
+        if all.any(|subscription| subscription.is_linked()) {
+            self.linked_subject = Some(subject.into());
+        }
     }
 
     /// Passes over those who are there only for what nobody stores, if somebody does.
@@ -139,6 +151,30 @@ impl SubscriptionTree {
         removed
     }
 
+    /// What the subscriptions to exactly this subject and queue group weigh together. Without a group one is as good as many.
+    pub fn weight(
+        &self,
+        subject: &[u8],
+        queue: Option<&[u8]>,
+        weight_of: &dyn Fn(&Subscription) -> u32,
+    ) -> u32 {
+        let Some(leaf) = self.root.exact(subject) else {
+            return 0;
+        };
+        match queue {
+            None => {
+                let mut plain = leaf.plain.iter();
+                u32::from(plain.any(|subscription| weight_of(subscription) > 0))
+            }
+            Some(queue) => {
+                let mut groups = leaf.groups.iter();
+                let group = groups.find(|group| *group.name == *queue);
+                let members = group.map_or(&[][..], |group| &group.members);
+                members.iter().map(|member| weight_of(member)).sum()
+            }
+        }
+    }
+
     /// Everybody who gets a message on this concrete subject: who asked for it and may see it. Wildcards in it are taken as the
     /// characters they are.
     pub fn find(&self, subject: &[u8]) -> Routes {
@@ -168,6 +204,7 @@ impl SubscriptionTree {
         routes.drop_unneeded();
         if routes.is_restricted() {
             routes.drop_unseen(subject);
+            routes.note_links(subject);
             deciding = usize::MAX;
         }
         (routes, deciding)
@@ -193,6 +230,19 @@ impl Node {
         if let Some(literal) = self.literal.get(*first) {
             literal.collect(behind, depth + 1, routes, deciding);
         }
+    }
+
+    /// What is subscribed to exactly this.
+    fn exact(&self, subject: &[u8]) -> Option<&Leaf> {
+        let mut node = self;
+        for token in subject::tokens(subject) {
+            node = match token {
+                b">" => return node.rest.as_deref(),
+                b"*" => node.star.as_deref()?,
+                literal => node.literal.get(literal)?,
+            };
+        }
+        Some(&node.leaf)
     }
 
     fn remove(&mut self, tokens: &[&[u8]], subscription: &Arc<Subscription>) -> bool {

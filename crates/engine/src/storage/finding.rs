@@ -3,7 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use parking_lot::Mutex;
+
 use super::format::removal::Removal;
+
+/// Findings kept for whoever asks; the oldest go first.
+const FINDINGS_MAX: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
@@ -144,5 +149,27 @@ impl fmt::Display for Finding {
                 write!(formatter, "message {sequence} does not follow from the one before it")
             }
         }
+    }
+}
+
+/// What has been found and nobody has asked for yet. Invariant: no report makes it longer than `FINDINGS_MAX`.
+pub struct Findings(Mutex<Vec<Finding>>);
+
+impl Findings {
+    pub fn new(findings: Vec<Finding>) -> Self {
+        Self(Mutex::new(findings))
+    }
+
+    pub fn report(&self, finding: Finding) {
+        let mut findings = self.0.lock();
+        if findings.len() >= FINDINGS_MAX {
+            findings.remove(0);
+        }
+        findings.push(finding);
+    }
+
+    /// What has been found since the last time somebody asked.
+    pub fn take(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.0.lock())
     }
 }

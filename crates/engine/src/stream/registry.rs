@@ -25,6 +25,7 @@ use super::refusals::{disk_error, store_error};
 use super::remembered::FileLocation;
 use super::replication::followers::FollowersByName;
 use super::replication::imported_origins;
+use super::replication::linked_origins;
 use super::replication::origins::OriginLookup;
 use super::replication::remote::channel::ReaderEnd;
 use super::replication::remote::remotes::Remotes;
@@ -486,6 +487,7 @@ impl Streams {
         let streams = Arc::downgrade(&self.streams);
         let followers = Arc::clone(&self.followers);
         let shared = Arc::downgrade(&self.shared);
+        let linked = Arc::downgrade(&self.shared);
         let place = (settings.storage == Storage::File).then(|| FileLocation {
             file_system: Arc::clone(&self.folders.file_system),
             folder: self.folders.of_stream(account, &settings.name),
@@ -504,6 +506,7 @@ impl Streams {
             find_imported: Arc::new(move |account, origin| {
                 imported_origins::account_of(&*shared.upgrade()?, account, origin)
             }),
+            find_linked: Arc::new(move |account| linked_origins::connector(&linked, account)),
             remotes: Arc::clone(&self.remotes),
             place,
         }

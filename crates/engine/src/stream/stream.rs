@@ -11,13 +11,16 @@ use std::time::Duration;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 
+use super::batch::commit;
 use super::consumers::consuming::ConsumersHost;
 use super::consumers::removing::Releases;
+use super::publish::answer_queue::BufferLimits;
 use super::publish::checks::Publication;
-use super::publish::ingest::{BufferLimits, Incomplete, Ingest, Readers};
+use super::publish::ingest::{Incomplete, Ingest, Readers};
 use super::publish::pending::Drained;
 use super::publish::sender_rights;
 use super::read::reads::Reads;
+use super::replication::arrivals;
 use super::replication::arrivals::{Arrival, Hindrance};
 use super::replication::followers::Followers;
 use super::replication::origins::OriginLookup;
@@ -120,9 +123,9 @@ impl Stream {
         } = context;
         let has_schedules = settings.allow_schedules;
         let usage = Arc::new(StreamUsage::new(usage, settings.storage));
-        usage.set_used(store.counts().bytes, 0);
-        if store.shares_segments() {
-            usage.say_shared(&store.shared_segments());
+        usage.set_used(store.messages().counts().bytes, 0);
+        if store.messages().shares_segments() {
+            usage.say_shared(&store.messages().shared_segments());
         }
         let settings = Arc::new(settings);
         let followers = origin_lookup.followers(&account.name).of(&settings.name);
@@ -221,7 +224,7 @@ impl Stream {
     }
 
     pub fn settings(&self) -> Arc<StreamSettings> {
-        Arc::clone(&self.ingest.lock().settings)
+        Arc::clone(self.ingest.lock().settings())
     }
 
     pub fn consumers(&self) -> &Arc<Consumers> {
@@ -334,11 +337,11 @@ impl Stream {
             self.load_stored_once();
         }
         let mut ingest = self.ingest.lock();
-        if self.closed.load(Ordering::Acquire) || !Arc::ptr_eq(&ingest.settings, settings) {
+        if self.closed.load(Ordering::Acquire) || !Arc::ptr_eq(ingest.settings(), settings) {
             return Err(Hindrance::Changed);
         }
         for arrival in arrivals {
-            taken(ingest.take_arrival(&self.store, &arrival, resets)?);
+            taken(arrivals::take(&mut ingest, &self.store, &arrival, resets)?);
         }
         Ok(())
     }
@@ -426,7 +429,7 @@ impl Stream {
 
     fn make_fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
         let last_sequence = match last_sequence {
-            0 => self.store.counts().last_sequence,
+            0 => self.store.messages().counts().last_sequence,
             last => last,
         };
         let forked = self.store.fork(folder, last_sequence);
@@ -454,25 +457,26 @@ impl Stream {
 
     /// Says what the stream takes up, and what waits to.
     pub(super) fn say_usage(&self, ingest: &Ingest) {
-        let counts = self.store.counts();
-        let (_, waiting_bytes) = ingest.pending.counts_behind(counts.last_sequence);
+        let counts = self.store.messages().counts();
+        let (_, waiting_bytes) = ingest.pending().counts_behind(counts.last_sequence);
         self.usage.set_used(counts.bytes, waiting_bytes);
     }
 
     /// Says which of its segments other streams may have as well.
     fn say_shared(&self) {
-        if self.store.shares_segments() {
-            self.usage.say_shared(&self.store.shared_segments());
+        if self.store.messages().shares_segments() {
+            self.usage
+                .say_shared(&self.store.messages().shared_segments());
         }
     }
 
     /// What a fork up to a sequence takes up beyond what it shares.
     pub fn fork_bytes(&self, last_sequence: u64) -> u64 {
         let last_sequence = match last_sequence {
-            0 => self.store.counts().last_sequence,
+            0 => self.store.messages().counts().last_sequence,
             last => last,
         };
-        self.store.copied_by_fork(last_sequence)
+        self.store.messages().copied_by_fork(last_sequence)
     }
 
     /// What the clock asks for: messages expire, and commits that did not wait for the disk are synced.
@@ -484,7 +488,7 @@ impl Stream {
         self.replicator.tick();
         self.upload_requests.tick();
         self.consumers.tick();
-        let given_up = self.ingest.lock().expire_batches(now_ns);
+        let given_up = commit::expire_batches(&mut self.ingest.lock(), now_ns);
         if given_up {
             self.scheduler.schedule();
         }
@@ -512,9 +516,9 @@ impl Stream {
     pub(super) fn take_held(&self, publication: &Publication<'_>, reply: &[u8]) {
         let mut ingest = self.ingest.lock();
         // Whoever sent it may be gone by now.
-        ingest.publisher_id = UNKNOWN_PUBLISHER;
+        ingest.set_publisher(UNKNOWN_PUBLISHER);
         ingest.stage(&self.store, publication, reply);
-        if !ingest.held_back.is_empty() {
+        if !ingest.held_back().is_empty() {
             self.loading.schedule();
         }
     }
@@ -539,18 +543,21 @@ impl Sink for Stream {
         let permissions = publisher.permissions.map(|permissions| &**permissions);
         let reply = sender_rights::reply_of(permissions, publish);
         let mut ingest = self.ingest.lock();
-        ingest.publisher_id = publisher.connection_id;
+        ingest.set_publisher(publisher.connection_id);
         let checked = permissions.map_or(Ok(()), |permissions| {
-            sender_rights::check(permissions, &ingest.settings, publication.headers)
+            sender_rights::check(permissions, ingest.settings(), publication.headers)
         });
         match checked {
             Ok(()) => ingest.take_noting(&self.store, &publication, reply, publisher.trace),
             Err(refusal) => ingest.refuse_unauthorized(&refusal, reply, publisher.trace),
         }
-        if let Some(receipts) = publisher.receipts.filter(|_| ingest.has_receipt_room()) {
+        if let Some(receipts) = publisher
+            .receipts
+            .filter(|_| ingest.answers().has_receipt_room())
+        {
             ingest.add_receipt(receipts.issue());
         }
-        if !ingest.held_back.is_empty() {
+        if !ingest.held_back().is_empty() {
             self.loading.schedule();
         }
         true

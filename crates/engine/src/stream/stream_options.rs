@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::batch::atomic_batches::BatchLimits;
 use super::batch::fast_batches::FastLimits;
-use super::publish::ingest::BufferLimits;
+use super::publish::answer_queue::BufferLimits;
 use super::replication::remote::options::RemoteOptions;
 use crate::common::secret::Secret;
 

@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 use mio::net::TcpStream;
 use parking_lot::{Mutex, MutexGuard};
 
+use super::s2_link::S2Framing;
 use super::socket::{concatenate, write_pieces, WriteOutcome, SLICES_PER_WRITE_MAX};
 use super::tls;
 use super::tls::TlsChannel;
@@ -46,10 +47,27 @@ pub enum Flushed {
     Gone,
 }
 
+/// What bytes are put into before they leave.
+#[derive(Debug)]
+pub enum OutboxFraming {
+    WebSocket(Framing),
+    S2(S2Framing),
+}
+
+impl OutboxFraming {
+    fn frame<T>(&self, pieces: &[IoSlice<'_>], send: impl FnOnce(&[IoSlice<'_>]) -> T) -> T {
+        match self {
+            Self::WebSocket(framing) => framing.frame(pieces, send),
+            Self::S2(framing) => framing.frame(pieces, send),
+        }
+    }
+}
+
 pub struct Outbox {
     state: Mutex<OutboxState>,
-    /// Set for good when a client was upgraded to WebSocket: what is handed over from then on is put into frames, before anything else is done with it.
-    framing: OnceLock<Framing>,
+    /// Set for good when a client was upgraded to WebSocket, or a link is compressed: what is handed over from then on is put into frames, before anything
+    /// else is done with it.
+    framing: OnceLock<OutboxFraming>,
     pending_bytes: AtomicUsize,
     pending_bytes_max: usize,
     /// Clock milliseconds (at least 1) since which the socket takes nothing; 0 while it does.
@@ -223,8 +241,8 @@ impl Outbox {
     }
 
     /// From here on everything is put into frames.
-    pub fn frame(&self, framing: Framing) {
-        // A connection is upgraded once.
+    pub fn frame(&self, framing: OutboxFraming) {
+        // This happens once.
         let _ = self.framing.set(framing);
     }
 

@@ -18,8 +18,9 @@ use super::dialect::Dialect;
 use crate::common::permissions::Permissions;
 use crate::common::random::Random;
 
-const ACK: &[u8] = b"$JS.ACK.";
-const ACK_OF_2019: &[u8] = b"$JS.A.";
+/// Subjects of acknowledgements begin so.
+pub const ACK: &[u8] = b"$JS.ACK.";
+pub const ACK_OF_2019: &[u8] = b"$JS.A.";
 const FLOW_CONTROL: &[u8] = b"$JS.FC.";
 
 /// What tells one flow control request from the last one.

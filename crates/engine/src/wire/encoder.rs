@@ -89,6 +89,48 @@ pub fn delivery_line(
     publish.header_len
 }
 
+/// The line of a message for a server behind a link: `LMSG`, or `HMSG` with headers. `queues` are the groups that are to have it, each with a blank behind it.
+/// Returns where in `publish.body` the part to send begins.
+#[inline]
+pub fn leaf_line(
+    out: &mut Vec<u8>,
+    publish: &Publish<'_>,
+    queues: &[u8],
+    receiver_takes_headers: bool,
+) -> usize {
+    let sends_headers = publish.header_len > 0 && receiver_takes_headers;
+    out.extend_from_slice(if sends_headers { b"HMSG " } else { b"LMSG " });
+    out.extend_from_slice(publish.subject);
+    out.push(b' ');
+    if !queues.is_empty() {
+        out.extend_from_slice(if publish.reply.is_some() {
+            b"+ "
+        } else {
+            b"| "
+        });
+    }
+    if let Some(reply) = publish.reply {
+        out.extend_from_slice(reply);
+        out.push(b' ');
+    }
+    out.extend_from_slice(queues);
+    let skipped = if sends_headers {
+        out.extend_from_slice(publish.header_size_text);
+        out.push(b' ');
+        0
+    } else {
+        publish.header_len
+    };
+    if skipped == 0 {
+        out.extend_from_slice(publish.total_size_text);
+    } else {
+        let mut digits = [0; DECIMAL_DIGITS_MAX];
+        out.extend_from_slice(decimal(&mut digits, publish.payload().len()));
+    }
+    out.extend_from_slice(b"\r\n");
+    skipped
+}
+
 /// Appends the answer to a request that nobody listens to: status 503 and the subject it was sent to.
 pub fn no_responders(out: &mut Vec<u8>, reply: &[u8], sid: &[u8], subject: &[u8]) {
     const STATUS: &[u8] = b"NATS/1.0 503\r\nNats-Subject: ";

@@ -1,6 +1,7 @@
 //! The NATS client protocol as bytes: what a client may say, how it is read, how answers are written.
 //!
 //! - `parser` finds one `operation` in what was read; `encoder` writes deliveries, `information` the `INFO` line; `reply` is the client's side.
+//! - `leaf_parser` is the protocol between servers, `leaf_information` how they introduce themselves; `s2_frames` its compression, and that of archives.
 //! - `header_lines` reads header blocks, `trusted_headers` lists those that are believed, and `stored_headers` is a block as it is stored;
 //!   `upload_header` names staged messages.
 //! - `ack_subject` is the reply subject of a delivery, in each `dialect`.
@@ -12,9 +13,12 @@ pub mod dialect;
 pub mod encoder;
 pub mod header_lines;
 pub mod information;
+pub mod leaf_information;
+pub mod leaf_parser;
 pub mod operation;
 pub mod parser;
 pub mod reply;
+pub mod s2_frames;
 pub mod stored_headers;
 pub mod trusted_headers;
 pub mod upload_header;

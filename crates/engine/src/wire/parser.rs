@@ -371,13 +371,13 @@ fn read_line<'a>(
     incomplete_line(buffer, arguments_start, limits).map(LineSearch::Incomplete)
 }
 
-enum BodySearch<'a> {
+pub(super) enum BodySearch<'a> {
     Complete(&'a [u8]),
     Incomplete(ParserStep<'a>),
 }
 
 #[inline]
-fn read_body<'a>(
+pub(super) fn read_body<'a>(
     buffer: &'a [u8],
     start: usize,
     length: usize,
@@ -398,7 +398,10 @@ fn read_body<'a>(
 
 /// Names are case-insensitive. A buffer that ends inside the name is incomplete; a wrong byte is an error at once.
 #[inline]
-fn check_name<'a>(buffer: &[u8], name: &[u8]) -> Result<Option<ParserStep<'a>>, ProtocolViolation> {
+pub(super) fn check_name<'a>(
+    buffer: &[u8],
+    name: &[u8],
+) -> Result<Option<ParserStep<'a>>, ProtocolViolation> {
     let length = name.len().min(buffer.len());
     if !buffer[..length].eq_ignore_ascii_case(&name[..length]) {
         return Err(ProtocolViolation::UnknownOperation);
@@ -421,7 +424,7 @@ fn skip_blanks(buffer: &[u8], start: usize) -> usize {
 }
 
 /// No line feed yet: fine as long as the arguments so far keep within the limit.
-fn incomplete_line<'a>(
+pub(super) fn incomplete_line<'a>(
     buffer: &[u8],
     arguments_start: usize,
     limits: &ParserLimits,

@@ -2,13 +2,12 @@
 //!
 //! A block is a line with the version, lines with a name and a value, and an empty line. Invariant: what goes in as a block comes out as one.
 
-use super::trusted_headers::{is_owned, may_be_owned, REQUEST_INFORMATION, TRACE_DESTINATION};
+use super::trusted_headers::{
+    is_owned, may_be_owned, REQUEST_INFORMATION, TRACE_DESTINATION, TRACE_DISABLED,
+};
 
 const VERSION: &[u8] = b"NATS/1.0";
 const LINE_END: &[u8] = b"\r\n";
-
-/// Where a publisher wants to hear of the ways of its message, nobody is told any more when it is stored, and the message says so, as on a nats-server that does not trace.
-const TRACE_DISABLED: &[u8] = b"trace disabled";
 
 /// Who has made a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,11 @@ pub const DEAD_LETTER: &[u8] = b"Jetlake-Dead-";
 pub const REQUEST_INFORMATION: &[u8] = b"Nats-Request-Info";
 
 /// Where a publisher wants to hear of the ways of its message.
-pub const TRACE_DESTINATION: &[u8] = b"Nats-Trace-Dest";
+pub const TRACE_DESTINATION_NAME: &str = "Nats-Trace-Dest";
+pub const TRACE_DESTINATION: &[u8] = TRACE_DESTINATION_NAME.as_bytes();
+
+/// Stands where a trace was asked for that ends here: the message was traced, or must not be. No subject looks like this.
+pub const TRACE_DISABLED: &[u8] = b"trace disabled";
 
 /// The ids of dead letters begin so. A stream that knows an id stores nothing, so nobody else may have one of these.
 pub const DEAD_LETTER_ID: &[u8] = b"$dead/";

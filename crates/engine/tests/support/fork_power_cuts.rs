@@ -212,7 +212,7 @@ fn a_fork_on_a_real_disk_shares_its_files_and_lives_on_without_the_store() {
     );
     let forked = open(&other);
     assert_eq!(forked.take_findings(), []);
-    assert_eq!(forked.counts().messages, 1499);
+    assert_eq!(forked.messages().counts().messages, 1499);
     store.remove(20, true).unwrap();
     store.commit().unwrap();
     forked.remove(30, true).unwrap();
@@ -230,8 +230,11 @@ fn a_fork_on_a_real_disk_shares_its_files_and_lives_on_without_the_store() {
     forked.commit().unwrap();
     drop(store);
     let store = open(&one);
-    assert_eq!(store.read(20).unwrap(), None);
-    assert_eq!(store.read(30).unwrap().unwrap().payload(), message(30));
+    assert_eq!(store.messages().read(20).unwrap(), None);
+    assert_eq!(
+        store.messages().read(30).unwrap().unwrap().payload(),
+        message(30)
+    );
     assert_eq!(store.verify().unwrap().broken, None);
     drop(store);
     std::fs::remove_dir_all(&one).unwrap();
@@ -239,14 +242,14 @@ fn a_fork_on_a_real_disk_shares_its_files_and_lives_on_without_the_store() {
     let forked = open(&other);
     assert_eq!(forked.take_findings(), []);
     for number in 1..=1500 {
-        let found = forked.read(number).unwrap();
+        let found = forked.messages().read(number).unwrap();
         match number {
             10 | 30 => assert_eq!(found, None),
             _ => assert_eq!(found.unwrap().payload(), message(number)),
         }
     }
     assert_eq!(forked.verify().unwrap().broken, None);
-    assert_eq!(forked.counts().last_sequence, 1501);
+    assert_eq!(forked.messages().counts().last_sequence, 1501);
     drop(forked);
     std::fs::remove_dir_all(&folder).unwrap();
 }

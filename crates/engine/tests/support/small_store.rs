@@ -96,7 +96,7 @@ pub type Content = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 pub fn messages(store: &Store) -> BTreeMap<u64, Content> {
     let mut found = BTreeMap::new();
-    let read = store.scan(0, |record| {
+    let read = store.messages().scan(0, |record| {
         let content = (
             record.subject.to_vec(),
             record.headers.to_vec(),

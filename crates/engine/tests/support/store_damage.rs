@@ -192,7 +192,7 @@ impl Fixture {
     pub fn opens_again(&self, disk: &SimulatedDisk, seen: &Seen) -> Result<Vec<Finding>, String> {
         let store = open(disk, &self.options).map_err(|error| format!("only once: {error}"))?;
         let findings = store.take_findings();
-        match store.read(seen.next_sequence) {
+        match store.messages().read(seen.next_sequence) {
             Ok(Some(_)) => Ok(findings),
             other => Err(format!("what was stored is now {other:?}")),
         }

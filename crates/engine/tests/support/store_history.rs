@@ -131,6 +131,7 @@ pub fn open_in(disk: &SimulatedDisk, folder: &str, options: &StoreOptions) -> St
 pub fn contents(store: &Store) -> BTreeMap<u64, Kept> {
     let mut found = BTreeMap::new();
     store
+        .messages()
         .scan(0, |record| {
             let kept = Kept {
                 subject: String::from_utf8(record.subject.to_vec()).unwrap(),

@@ -171,11 +171,16 @@ impl Promise {
         let found = contents(&store);
         self.holds(&found)
             .map_err(|what| format!("{what}; {findings:?}"))?;
-        let state = store.state();
+        let state = store.messages().state();
         if !state.lost.is_empty() {
             return Err(format!("{:?} are reported lost; {findings:?}", state.lost));
         }
-        let counted: u64 = store.subject_counts(b">").iter().map(|one| one.1).sum();
+        let counted: u64 = store
+            .messages()
+            .subject_counts(b">")
+            .iter()
+            .map(|one| one.1)
+            .sum();
         if state.messages != found.len() as u64 || counted != state.messages {
             return Err(format!("{state:?} counts {} messages wrongly", found.len()));
         }
@@ -194,7 +199,11 @@ impl Promise {
         if self.advancing.is_some() {
             drop(store);
             let store = open_in(disk, folder, &options).map_err(|error| error.to_string())?;
-            if store.read(sequence).is_ok_and(|found| found.is_none()) {
+            if store
+                .messages()
+                .read(sequence)
+                .is_ok_and(|found| found.is_none())
+            {
                 return Err(format!("{sequence} was stored where nothing is any more"));
             }
         }
@@ -211,7 +220,10 @@ impl Promise {
         if sequence <= self.last_acknowledged {
             return Err(format!("{sequence} is given a second time"));
         }
-        let read = store.read(sequence).map_err(|error| error.to_string())?;
+        let read = store
+            .messages()
+            .read(sequence)
+            .map_err(|error| error.to_string())?;
         match read {
             Some(message) if message.payload() == next.payload => Ok(sequence),
             _ => Err(format!("{sequence} was stored and cannot be read")),

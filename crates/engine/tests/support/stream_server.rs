@@ -110,7 +110,11 @@ impl StreamServer {
     pub fn payload(&self, stream: &str, sequence: u64) -> Option<Vec<u8>> {
         let streams = self.engine.streams().expect("they are served");
         let stream = streams.find(ACCOUNT, stream)?;
-        let message = stream.store().read(sequence).expect("it can be read")?;
+        let message = stream
+            .store()
+            .messages()
+            .read(sequence)
+            .expect("it can be read")?;
         Some(message.payload().to_vec())
     }
 

@@ -65,7 +65,7 @@ class Commands:
     def __init__(self, limit: int = COMMANDS_MAX) -> None:
         self._threads = ThreadPoolExecutor(limit, thread_name_prefix="jetlake-command")
         self._lock = Lock()
-        self._running: set[Running] = set()
+        self._running: set[RunningCommand] = set()
         self._is_closed = False
 
     async def run(
@@ -78,7 +78,7 @@ class Commands:
         disown: bool = False,
     ) -> CommandResult:
         """Run a command to its end. A cancellation kills it, unless it is disowned."""
-        running = Running(words, folder, environment, timeout_s, disown=disown)
+        running = RunningCommand(words, folder, environment, timeout_s, disown=disown)
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._threads, self._run, running)
         try:
@@ -96,7 +96,7 @@ class Commands:
             each.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, running: "Running") -> CommandResult:
+    def _run(self, running: "RunningCommand") -> CommandResult:
         with self._lock:
             if self._is_closed:
                 running.cancel()
@@ -108,7 +108,7 @@ class Commands:
                 self._running.discard(running)
 
 
-class Running:
+class RunningCommand:
     """One command, run by one thread and cancelled by another."""
 
     def __init__(

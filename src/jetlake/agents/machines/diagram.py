@@ -6,7 +6,7 @@
 from html import escape
 from itertools import pairwise
 
-from jetlake.agents.machines.layout import Box, Diagram, Edge, Link, arrange
+from jetlake.agents.machines.layout import Box, Diagram, Edge, LayoutLink, arrange
 from jetlake.agents.machines.manifest import Manifest
 
 __all__ = ["draw_dot", "draw_svg"]
@@ -105,14 +105,14 @@ def _dot(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _links(manifest: Manifest) -> dict[Link, list[tuple[str, str]]]:
+def _links(manifest: Manifest) -> dict[LayoutLink, list[tuple[str, str]]]:
     """Return one link for each pair of states, with the events and descriptions that lead from one to the other."""
     events: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for transition in manifest.transitions:
         for source in dict.fromkeys(transition.sources):
             events.setdefault((source, transition.destination), []).append((transition.name, transition.description))
     return {
-        Link(
+        LayoutLink(
             source,
             target,
             max(len(_shown(name)) for name, _ in found) * SMALL_LETTER * 1.15 + 10,

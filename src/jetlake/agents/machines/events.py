@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from jetlake.agents.node import Node
+from jetlake.agents.node import LocalNode
 from jetlake.choria.events import encode, subject_of
 from jetlake.errors import ClientError
 
@@ -46,7 +46,7 @@ class EventQueue:
         self._waiting.append(body)
         self._has_some.set()
 
-    async def run(self, node: Node) -> None:
+    async def run(self, node: LocalNode) -> None:
         """Publish until cancelled."""
         while True:
             await self._has_some.wait()
@@ -60,7 +60,7 @@ class EventQueue:
                 node.report("warning", f"events of machines wait: {error}")
                 await asyncio.sleep(RETRY_S)
 
-    async def publish_some(self, node: Node) -> None:
+    async def publish_some(self, node: LocalNode) -> None:
         """Publish up to `BATCH_MAX` events. Raises `ClientError`; what was not published then stays."""
         batch = [self._waiting[index] for index in range(min(BATCH_MAX, len(self._waiting)))]
         if batch:

@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
-from jetlake.located.nodes import Node, Place, describe
+from jetlake.located.nodes import Node, SourceLocation, describe
 from jetlake.shared.durations import duration_ns
 from jetlake.suggestions import suggestion
 
-__all__ = ["Fields", "Problem", "Problems"]
+__all__ = ["Fields", "ManifestProblems", "Problem"]
 
 PROBLEMS_MAX = 100
 """Problems kept of one manifest; nobody reads more."""
@@ -41,15 +41,15 @@ NANOSECONDS_PER_SECOND = 1_000_000_000
 class Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong, and where."""
 
-    place: Place
+    location: SourceLocation
     text: str
     is_error: bool = True
 
     def __str__(self) -> str:
-        return f"{self.place}: {'' if self.is_error else 'warning: '}{self.text}"
+        return f"{self.location}: {'' if self.is_error else 'warning: '}{self.text}"
 
 
-class Problems:
+class ManifestProblems:
     """The problems found so far, at most `PROBLEMS_MAX`."""
 
     def __init__(self) -> None:
@@ -59,11 +59,11 @@ class Problems:
     def errors(self) -> list[Problem]:
         return [problem for problem in self.found if problem.is_error]
 
-    def error(self, place: Place, text: str) -> None:
-        self._add(Problem(place, text))
+    def error(self, location: SourceLocation, text: str) -> None:
+        self._add(Problem(location, text))
 
-    def warn(self, place: Place, text: str) -> None:
-        self._add(Problem(place, text, is_error=False))
+    def warn(self, location: SourceLocation, text: str) -> None:
+        self._add(Problem(location, text, is_error=False))
 
     def _add(self, problem: Problem) -> None:
         if len(self.found) < PROBLEMS_MAX:
@@ -73,8 +73,8 @@ class Problems:
 class Fields:
     """One mapping; `owner` names it in messages."""
 
-    def __init__(self, node: Node, owner: str, problems: Problems) -> None:
-        self.place = node.place
+    def __init__(self, node: Node, owner: str, problems: ManifestProblems) -> None:
+        self.location = node.location
         self.owner = owner
         self.problems = problems
         self._known: set[str] = set()
@@ -82,11 +82,11 @@ class Fields:
         if isinstance(node.value, dict):
             self._values = node.value
         elif node.value is not None:
-            problems.error(node.place, f"{owner} is {describe(node.value)}: write names with values, `name: value`")
+            problems.error(node.location, f"{owner} is {describe(node.value)}: write names with values, `name: value`")
 
-    def place_of(self, key: str) -> Place:
-        """Return where a key stands; the mapping's place if it is missing."""
-        return self._values[key].place if key in self._values else self.place
+    def location_of(self, key: str) -> SourceLocation:
+        """Return where a key stands; the mapping's location if it is missing."""
+        return self._values[key].location if key in self._values else self.location
 
     def __contains__(self, key: str) -> bool:
         return self.node(key) is not None
@@ -98,7 +98,7 @@ class Fields:
         return None if node is None or node.value is None else node
 
     def error(self, key: str, text: str) -> None:
-        self.problems.error(self.place_of(key), f"{self.owner}: {text}")
+        self.problems.error(self.location_of(key), f"{self.owner}: {text}")
 
     def text(self, key: str, default: str = "", *, required: bool = False) -> str:
         node = self.node(key)
@@ -211,7 +211,7 @@ class Fields:
     def inner(self, key: str) -> "Fields":
         """Return a mapping inside this one, an empty one if it is missing."""
         node = self.node(key)
-        return Fields(node or Node({}, self.place_of(key)), self.owner, self.problems)
+        return Fields(node or Node({}, self.location_of(key)), self.owner, self.problems)
 
     def plain(self) -> dict[str, Any]:
         return {key: node.plain() for key, node in self._values.items()}
@@ -221,4 +221,4 @@ class Fields:
         for key, node in self._values.items():
             if key not in self._known:
                 hint = suggestion(key, self._known)
-                self.problems.warn(node.place, f"{self.owner}: {key[:40]!r} is unknown and ignored{hint}")
+                self.problems.warn(node.location, f"{self.owner}: {key[:40]!r} is unknown and ignored{hint}")

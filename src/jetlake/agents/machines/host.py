@@ -23,8 +23,8 @@ from jetlake.agents.machines.manifest import FILE_NAME, parse_manifest, read_man
 from jetlake.agents.machines.options import MachinesOptions
 from jetlake.agents.machines.requests import Requests
 from jetlake.agents.machines.services import Services
-from jetlake.agents.machines.states import Change
-from jetlake.agents.node import Node
+from jetlake.agents.machines.states import StateChange
+from jetlake.agents.node import LocalNode
 from jetlake.errors import ConfigurationError, reason_of
 
 __all__ = ["MachineHost"]
@@ -77,7 +77,7 @@ class MachineHost:
         """Return name, version and state of each machine, for the inventory of the node."""
         return [{"name": each.name, "version": each.manifest.version, "state": each.state} for each in self.machines]
 
-    async def run(self, node: Node) -> None:
+    async def run(self, node: LocalNode) -> None:
         events = EventQueue(raw=node.options.raw_events)
         self._services = services = Services(
             identity=node.options.identity,
@@ -108,7 +108,7 @@ class MachineHost:
             services.close()
             await _end(helpers, STOP_S_MAX)
 
-    async def finish(self, node: Node) -> None:
+    async def finish(self, node: LocalNode) -> None:
         """Publish what the machines told last."""
         if self._services is not None:
             while len(self._services.events):
@@ -127,7 +127,7 @@ class MachineHost:
 
     # Folders
 
-    async def _scan(self, node: Node) -> None:
+    async def _scan(self, node: LocalNode) -> None:
         folders, changed = await asyncio.to_thread(self._look_at_folders, node)
         for folder in [folder for folder in self._hosted if folder not in folders]:
             node.report("info", f"{self._hosted[folder].machine.name}: {folder} is gone: stopping")
@@ -137,7 +137,7 @@ class MachineHost:
         for folder, content in changed:
             await self._load(folder, content, node)
 
-    def _look_at_folders(self, node: Node) -> tuple[dict[Path, None], list[tuple[Path, str | ConfigurationError]]]:
+    def _look_at_folders(self, node: LocalNode) -> tuple[dict[Path, None], list[tuple[Path, str | ConfigurationError]]]:
         """Return all folders, and the manifests that may have changed since the last look."""
         folders = self._folders(node)
         changed: list[tuple[Path, str | ConfigurationError]] = []
@@ -154,7 +154,7 @@ class MachineHost:
         self._signatures = {folder: each for folder, each in self._signatures.items() if folder in folders}
         return folders, changed
 
-    def _folders(self, node: Node) -> dict[Path, None]:
+    def _folders(self, node: LocalNode) -> dict[Path, None]:
         found = dict.fromkeys(folder.absolute() for folder in self._options.folders)
         store = self._options.store
         if store is not None:
@@ -167,7 +167,7 @@ class MachineHost:
             found |= dict.fromkeys(folder.absolute() for folder in inside if _is_candidate(folder))
         return dict(list(found.items())[:MACHINES_MAX])
 
-    async def _load(self, folder: Path, content: str | ConfigurationError, node: Node) -> None:
+    async def _load(self, folder: Path, content: str | ConfigurationError, node: LocalNode) -> None:
         running = self._hosted.get(folder)
         # A text is known by its digest, a refusal to read it by its words.
         digest = (
@@ -205,7 +205,7 @@ class MachineHost:
     def _state_of(self, name: str) -> str | None:
         return next((each.state for each in self.machines if each.name == name), None)
 
-    def _note_change(self, name: str, change: Change) -> None:
+    def _note_change(self, name: str, change: StateChange) -> None:
         for machine in self.machines:
             subscribes = any(
                 (each.machine, each.event) == (name, change.event)
@@ -217,7 +217,7 @@ class MachineHost:
                 self._hearing.add(task)
                 task.add_done_callback(self._hearing.discard)
 
-    def _current_facts(self, node: Node) -> dict[str, Any]:
+    def _current_facts(self, node: LocalNode) -> dict[str, Any]:
         now_s = asyncio.get_running_loop().time()
         if now_s - self._facts_read_s >= FACTS_S:
             self._facts = read_facts(node.options.facts_file, node.report)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import msgspec
 
-__all__ = ["Box", "Diagram", "Edge", "Link", "arrange"]
+__all__ = ["Box", "Diagram", "Edge", "LayoutLink", "arrange"]
 
 GAP_X = 28.0
 GAP_Y = 26.0
@@ -27,7 +27,7 @@ EDGES_MAX = 2_000
 """Transitions of one diagram; a larger one cannot be read anyway."""
 
 
-class Link(msgspec.Struct, frozen=True):
+class LayoutLink(msgspec.Struct, frozen=True):
     """What leads from one state to another: the size of its label."""
 
     source: str
@@ -65,7 +65,7 @@ class Box(msgspec.Struct):
 class Edge(msgspec.Struct):
     """One line: the boxes it goes through from source to target, and the one that has its label."""
 
-    link: Link
+    link: LayoutLink
     boxes: list[Box]
     label: Box
 
@@ -79,7 +79,7 @@ class Diagram(msgspec.Struct):
     height: float
 
 
-def arrange(initial: str, sizes: dict[str, tuple[float, float]], links: list[Link]) -> Diagram:
+def arrange(initial: str, sizes: dict[str, tuple[float, float]], links: list[LayoutLink]) -> Diagram:
     """Return where everything stands; `sizes` has width and height of each state."""
     links = links[:EDGES_MAX]
     rows = _rows_of(initial, list(sizes), links)
@@ -97,7 +97,7 @@ def arrange(initial: str, sizes: dict[str, tuple[float, float]], links: list[Lin
     return Diagram(states, edges, max(box.right for box in boxes), max(box.bottom for box in boxes))
 
 
-def _rows_of(initial: str, names: list[str], links: list[Link]) -> dict[str, int]:
+def _rows_of(initial: str, names: list[str], links: list[LayoutLink]) -> dict[str, int]:
     following: dict[str, list[str]] = {name: [] for name in names}
     for link in links:
         following[link.source].append(link.target)
@@ -117,7 +117,7 @@ def _rows_of(initial: str, names: list[str], links: list[Link]) -> dict[str, int
     return rows
 
 
-def _edge_of(link: Link, states: dict[str, Box]) -> Edge:
+def _edge_of(link: LayoutLink, states: dict[str, Box]) -> Edge:
     source, target = states[link.source], states[link.target]
     if source.row == target.row:
         between = [Box(link.width, link.height, source.row + 1)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from jetlake.agents.machines.manifest import Manifest
 from jetlake.agents.machines.services import Services
-from jetlake.agents.machines.states import Change, StateMachine
+from jetlake.agents.machines.states import StateChange, StateMachine
 from jetlake.agents.machines.store import MachineStore, SavedState
 from jetlake.agents.machines.templates import parse_template
 from jetlake.agents.machines.watchers import watcher_of
@@ -134,7 +134,7 @@ class Machine:
     def knows(self, event: str) -> bool:
         return self._states.knows(event)
 
-    async def fire(self, event: str) -> Change | None:
+    async def fire(self, event: str) -> StateChange | None:
         """Enter the state that an event leads to; None, and a warning, if that is not possible now."""
         if not event:
             return None
@@ -168,7 +168,7 @@ class Machine:
         self._fast_transitions += 1
         self._last_transition_s = time.monotonic()
 
-    def _tell_change(self, change: Change) -> None:
+    def _tell_change(self, change: StateChange) -> None:
         self.report("info", f"{change.event}: {change.from_state} => {change.to_state}")
         self.services.on_change(self.name, change)
         for watcher in self._watchers:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from jetlake.agents.machines.fields import Fields, Problem, Problems
+from jetlake.agents.machines.fields import Fields, ManifestProblems, Problem
 from jetlake.agents.machines.watcher_options import (
     FALLBACK_INTERVAL_S,
     FILE_INTERVAL_S,
@@ -38,15 +38,15 @@ from jetlake.agents.machines.watcher_options import (
     read_watcher_options,
 )
 from jetlake.errors import ConfigurationError, reason_of
-from jetlake.located.nodes import Node, Place
+from jetlake.located.nodes import Node, SourceLocation
 from jetlake.located.yaml_text import read_yaml
 from jetlake.suggestions import suggestion
 
 __all__ = [
     "FILE_NAME",
     "ForeignState",
+    "MachineSubscription",
     "Manifest",
-    "Subscription",
     "Transition",
     "WatcherManifest",
     "check_manifest",
@@ -69,7 +69,7 @@ ORIGINAL_TYPES = ("archive", "ccmmanifest", "expression", "gossip", "homekit", "
 """Types of watchers that the original has and this agent does not."""
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class MachineSubscription(msgspec.Struct, frozen=True):
     """An event of another machine on the same node."""
 
     machine: str
@@ -90,7 +90,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     destination: str
     description: str = ""
-    subscriptions: tuple[Subscription, ...] = ()
+    subscriptions: tuple[MachineSubscription, ...] = ()
 
 
 class WatcherManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,29 +163,29 @@ def parse_manifest(text: str, file: str) -> Manifest:
 
 def check_manifest(text: str, file: str) -> tuple[Manifest | None, list[Problem]]:
     """Return the manifest, None if it cannot run, and all problems."""
-    problems = Problems()
+    problems = ManifestProblems()
     try:
         documents = read_yaml(text, file)
     except ConfigurationError as error:
         problems.found.append(_problem_of(error, file))
         return None, problems.found
     if len(documents) != 1:
-        problems.error(Place(file), f"a manifest is one YAML document, this file has {len(documents)}")
+        problems.error(SourceLocation(file), f"a manifest is one YAML document, this file has {len(documents)}")
         return None, problems.found
     manifest = _read(documents[0], problems)
     return (None if problems.errors else manifest), problems.found
 
 
 def _problem_of(error: ConfigurationError, file: str) -> Problem:
-    """Return a refusal of the YAML reader as a problem; it begins with the place."""
+    """Return a refusal of the YAML reader as a problem; it begins with the location."""
     text = str(error)
     line, _, reason = text.removeprefix(f"{file}:").partition(": ")
     if line.isdecimal():
-        return Problem(Place(file, int(line)), reason)
-    return Problem(Place(file), text.removeprefix(f"{file}: "))
+        return Problem(SourceLocation(file, int(line)), reason)
+    return Problem(SourceLocation(file), text.removeprefix(f"{file}: "))
 
 
-def _read(document: Node, problems: Problems) -> Manifest:
+def _read(document: Node, problems: ManifestProblems) -> Manifest:
     fields = Fields(document, "the machine", problems)
     transitions = [(_read_transition(node, problems), node) for node in _required_items(fields, "transitions")]
     found = [(_read_watcher(node, problems), node) for node in _required_items(fields, "watchers")]
@@ -211,7 +211,7 @@ def _required_items(fields: Fields, key: str) -> list[Node]:
     return items
 
 
-def _read_transition(node: Node, problems: Problems) -> Transition:
+def _read_transition(node: Node, problems: ManifestProblems) -> Transition:
     fields = Fields(node, "a transition", problems)
     name = fields.name("name", required=True)
     fields.owner = f"transition {name!r}"
@@ -221,14 +221,15 @@ def _read_transition(node: Node, problems: Problems) -> Transition:
         destination=fields.name("destination", required=True),
         description=fields.text("description"),
         subscriptions=tuple(
-            Subscription(machine, event) for machine, event in _pairs(fields, "subscribe", "machine_name", "event")
+            MachineSubscription(machine, event)
+            for machine, event in _pairs(fields, "subscribe", "machine_name", "event")
         ),
     )
     fields.finish()
     return transition
 
 
-def _read_watcher(node: Node, problems: Problems) -> WatcherManifest | None:
+def _read_watcher(node: Node, problems: ManifestProblems) -> WatcherManifest | None:
     fields = Fields(node, "a watcher", problems)
     name = fields.name("name", required=True)
     fields.owner = f"watcher {name!r}"
@@ -294,41 +295,43 @@ def _pairs(fields: Fields, key: str, first: str, second: str) -> list[tuple[str,
     return pairs
 
 
-def _check_watchers(manifest: Manifest, watchers: list[tuple[WatcherManifest, Node]], problems: Problems) -> None:
+def _check_watchers(
+    manifest: Manifest, watchers: list[tuple[WatcherManifest, Node]], problems: ManifestProblems
+) -> None:
     states, events = set(manifest.states), {transition.name for transition in manifest.transitions}
     seen: set[str] = set()
     for watcher, node in watchers:
         if watcher.name and watcher.name in seen:
-            problems.error(_place(node, "name"), f"there are two watchers {watcher.name!r}: rename one")
+            problems.error(_location(node, "name"), f"there are two watchers {watcher.name!r}: rename one")
         seen.add(watcher.name)
         for state in watcher.state_match:
             if state not in states:
                 problems.error(
-                    _place(node, "state_match"),
+                    _location(node, "state_match"),
                     f"invalid state {state[:40]} in state match for watcher {watcher.name}{suggestion(state, states)}",
                 )
         for key in ("success_transition", "fail_transition"):
             event = getattr(watcher, key)
             if event and event not in events:
                 problems.error(
-                    _place(node, key),
+                    _location(node, key),
                     f"invalid {key} {event} specified in watcher {watcher.name}{suggestion(event, events)}",
                 )
 
 
-def _check_transitions(transitions: list[tuple[Transition, Node]], problems: Problems) -> None:
+def _check_transitions(transitions: list[tuple[Transition, Node]], problems: ManifestProblems) -> None:
     destinations: dict[tuple[str, str], str] = {}
     for transition, node in transitions:
         for source in transition.sources:
             other = destinations.setdefault((transition.name, source), transition.destination)
             if other != transition.destination:
                 problems.error(
-                    node.place,
+                    node.location,
                     f"event {transition.name} leads from {source[:40]} to both {other} and {transition.destination}: "
                     "give one of them another name",
                 )
 
 
-def _place(node: Node, key: str) -> Place:
+def _location(node: Node, key: str) -> SourceLocation:
     found = node.value.get(key) if isinstance(node.value, dict) else None
-    return found.place if isinstance(found, Node) else node.place
+    return found.location if isinstance(found, Node) else node.location

@@ -19,7 +19,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from jetlake.agents.node import Node
+from jetlake.agents.node import LocalNode
 from jetlake.choria.subjects import token_text
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def transition_subject(collective: str, identity: str = "") -> str:
 class Requests:
     """Answers for one node."""
 
-    def __init__(self, host: "MachineHost", node: Node) -> None:
+    def __init__(self, host: "MachineHost", node: LocalNode) -> None:
         self._host = host
         self._node = node
         self._firing: set[asyncio.Task[None]] = set()

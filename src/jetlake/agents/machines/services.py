@@ -16,7 +16,7 @@ from jetlake.agents.machines.key_watches import KeyWatches
 from jetlake.agents.machines.prometheus import TextFiles
 
 if TYPE_CHECKING:
-    from jetlake.agents.machines.states import Change
+    from jetlake.agents.machines.states import StateChange
     from jetlake.client.api import Api
 
 __all__ = ["Services"]
@@ -61,7 +61,7 @@ class Services:
         # Set by the host: the state of another machine, None if there is none of that name.
         self.state_of: Callable[[str], str | None] = lambda _name: None
         # Set by the host: tells the other machines.
-        self.on_change: Callable[[str, Change], None] = lambda _name, _change: None
+        self.on_change: Callable[[str, StateChange], None] = lambda _name, _change: None
 
     async def wait_for_api(self, timeout_s: float) -> "Api":
         """Return the API as soon as there is a connection. Raises `ClientError` after some time."""

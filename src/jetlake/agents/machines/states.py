@@ -15,10 +15,10 @@ import msgspec
 
 from jetlake.agents.machines.manifest import Manifest
 
-__all__ = ["Change", "StateMachine"]
+__all__ = ["StateChange", "StateMachine"]
 
 
-class Change(msgspec.Struct, frozen=True):
+class StateChange(msgspec.Struct, frozen=True):
     """A state that was entered."""
 
     event: str
@@ -50,12 +50,12 @@ class StateMachine:
     def knows(self, event: str) -> bool:
         return event in self._events
 
-    def fire(self, event: str) -> Change | None:
+    def fire(self, event: str) -> StateChange | None:
         """Enter the state that an event leads to; None if it is not possible or changes nothing."""
         destination = self._destinations.get((event, self.state))
         if destination is None or destination == self.state:
             return None
-        change = Change(event, self.state, destination)
+        change = StateChange(event, self.state, destination)
         self.state = destination
         assert self.state in self._states
         return change

@@ -51,7 +51,7 @@ class TemplateError(ConfigurationError):
     """Is raised for a template that cannot be parsed or rendered."""
 
 
-class Call:
+class FunctionCall:
     """A function with its arguments; literals have no function."""
 
     __slots__ = ("arguments", "name")
@@ -61,7 +61,7 @@ class Call:
         self.arguments = arguments
 
 
-Part: TypeAlias = str | Call
+Part: TypeAlias = str | FunctionCall
 
 
 class Template:
@@ -105,7 +105,7 @@ def _trimmed(text: str, left: bool, right: bool) -> str:
     return text.rstrip() if right else text
 
 
-def _parse_action(text: str) -> Call:
+def _parse_action(text: str) -> FunctionCall:
     tokens: list[tuple[str, str]] = []
     position = 0
     stripped = text.strip()
@@ -132,7 +132,7 @@ class _Parser:
         self.tokens = tokens
         self._text = text
 
-    def pipeline(self, depth: int) -> Call:
+    def pipeline(self, depth: int) -> FunctionCall:
         if depth > DEPTH_MAX:
             raise self._refusal("it is nested too deeply")
         value = self._command(depth)
@@ -146,7 +146,7 @@ class _Parser:
             value = following
         return value
 
-    def _command(self, depth: int) -> Call:
+    def _command(self, depth: int) -> FunctionCall:
         if not self.tokens:
             raise self._refusal("a function or a value is missing")
         kind, word = self.tokens[0]
@@ -158,21 +158,21 @@ class _Parser:
         arguments = []
         while self.tokens and self.tokens[0] not in (("sign", "|"), ("sign", ")")):
             arguments.append(self._operand(depth))
-        return Call(word, arguments)
+        return FunctionCall(word, arguments)
 
-    def _operand(self, depth: int) -> Call:
+    def _operand(self, depth: int) -> FunctionCall:
         kind, word = self.tokens.pop(0)
         match kind:
             case "text":
-                return Call("", [_unquoted(word)])
+                return FunctionCall("", [_unquoted(word)])
             case "raw":
-                return Call("", [word[1:-1]])
+                return FunctionCall("", [word[1:-1]])
             case "number":
-                return Call("", [float(word) if "." in word else int(word[:40])])
+                return FunctionCall("", [float(word) if "." in word else int(word[:40])])
             case "word" if word in ("true", "false", "nil"):
-                return Call("", [{"true": True, "false": False, "nil": None}[word]])
+                return FunctionCall("", [{"true": True, "false": False, "nil": None}[word]])
             case "word" if word in FUNCTIONS:
-                return Call(word, [])
+                return FunctionCall(word, [])
             case "sign" if word == "(":
                 inner = self.pipeline(depth + 1)
                 if not self.tokens or self.tokens.pop(0) != ("sign", ")"):
@@ -192,9 +192,10 @@ def _unquoted(word: str) -> str:
         raise TemplateError(f"the text {word[:60]} cannot be read: {error}") from error
 
 
-def _value(call: Call, scope: Mapping[str, Any], overrides: "Callable[[str], Any] | None") -> Any:
+def _value(call: FunctionCall, scope: Mapping[str, Any], overrides: "Callable[[str], Any] | None") -> Any:
     arguments = [
-        _value(argument, scope, overrides) if isinstance(argument, Call) else argument for argument in call.arguments
+        _value(argument, scope, overrides) if isinstance(argument, FunctionCall) else argument
+        for argument in call.arguments
     ]
     if call.name == "":
         return arguments[0]

@@ -191,7 +191,7 @@ def _is_mode(text: str) -> bool:
 def _read_kv(fields: Fields) -> KvOptions:
     for key in ("republish_trigger", "hiera_config"):
         if key in fields:
-            fields.problems.warn(fields.place_of(key), f"{fields.owner}: {key} is not supported and ignored")
+            fields.problems.warn(fields.location_of(key), f"{fields.owner}: {key} is not supported and ignored")
     options = KvOptions(
         bucket=fields.name("bucket", required=True),
         key=_template(fields, "key", required=True),
@@ -233,7 +233,7 @@ def _read_timer(fields: Fields) -> TimerOptions:
 
 def _read_metric(fields: Fields) -> MetricOptions:
     if fields.switch("http"):
-        fields.problems.warn(fields.place_of("http"), f"{fields.owner}: http is not supported and ignored")
+        fields.problems.warn(fields.location_of("http"), f"{fields.owner}: http is not supported and ignored")
     return MetricOptions(
         command=_template(fields, "command", required=True),
         interval_s=max(fields.seconds("interval", METRIC_INTERVAL_S), METRIC_INTERVAL_S_MIN),

@@ -78,7 +78,7 @@ def _bench(options: argparse.Namespace) -> None:
     address = urlsplit(options.url if "://" in options.url else f"nats://{options.url}")
     host = address.hostname or "127.0.0.1"
     user, password = address.username, address.password
-    plan = load.Plan(
+    plan = load.LoadPlan(
         url=f"{f'[{host}]' if ':' in host else host}:{address.port or PORT_DEFAULT}",
         workload="pubsub" if options.ns else "publish",
         publishers=options.np,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from aiohttp.web_request import FileField
 
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import OPTIONS, session_of
 from jetlake.dashboard.pages.page import Page, Route
 from jetlake.dashboard.profile import Feature
@@ -96,7 +96,7 @@ async def preview_apply(request: web.Request) -> web.Response:
     flags = ["--allow-destroy"] if plan.destructive else []
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Apply {_count(plan)} to {request.app[OPTIONS].server.shown}",
             facts=(*((_VERBS[action], str(plan.count(action))) for action in _VERBS if plan.count(action)), *losses),
             warning=(

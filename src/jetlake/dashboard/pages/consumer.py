@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from jetlake.client.api import token
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.listing import forget
 from jetlake.dashboard.pages.consumers import names_key
@@ -19,7 +19,7 @@ from jetlake.dashboard.session_api import SessionApi
 from jetlake.dashboard.stored_messages import StoredMessage, count_from, next_message
 from jetlake.errors import ApiError, ConfigurationError
 from jetlake.presentation.consumer_facts import consumer_facts
-from jetlake.presentation.moments import read_moment
+from jetlake.presentation.timestamps import read_timestamp
 
 __all__ = ["ROUTES"]
 
@@ -86,7 +86,7 @@ async def pause(request: web.Request) -> web.Response:
     found = await _shown_consumer(request)
     text = str((await request.post()).get("until", "")).strip()
     try:
-        until = read_moment(text)
+        until = read_timestamp(text)
     except ValueError as error:
         raise ConfigurationError(f"{str(error).rstrip('.')}.") from error
     answer = await session_of(request).api.request(found.subject("PAUSE"), {"pause_until": until})
@@ -120,7 +120,7 @@ async def preview_reset(request: web.Request) -> web.Response:
     words = {"sequence": str(sequence or "")}
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Reset consumer {found.name}",
             facts=(
                 ("Begins at sequence", f"{begin:,}"),
@@ -157,7 +157,7 @@ async def preview_delete(request: web.Request) -> web.Response:
     info = found.info
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Delete consumer {found.name}",
             facts=(
                 ("Stream", found.stream.name),

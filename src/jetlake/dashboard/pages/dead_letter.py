@@ -12,7 +12,7 @@ from aiohttp import web
 
 from jetlake.client.api import token
 from jetlake.client.dead_letters import DeadLetter, DeadLetters
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.pages.dead_groups import PATH, Group, find_group, survey
 from jetlake.dashboard.pages.page import Route
@@ -70,7 +70,7 @@ async def preview_delete(request: web.Request) -> web.Response:
     stream, letter = await _letter(request)
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Delete dead letter {letter.sequence}",
             facts=(
                 ("From", f"{letter.stream}, consumer {letter.consumer}"),
@@ -155,7 +155,7 @@ def _confirm_group(
     left = len(group.letters) - len(letters)
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"{action.capitalize()} {len(letters):,} dead letters",
             facts=(
                 ("From", f"{group.stream}, consumer {group.consumer}"),

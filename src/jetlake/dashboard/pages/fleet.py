@@ -11,7 +11,7 @@ from aiohttp import web
 
 from jetlake.dashboard.extras import Extra, install_command
 from jetlake.dashboard.fleet_events import EVENTS_MAX, event_streams, heard_nodes
-from jetlake.dashboard.helpers import Answer, FleetTask
+from jetlake.dashboard.helpers import FleetTask, HelperAnswer
 from jetlake.dashboard.keys import HELPERS, OPTIONS, session_of
 from jetlake.dashboard.listing import ROWS_MAX, Listing, ListQuery, cached
 from jetlake.dashboard.pages.page import Page, Route
@@ -66,7 +66,7 @@ async def _show(request: web.Request, prefix: str, view: str) -> web.Response:
     query = ListQuery.of(request)
     task = FleetTask(lake=str(lake), prefix=prefix, view=view, text=query.text, offset=query.offset, rows_max=ROWS_MAX)
 
-    async def ask() -> Answer:
+    async def ask() -> HelperAnswer:
         return await request.app[HELPERS].answer(task)
 
     answer = await cached(session_of(request), f"fleet {view} {query.text} {query.number}", ask)
@@ -106,7 +106,7 @@ async def _show_heard(request: web.Request) -> web.Response:
     )
 
 
-def _view_of(answer: Answer, query: ListQuery) -> FleetView:
+def _view_of(answer: HelperAnswer, query: ListQuery) -> FleetView:
     names = [column.name for column in answer.columns]
     rows = [dict(zip(names, row, strict=True)) for row in answer.rows]
     figures = rows[0] if rows else {}

@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import web
 
 from jetlake.client.api import token
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.listing import ListQuery, is_unchanged
 from jetlake.dashboard.pages import streams
@@ -105,7 +105,7 @@ async def preview_evict(request: web.Request) -> web.Response:
         raise ClientError(f"Governor {name} has no lease {lease_id} any more: it was given back, or has expired.")
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Evict lease {lease_id} of governor {name}",
             facts=(("Holder", lease.holder), ("Since", shown_duration(max(SECOND, lease.age_ns // SECOND * SECOND)))),
             warning="The slot is free at once. The holder is not told and goes on, unless it renews its lease: "

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.pages.kv_bucket import PATH, OpenBucket, key_address, open_bucket
 from jetlake.dashboard.pages.page import Route
@@ -19,7 +19,7 @@ from jetlake.units import shown_size
 __all__ = ["ROUTES"]
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class RevisionComparison(msgspec.Struct, frozen=True):
     """Two revisions of a key, line by line."""
 
     before: int
@@ -127,7 +127,7 @@ async def _preview(request: web.Request, action: str, word: str, warning: str) -
     name = opened.bucket.name
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"{action.capitalize()} key {key}",
             facts=(
                 ("Bucket", name),
@@ -175,7 +175,7 @@ async def _value(session: Session, opened: OpenBucket, key: str, revision: int) 
 
 async def _comparison(
     request: web.Request, session: Session, opened: OpenBucket, key: str, revisions: list[Entry[bytes]]
-) -> Comparison | None:
+) -> RevisionComparison | None:
     by_number = {entry.revision: entry for entry in revisions}
     before, after = _number(request, "before"), _number(request, "after")
     if before not in by_number or after not in by_number:
@@ -185,7 +185,7 @@ async def _comparison(
         return b"" if by_number[number].is_deleted else await _value(session, opened, key, number)
 
     lines, is_whole = differences(await value(before), await value(after))
-    return Comparison(before, after, lines, is_whole)
+    return RevisionComparison(before, after, lines, is_whole)
 
 
 def _number(request: web.Request, field: str) -> int:

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from jetlake.client.api import token
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.listing import ListQuery, cached, is_unchanged
 from jetlake.dashboard.pages import object_transfer, streams
@@ -123,7 +123,7 @@ async def preview_delete(request: web.Request) -> web.Response:
     info = await store.info(name)
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Delete object {name}",
             facts=(
                 ("Store", store.name),

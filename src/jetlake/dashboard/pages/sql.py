@@ -14,7 +14,7 @@ from aiohttp import web
 from jetlake.dashboard.answer_chart import chart_of
 from jetlake.dashboard.extras import Extra, install_command
 from jetlake.dashboard.helper_process import CELL_LETTERS_MAX, ROWS_MAX
-from jetlake.dashboard.helpers import TIME_S_MAX, Answer, SqlTask
+from jetlake.dashboard.helpers import TIME_S_MAX, HelperAnswer, SqlTask
 from jetlake.dashboard.keys import HELPERS, OPTIONS, session_of
 from jetlake.dashboard.listing import Listing, ListQuery
 from jetlake.dashboard.pages.page import Page, Route
@@ -46,7 +46,7 @@ class KeptAnswer(NamedTuple):
 
     key: str
     query: str
-    answer: Answer
+    answer: HelperAnswer
 
 
 class TableLink(NamedTuple):

@@ -30,15 +30,15 @@ from jetlake.dashboard.stored_messages import (
     sequence_at,
 )
 from jetlake.errors import ApiError, ConfigurationError
-from jetlake.presentation.moments import before_now
 from jetlake.presentation.quantities import read_duration
+from jetlake.presentation.timestamps import before_now
 
 __all__ = ["ROUTES"]
 
 PATH = "/streams/{stream}/messages"
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class WantedMessages(msgspec.Struct, frozen=True, kw_only=True):
     """Which messages a page shows: from a sequence or time on, before a sequence, or the newest."""
 
     pattern: str
@@ -55,7 +55,7 @@ async def show(request: web.Request) -> web.Response:
     """Show one page of messages."""
     stream = await stream_of(request)
     words = request.query
-    wanted = Wanted(
+    wanted = WantedMessages(
         pattern=check_pattern(words.get("filter", "").strip()),
         begin=read_number(words.get("from", ""), "The sequence"),
         before=read_number(words.get("before", ""), "The sequence"),
@@ -128,7 +128,7 @@ def read_time_field(text: str) -> str:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).isoformat()
 
 
-async def _page(api: SessionApi, stream: StreamFrame, wanted: Wanted) -> MessagePage:
+async def _page(api: SessionApi, stream: StreamFrame, wanted: WantedMessages) -> MessagePage:
     first = stream.first_sequence
     begin = wanted.begin
     if wanted.time:
@@ -150,7 +150,7 @@ async def _message(request: web.Request, stream: StreamFrame) -> StoredMessage:
     return found
 
 
-def _command(request: web.Request, stream: StreamFrame, wanted: Wanted, first: int) -> str:
+def _command(request: web.Request, stream: StreamFrame, wanted: WantedMessages, first: int) -> str:
     flags = (["--id", str(first)] if first else []) + (["--subject", wanted.pattern] if wanted.pattern else [])
     return command_line(request, "stream", "view", stream.name, *flags)
 

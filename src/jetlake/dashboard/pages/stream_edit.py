@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from jetlake.client.api import token
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.pages.page import Route
 from jetlake.dashboard.pages.stream_frame import StreamFrame, address_of, render_in_stream, stream_of
@@ -17,8 +17,6 @@ from jetlake.dashboard.rendering import command_line
 from jetlake.errors import ConfigurationError
 from jetlake.presentation.changes import changes, shown_value
 from jetlake.presentation.quantities import read_duration, read_size
-from jetlake.presentation.settings import Kind
-from jetlake.presentation.stream_settings import EDIT_SETTINGS
 from jetlake.units import write_duration, write_size
 
 __all__ = ["ROUTES", "read_json", "written_json"]
@@ -68,7 +66,7 @@ async def preview(request: web.Request) -> web.Response:
     facts = tuple((path, f"{_shown(path, old)} \N{RIGHTWARDS ARROW} {_shown(path, new)}") for path, old, new in found)
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Edit stream {stream.name}",
             facts=facts,
             warning="Messages that exceed a lower limit are deleted at once. This cannot be undone.",
@@ -167,10 +165,33 @@ def _shown(path: str, value: Any) -> str:
 
 
 FLAGS = {
-    setting.field: setting.flag
-    for setting in EDIT_SETTINGS
-    if setting.kind in (Kind.TEXT, Kind.NUMBER, Kind.SIZE, Kind.TIME, Kind.CHOICE)
+    "description": "--description",
+    "storage": "--storage",
+    "retention": "--retention",
+    "discard": "--discard",
+    "max_msgs": "--max-msgs",
+    "max_msgs_per_subject": "--max-msgs-per-subject",
+    "max_bytes": "--max-bytes",
+    "max_age": "--max-age",
+    "max_msg_size": "--max-msg-size",
+    "max_consumers": "--max-consumers",
+    "duplicate_window": "--dupe-window",
+    "num_replicas": "--replicas",
+    "compression": "--compression",
+    "subject_delete_marker_ttl": "--subject-del-markers-ttl",
+    "mirror.name": "--mirror",
+    "mirror.external.api": "--external",
+    "mirror.external.deliver": "--external-deliver",
+    "subject_transform.src": "--transform-source",
+    "subject_transform.dest": "--transform-destination",
+    "republish.src": "--republish-source",
+    "republish.dest": "--republish-destination",
+    "consumer_limits.inactive_threshold": "--limit-consumer-inactive",
+    "consumer_limits.max_ack_pending": "--limit-consumer-max-pending",
+    "persist_mode": "--persist-mode",
+    "placement.cluster": "--cluster",
 }
+"""Options of `jetlake stream edit` that take one value, by the field they set."""
 
 
 def _command(request: web.Request, stream: StreamFrame, found: list[tuple[str, Any, Any]]) -> str:

@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import web
 
 from jetlake.client.api import token
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.pages.page import Route
 from jetlake.dashboard.pages.stream_frame import StreamFrame, address_of, read_number, stream_of
@@ -73,7 +73,7 @@ async def preview(request: web.Request) -> web.Response:
     ]
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Purge stream {stream.name}",
             facts=tuple(await _facts(session_of(request).api, stream, purge)),
             warning=(

@@ -48,7 +48,7 @@ BUSY = "You have 10 live tails open. Close one of them, then continue this one."
 TAILS = "tails"
 
 
-class Row(msgspec.Struct):
+class TailRow(msgspec.Struct):
     """One message of a tail."""
 
     sequence: int
@@ -62,7 +62,7 @@ class Row(msgspec.Struct):
 class Frame(msgspec.Struct):
     """What one look has found."""
 
-    messages: list[Row]
+    messages: list[TailRow]
     # Sequences that were passed over because there were too many.
     skipped: int = 0
     problem: str = ""
@@ -154,8 +154,8 @@ async def _look(session: Session, stream: str, pattern: str, seen: int) -> tuple
     return found, max(last, at - 1) if found else last, max(0, last + 1 - at) if found else 0
 
 
-def _row(message: StoredMessage, address: str) -> Row:
-    return Row(
+def _row(message: StoredMessage, address: str) -> TailRow:
+    return TailRow(
         sequence=message.sequence,
         subject=visible(message.subject),
         time=message.time,

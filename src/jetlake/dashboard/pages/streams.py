@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from jetlake.client.api import token
-from jetlake.dashboard.confirmation import Confirmation, check_confirmed, confirm, done
+from jetlake.dashboard.confirmation import ConfirmationDialog, check_confirmed, confirm, done
 from jetlake.dashboard.keys import session_of
 from jetlake.dashboard.listing import Listing, ListQuery, cached, forget
 from jetlake.dashboard.pages import consumer, consumers, stream
@@ -94,7 +94,7 @@ async def preview_delete(request: web.Request) -> web.Response:
     state = found["state"]
     return confirm(
         request,
-        Confirmation(
+        ConfirmationDialog(
             title=f"Delete stream {name}",
             facts=(("Messages", f"{state['messages']:,}"), ("Size", shown_size(state["bytes"])), *_consumers(state)),
             warning="The stream is deleted with its messages and consumers. This cannot be undone.",

@@ -27,7 +27,7 @@ from jetlake.errors import DeviceError
 _ENDING = (events.OK, events.ACCEPTED)
 
 
-class Kind(Enum):
+class CommandKind(Enum):
     """What a command wants of a device: its pending event, its confirmation, and its list in a snapshot."""
 
     CREATE = ("resource_create_pendings", events.ResourceCreatePending, events.ResourceCreated)
@@ -53,8 +53,8 @@ class Kind(Enum):
         return str(self.confirmed.DESCRIPTOR.name).lower()
 
 
-KIND_OF_PENDING: dict[Any, Kind] = {kind.pending: kind for kind in Kind}
-KIND_OF_CONFIRMED: dict[Any, Kind] = {kind.confirmed: kind for kind in Kind}
+KIND_OF_PENDING: dict[Any, CommandKind] = {kind.pending: kind for kind in CommandKind}
+KIND_OF_CONFIRMED: dict[Any, CommandKind] = {kind.confirmed: kind for kind in CommandKind}
 
 
 class ResourceAggregate(Aggregate):
@@ -103,7 +103,7 @@ class ResourceAggregate(Aggregate):
             )
         ]
 
-    def command(self, kind: Kind, command: Any, caller: Caller) -> list[Any]:
+    def command(self, kind: CommandKind, command: Any, caller: Caller) -> list[Any]:
         """Decide what a command to the device becomes: an event that waits for its confirmation."""
         check_command(command)
         if self.latest is None or self.latest.status == events.NOT_FOUND:
@@ -113,13 +113,13 @@ class ResourceAggregate(Aggregate):
             )
         check_correlation(command.correlation_id, self.pendings, caller)
         fields: dict[str, Any] = {}
-        if kind in (Kind.UPDATE, Kind.CREATE):
+        if kind in (CommandKind.UPDATE, CommandKind.CREATE):
             if not command.HasField("content"):
                 raise invalid(f"the content is missing: say what to {kind.name.lower()}")
             fields["content"] = contents.converted(command.content, contents.type_of(self.latest.content))
-        if kind is not Kind.CREATE:
+        if kind is not CommandKind.CREATE:
             fields["resource_interface"] = command.resource_interface
-        if kind is Kind.RETRIEVE:
+        if kind is CommandKind.RETRIEVE:
             fields["etag"] = command.etag
         return [
             kind.pending(
@@ -131,13 +131,13 @@ class ResourceAggregate(Aggregate):
             )
         ]
 
-    def confirm(self, kind: Kind, command: Any, caller: Caller) -> list[Any]:
+    def confirm(self, kind: CommandKind, command: Any, caller: Caller) -> list[Any]:
         """Decide what the answer of the device becomes. It may come after the command's time is over."""
         check_command(command)
         pending = self.pendings.get(command.correlation_id)
         if pending is None or KIND_OF_PENDING[type(pending)] is not kind:
             raise invalid(f"no {kind.name.lower()} with the correlation id {command.correlation_id!r} is pending")
-        fields: dict[str, Any] = {"etag": command.etag} if kind is Kind.RETRIEVE else {}
+        fields: dict[str, Any] = {"etag": command.etag} if kind is CommandKind.RETRIEVE else {}
         return [
             kind.confirmed(
                 resource_id=self._resource_id(),
@@ -198,7 +198,7 @@ class ResourceAggregate(Aggregate):
             self.latest = message.latest_resource_change if message.HasField("latest_resource_change") else None
             self.pendings = {
                 pending.audit_context.correlation_id: pending
-                for kind in Kind
+                for kind in CommandKind
                 for pending in getattr(message, kind.snapshot_field)
             }
         elif isinstance(message, events.ResourceChanged):
@@ -207,6 +207,6 @@ class ResourceAggregate(Aggregate):
             add_pending(self.pendings, message)
         elif type(message) in KIND_OF_CONFIRMED:
             self.pendings.pop(message.audit_context.correlation_id, None)
-            if KIND_OF_CONFIRMED[type(message)] is Kind.DELETE and message.status in _ENDING:
+            if KIND_OF_CONFIRMED[type(message)] is CommandKind.DELETE and message.status in _ENDING:
                 # Nobody will answer what was asked of a resource that is gone.
                 self.pendings.clear()

@@ -28,7 +28,7 @@ FILE_BYTES_MAX = 64 * 1024
 _JWT = b"BEGIN NATS USER JWT"
 
 
-class Credentials(NamedTuple):
+class UserCredentials(NamedTuple):
     """What a user shows to the server."""
 
     user: str | None = None
@@ -42,7 +42,7 @@ class Credentials(NamedTuple):
         return _JWT in self.file
 
 
-def of_call(metadata: Mapping[str, Any]) -> Credentials:
+def of_call(metadata: Mapping[str, Any]) -> UserCredentials:
     """Return the credentials in the metadata of a call. Raises `DeviceError`."""
     file = metadata.get(FILE, b"")
     if file:
@@ -52,29 +52,29 @@ def of_call(metadata: Mapping[str, Any]) -> Credentials:
     return _of_authorization(str(metadata.get(AUTHORIZATION, "")))
 
 
-def _of_authorization(text: str) -> Credentials:
+def _of_authorization(text: str) -> UserCredentials:
     if not text:
-        return Credentials()
+        return UserCredentials()
     scheme, _, value = text.partition(" ")
     match scheme.lower():
         case "bearer" if value.strip():
-            return Credentials(token=value.strip())
+            return UserCredentials(token=value.strip())
         case "basic":
             try:
                 user, separator, password = _decoded(value.strip(), AUTHORIZATION).decode().partition(":")
             except UnicodeDecodeError as error:
                 raise _refusal("Basic needs base64 of user:password in UTF-8") from error
             if separator:
-                return Credentials(user=user, password=password)
+                return UserCredentials(user=user, password=password)
         case _:
             pass
     raise _refusal("write `Basic` with base64 of user:password, or `Bearer` with a token")
 
 
-def _of_file(content: bytes) -> Credentials:
+def _of_file(content: bytes) -> UserCredentials:
     if len(content) > FILE_BYTES_MAX:
         raise _refusal(f"a credentials file has at most {FILE_BYTES_MAX:,} bytes")
-    return Credentials(file=content)
+    return UserCredentials(file=content)
 
 
 def _decoded(text: str, name: str) -> bytes:

@@ -26,15 +26,15 @@ from jetlake.devices.service.gateway_paths import (
     ROOT,
     ROUTES,
     WEBSOCKET_PATH,
-    Call,
-    Route,
+    GatewayRoute,
+    HttpCall,
     resource_request,
 )
 from jetlake.devices.service.grpc_server import REQUEST_BYTES_MAX, STOP_S_MAX, Tls, answers
 from jetlake.devices.service.json_form import as_json, as_line, from_json
-from jetlake.devices.service.sessions import Sessions
+from jetlake.devices.service.sessions import UserSessions
 from jetlake.devices.service.subscriptions import Subscriptions
-from jetlake.devices.session import Session, event_of
+from jetlake.devices.session import UserSession, event_of
 from jetlake.errors import ConfigurationError, DeviceError, StartError, reason_of
 
 RAW_JSON = "application/protojson"
@@ -59,7 +59,7 @@ _log = logging.getLogger("jetlake.devices")
 class Gateway:
     """The HTTP side of a service."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: UserSessions) -> None:
         self._sessions = sessions
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -89,7 +89,7 @@ class Gateway:
             await self._runner.cleanup()
             self._runner = None
 
-    def _handler(self, route: Route) -> Any:
+    def _handler(self, route: GatewayRoute) -> Any:
         async def handle(request: web.Request) -> web.StreamResponse:
             call = await _call(request)
             return await self._answer(request, route.name, route.build(call))
@@ -146,7 +146,7 @@ async def _requests(socket: web.WebSocketResponse) -> AsyncIterator[Any]:
 
 
 async def _streamed(
-    request: web.Request, session: Session, name: str, made: Any, *, decoded: bool
+    request: web.Request, session: UserSession, name: str, made: Any, *, decoded: bool
 ) -> web.StreamResponse:
     response: web.StreamResponse | None = None
     async with aclosing(answers(session, name, made)) as found:
@@ -166,7 +166,7 @@ async def _started(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _call(request: web.Request) -> Call:
+async def _call(request: web.Request) -> HttpCall:
     body = await request.read()
     query: dict[str, list[str]] = {}
     for name, value in request.query.items():
@@ -176,7 +176,7 @@ async def _call(request: web.Request) -> Call:
     if content_type in ("application/x-www-form-urlencoded", "application/octet-stream"):
         content_type = ""
     is_json = body and request.method == "PUT" and request.path.endswith("/metadata")
-    return Call(dict(request.match_info), query, content_type, body, _parsed(body) if is_json else None)
+    return HttpCall(dict(request.match_info), query, content_type, body, _parsed(body) if is_json else None)
 
 
 def _parsed(body: bytes | str) -> Any:

@@ -34,7 +34,7 @@ CONFIRMATION_NS = 10_000_000_000
 """How long an answer waits for the device; a call says otherwise with `timeToLive`."""
 
 
-class Call(NamedTuple):
+class HttpCall(NamedTuple):
     """One HTTP request without its transport."""
 
     path: Mapping[str, str]
@@ -60,16 +60,16 @@ class Call(NamedTuple):
         return next(iter(self.values(*names)), "")
 
 
-class Route(NamedTuple):
+class GatewayRoute(NamedTuple):
     """A path, and the request it stands for."""
 
     method: str
     path: str
     name: str
-    build: Callable[[Call], Any]
+    build: Callable[[HttpCall], Any]
 
 
-def _timestamp(call: Call) -> int:
+def _timestamp(call: HttpCall) -> int:
     text = call.value("timestampFilter") or "0"
     try:
         return int(text)
@@ -80,19 +80,19 @@ def _timestamp(call: Call) -> int:
         ) from error
 
 
-def _events(call: Call) -> Any:
+def _events(call: HttpCall) -> Any:
     request = api_pb2.GetEventsRequest(timestamp_filter=_timestamp(call))
     _fill_filters(request, call)
     return request
 
 
-def _state(call: Call) -> Any:
+def _state(call: HttpCall) -> Any:
     request = api_pb2.GetStateRequest(type_filter=call.values("typeFilter", "type"))
     _fill_filters(request, call)
     return request
 
 
-def _fill_filters(request: Any, call: Call) -> None:
+def _fill_filters(request: Any, call: HttpCall) -> None:
     if "href" in call.path:
         request.resource_id_filter.add(resource_id=call.resource)
     elif "device" in call.path:
@@ -102,7 +102,7 @@ def _fill_filters(request: Any, call: Call) -> None:
     request.http_resource_id_filter.extend(call.values("resourceIdFilter", "resourceId", "httpResourceIdFilter"))
 
 
-def _devices(call: Call) -> Any:
+def _devices(call: HttpCall) -> Any:
     names = api_pb2.GetDevicesRequest.Status
     try:
         statuses: list[Any] = [names.Value(text.upper()) for text in call.values("statusFilter", "status")]
@@ -113,12 +113,12 @@ def _devices(call: Call) -> Any:
     return api_pb2.GetDevicesRequest(device_id_filter=ids, status_filter=statuses, type_filter=types)
 
 
-def _delete_devices(call: Call) -> Any:
+def _delete_devices(call: HttpCall) -> Any:
     ids = [call.path["device"]] if "device" in call.path else call.values("deviceIdFilter", "deviceId")
     return api_pb2.DeleteDevicesRequest(device_id_filter=ids)
 
 
-def _time_to_live_ns(call: Call) -> int:
+def _time_to_live_ns(call: HttpCall) -> int:
     text = call.value("timeToLive")
     if not text:
         return 0
@@ -128,7 +128,7 @@ def _time_to_live_ns(call: Call) -> int:
     return found
 
 
-def _command(call: Call, *, has_content: bool) -> Any:
+def _command(call: HttpCall, *, has_content: bool) -> Any:
     time_to_live_ns = _time_to_live_ns(call)
     request = api_pb2.ResourceCommandRequest(
         resource_id=call.resource,
@@ -143,7 +143,7 @@ def _command(call: Call, *, has_content: bool) -> Any:
     return request
 
 
-def _content(call: Call) -> events.Content:
+def _content(call: HttpCall) -> events.Content:
     kind = call.content_type or contents.JSON
     if not call.body:
         raise DeviceError("INVALID_ARGUMENT", "the body is empty: send the content of the resource")
@@ -154,7 +154,7 @@ def _content(call: Call) -> events.Content:
     return made
 
 
-def _metadata(call: Call) -> Any:
+def _metadata(call: HttpCall) -> Any:
     request = from_json(call.json, api_pb2.UpdateDeviceMetadataRequest())
     request.device_id = call.path["device"]
     request.correlation_id = request.correlation_id or call.value("correlationId") or str(uuid4())
@@ -163,7 +163,7 @@ def _metadata(call: Call) -> Any:
     return request
 
 
-def _cancel(call: Call) -> Any:
+def _cancel(call: HttpCall) -> Any:
     return api_pb2.CancelPendingCommandsRequest(
         resource_id=call.resource,
         correlation_id_filter=call.values("correlationIdFilter", "correlationId"),
@@ -171,7 +171,7 @@ def _cancel(call: Call) -> Any:
     )
 
 
-def _cancel_metadata(call: Call) -> Any:
+def _cancel_metadata(call: HttpCall) -> Any:
     named = [call.path["correlation"]] if "correlation" in call.path else call.values("correlationIdFilter")
     return api_pb2.CancelPendingMetadataUpdatesRequest(
         device_id=call.path["device"], correlation_id_filter=named, command_metadata=events.CommandMetadata()
@@ -184,41 +184,41 @@ _LINK = _DEVICE + "/resource-links/{href:.+}"
 
 # The first that fits is taken, so the longer ones come first.
 ROUTES = (
-    Route("GET", f"{ROOT}/events", "GetEvents", _events),
-    Route("GET", f"{_DEVICE}/events", "GetEvents", _events),
-    Route("GET", f"{_RESOURCE}/events", "GetEvents", _events),
-    Route("GET", f"{ROOT}/devices", "GetDevices", _devices),
-    Route("DELETE", f"{ROOT}/devices", "DeleteDevices", _delete_devices),
-    Route("GET", f"{ROOT}/resource-links", "GetResourceLinks", _state),
-    Route("GET", f"{_DEVICE}/resource-links", "GetResourceLinks", _state),
-    Route("GET", f"{ROOT}/resources", "GetResources", _state),
-    Route("GET", f"{_DEVICE}/resources", "GetResources", _state),
-    Route("GET", f"{ROOT}/devices-metadata", "GetDevicesMetadata", _state),
-    Route("GET", f"{_DEVICE}/metadata", "GetDevicesMetadata", _state),
-    Route("PUT", f"{_DEVICE}/metadata", "UpdateDeviceMetadata", _metadata),
-    Route("GET", f"{ROOT}/pending-commands", "GetPendingCommands", _state),
-    Route("GET", f"{_DEVICE}/pending-commands", "GetPendingCommands", _state),
-    Route("GET", f"{_RESOURCE}/pending-commands", "GetPendingCommands", _state),
-    Route("DELETE", f"{_RESOURCE}/pending-commands", "CancelPendingCommands", _cancel),
-    Route("DELETE", f"{_DEVICE}/pending-metadata-updates", "CancelPendingMetadataUpdates", _cancel_metadata),
-    Route(
+    GatewayRoute("GET", f"{ROOT}/events", "GetEvents", _events),
+    GatewayRoute("GET", f"{_DEVICE}/events", "GetEvents", _events),
+    GatewayRoute("GET", f"{_RESOURCE}/events", "GetEvents", _events),
+    GatewayRoute("GET", f"{ROOT}/devices", "GetDevices", _devices),
+    GatewayRoute("DELETE", f"{ROOT}/devices", "DeleteDevices", _delete_devices),
+    GatewayRoute("GET", f"{ROOT}/resource-links", "GetResourceLinks", _state),
+    GatewayRoute("GET", f"{_DEVICE}/resource-links", "GetResourceLinks", _state),
+    GatewayRoute("GET", f"{ROOT}/resources", "GetResources", _state),
+    GatewayRoute("GET", f"{_DEVICE}/resources", "GetResources", _state),
+    GatewayRoute("GET", f"{ROOT}/devices-metadata", "GetDevicesMetadata", _state),
+    GatewayRoute("GET", f"{_DEVICE}/metadata", "GetDevicesMetadata", _state),
+    GatewayRoute("PUT", f"{_DEVICE}/metadata", "UpdateDeviceMetadata", _metadata),
+    GatewayRoute("GET", f"{ROOT}/pending-commands", "GetPendingCommands", _state),
+    GatewayRoute("GET", f"{_DEVICE}/pending-commands", "GetPendingCommands", _state),
+    GatewayRoute("GET", f"{_RESOURCE}/pending-commands", "GetPendingCommands", _state),
+    GatewayRoute("DELETE", f"{_RESOURCE}/pending-commands", "CancelPendingCommands", _cancel),
+    GatewayRoute("DELETE", f"{_DEVICE}/pending-metadata-updates", "CancelPendingMetadataUpdates", _cancel_metadata),
+    GatewayRoute(
         "DELETE",
         f"{_DEVICE}/pending-metadata-updates/{{correlation}}",
         "CancelPendingMetadataUpdates",
         _cancel_metadata,
     ),
-    Route("POST", _LINK, "CreateResource", lambda call: _command(call, has_content=True)),
-    Route("DELETE", _LINK, "DeleteResource", lambda call: _command(call, has_content=False)),
-    Route("PUT", _RESOURCE, "UpdateResource", lambda call: _command(call, has_content=True)),
-    Route("GET", _DEVICE, "GetDevices", _devices),
-    Route("DELETE", _DEVICE, "DeleteDevices", _delete_devices),
+    GatewayRoute("POST", _LINK, "CreateResource", lambda call: _command(call, has_content=True)),
+    GatewayRoute("DELETE", _LINK, "DeleteResource", lambda call: _command(call, has_content=False)),
+    GatewayRoute("PUT", _RESOURCE, "UpdateResource", lambda call: _command(call, has_content=True)),
+    GatewayRoute("GET", _DEVICE, "GetDevices", _devices),
+    GatewayRoute("DELETE", _DEVICE, "DeleteDevices", _delete_devices),
 )
 
 RESOURCE_PATH = _RESOURCE
 WEBSOCKET_PATH = f"{ROOT}/ws/events"
 
 
-def resource_request(call: Call) -> tuple[str, Any]:
+def resource_request(call: HttpCall) -> tuple[str, Any]:
     """Return what reading one resource means: from the twin, or with `twin=false` from the device itself."""
     if (call.value("twin") or call.value("shadow")).lower() == "false":
         return "RetrieveResource", _command(call, has_content=False)

@@ -25,9 +25,9 @@ from jetlake.devices.protos import api_pb2
 from jetlake.devices.service import reading
 from jetlake.devices.service.credentials import of_call
 from jetlake.devices.service.filters import event_filter
-from jetlake.devices.service.sessions import Sessions
+from jetlake.devices.service.sessions import UserSessions
 from jetlake.devices.service.subscriptions import Subscriptions
-from jetlake.devices.session import Session, as_response
+from jetlake.devices.session import UserSession, as_response
 from jetlake.devices.stream import STREAM
 from jetlake.errors import ConfigurationError, DeviceError, StartError, reason_of
 
@@ -71,7 +71,7 @@ class Tls(msgspec.Struct, frozen=True):
 class GrpcServer:
     """The gRPC side of a service."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: UserSessions) -> None:
         self._sessions = sessions
         self._server: Any = None
         self._health: Any = None
@@ -161,7 +161,7 @@ class GrpcServer:
         return call
 
 
-async def answers(session: Session, name: str, request: Any) -> Any:
+async def answers(session: UserSession, name: str, request: Any) -> Any:
     """Yield the answers to a reading request."""
     if name == "GetEvents":
         async with aclosing(session.events(event_filter(request))) as found:
@@ -172,7 +172,7 @@ async def answers(session: Session, name: str, request: Any) -> Any:
         yield answer
 
 
-async def _parsed(session: Session, name: str, request_type: Any, raw: bytes) -> Any:
+async def _parsed(session: UserSession, name: str, request_type: Any, raw: bytes) -> Any:
     try:
         return request_type.FromString(raw)
     except DecodeError as error:

@@ -17,7 +17,7 @@ from jetlake.client.access import Access
 from jetlake.client.api import open_api
 from jetlake.devices.service.gateway import Gateway
 from jetlake.devices.service.grpc_server import GrpcServer, Tls
-from jetlake.devices.service.sessions import Sessions
+from jetlake.devices.service.sessions import UserSessions
 from jetlake.devices.settings import Settings
 from jetlake.devices.stream import SERVER_VERSION_MIN, check_store, check_version, ensure_streams, find_stream
 
@@ -36,7 +36,7 @@ class DeviceService:
         self._access = access
         self._tls = tls
         self._create_stream = create_stream
-        self._sessions = Sessions(settings, access)
+        self._sessions = UserSessions(settings, access)
         self._grpc = GrpcServer(self._sessions)
         self._gateway = Gateway(self._sessions)
 

@@ -21,9 +21,9 @@ from jetlake.client.access import Access
 from jetlake.client.api import Api, open_api
 from jetlake.devices.failures import as_device_error, as_login_error
 from jetlake.devices.live_twin import LiveTwin
-from jetlake.devices.publisher import Publisher
-from jetlake.devices.service.credentials import Credentials
-from jetlake.devices.session import Session
+from jetlake.devices.publisher import EventPublisher
+from jetlake.devices.service.credentials import UserCredentials
+from jetlake.devices.session import UserSession
 from jetlake.devices.settings import Settings
 from jetlake.devices.store.in_memory import MemoryStore
 from jetlake.devices.store.in_stream import StreamStore
@@ -41,13 +41,13 @@ DEFAULT_ACCOUNT = "$G"
 class _Open:
     """A session and what must be closed after it."""
 
-    def __init__(self, session: Session, stack: AsyncExitStack) -> None:
+    def __init__(self, session: UserSession, stack: AsyncExitStack) -> None:
         self.session = session
         self.stack = stack
         self.callers = 0
 
 
-class Sessions:
+class UserSessions:
     """The sessions of all users of one service."""
 
     def __init__(self, settings: Settings, access: Access) -> None:
@@ -56,14 +56,14 @@ class Sessions:
         self._access = msgspec.structs.replace(
             access, user=None, password=None, token=None, credentials=None, nkey=None, name="jetlake device serve"
         )
-        self._open: OrderedDict[Credentials, _Open] = OrderedDict()
+        self._open: OrderedDict[UserCredentials, _Open] = OrderedDict()
         # While somebody of these credentials connects; gone with the last one who waits.
-        self._locks: WeakValueDictionary[Credentials, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[UserCredentials, asyncio.Lock] = WeakValueDictionary()
         # Core mode: what is in memory, by account.
         self._memory: dict[str, MemoryStore] = {}
 
     @asynccontextmanager
-    async def use(self, credentials: Credentials) -> AsyncIterator[Session]:
+    async def use(self, credentials: UserCredentials) -> AsyncIterator[UserSession]:
         """Give the session of a user for the time of one call. Raises `DeviceError`."""
         from nats.errors import Error
 
@@ -85,7 +85,7 @@ class Sessions:
             await _close(opened)
         self._open.clear()
 
-    async def _get(self, credentials: Credentials) -> _Open:
+    async def _get(self, credentials: UserCredentials) -> _Open:
         lock = self._locks.setdefault(credentials, asyncio.Lock())
         async with lock:
             opened = self._open.get(credentials)
@@ -112,7 +112,7 @@ class Sessions:
                 return
         raise DeviceError("RESOURCE_EXHAUSTED", f"{SESSIONS_MAX} users are connected: try again later")
 
-    async def _connect(self, credentials: Credentials) -> _Open:
+    async def _connect(self, credentials: UserCredentials) -> _Open:
         stack = AsyncExitStack()
         try:
             access = self._access_of(credentials, stack)
@@ -127,12 +127,12 @@ class Sessions:
             raise
         return _Open(session, stack)
 
-    async def _session(self, api: Api, user: str, account: str) -> Session:
+    async def _session(self, api: Api, user: str, account: str) -> UserSession:
         settings = self._settings
         if not settings.jetstream:
             memory = self._memory.setdefault(account, MemoryStore())
-            publisher = Publisher(api, jetstream=False, flush_timeout_s=settings.flush_timeout_s)
-            return Session(api, memory.on_bus(publisher), settings, user_id=user, owner=account)
+            publisher = EventPublisher(api, jetstream=False, flush_timeout_s=settings.flush_timeout_s)
+            return UserSession(api, memory.on_bus(publisher), settings, user_id=user, owner=account)
         try:
             stream = await find_stream(api)
             await check_store(api, stream)
@@ -141,9 +141,9 @@ class Sessions:
         except ClientError as error:
             raise as_device_error(error) from error
         twin = LiveTwin(api, stream)
-        return Session(api, StreamStore(api, stream), settings, user_id=user, owner=account, live_twin=twin)
+        return UserSession(api, StreamStore(api, stream), settings, user_id=user, owner=account, live_twin=twin)
 
-    def _access_of(self, credentials: Credentials, stack: AsyncExitStack) -> Access:
+    def _access_of(self, credentials: UserCredentials, stack: AsyncExitStack) -> Access:
         if credentials.file:
             path = _private_file(credentials.file, stack)
             field = {"credentials": path} if credentials.has_jwt else {"nkey": path}

@@ -16,7 +16,7 @@ from jetlake.devices.codec import Event
 from jetlake.devices.consumer import subscribe
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.service.filters import event_filter
-from jetlake.devices.session import Session, as_response
+from jetlake.devices.session import UserSession, as_response
 from jetlake.devices.subjects import ALL, Family
 from jetlake.errors import DeviceError
 
@@ -59,7 +59,7 @@ class _Live:
 class Subscriptions:
     """All subscriptions of one client."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: UserSession) -> None:
         self._session = session
         self._buffer_max = session.settings.subscription_buffer_max
         self._queue: asyncio.Queue[Any] = asyncio.Queue()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from jetlake.client.api import Api
-from jetlake.client.raw_connection import Settings
+from jetlake.client.raw_connection import ConnectionSettings
 from jetlake.devices.bulk import BulkPublisher
 from jetlake.devices.simulator.simulation import SECOND, Simulation, TimedEvent
 from jetlake.devices.subjects import pattern
@@ -39,7 +39,7 @@ async def check_unused(api: Api, stream: str, simulation: Simulation) -> None:
 
 def run_simulation(
     simulation: Simulation,
-    settings: Settings,
+    settings: ConnectionSettings,
     *,
     stream: str,
     speed: float = 0.0,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from jetlake.devices.aggregate.model import Aggregate, Caller
-from jetlake.devices.aggregate.resource import Kind
+from jetlake.devices.aggregate.resource import CommandKind
 from jetlake.devices.content import of_value, value_of
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.protos import events_2025_pb2 as events
@@ -183,7 +183,7 @@ class Simulation:
         def command() -> Iterator[Any]:
             chance = device.chance
             switch = chance.choice(device.model.switches)
-            kind = Kind.RETRIEVE if chance.random() < RETRIEVE_SHARE else Kind.UPDATE
+            kind = CommandKind.RETRIEVE if chance.random() < RETRIEVE_SHARE else CommandKind.UPDATE
             name = f"command-{self.options.seed}-{next(self._command_numbers)}"
             request = api_pb2.ResourceCommandRequest(
                 resource_id=events.ResourceId(device_id=device.device_id, href=switch.href),
@@ -191,7 +191,7 @@ class Simulation:
                 time_to_live=TIME_TO_LIVE_S * SECOND,
                 command_metadata=events.CommandMetadata(connection_id="app"),
             )
-            if kind is Kind.UPDATE:
+            if kind is CommandKind.UPDATE:
                 request.content.CopyFrom(of_value({switch.property: chance.choice(switch.values)}))
             (stored,) = yield from self._decide(
                 self._resource(device, switch.href), request, lambda found, caller: found.command(kind, request, caller)
@@ -212,10 +212,10 @@ class Simulation:
             if not device.is_online:
                 device.waiting.append(pending)
                 return
-            kind = Kind.UPDATE if isinstance(pending, events.ResourceUpdatePending) else Kind.RETRIEVE
+            kind = CommandKind.UPDATE if isinstance(pending, events.ResourceUpdatePending) else CommandKind.RETRIEVE
             href, name = pending.resource_id.href, pending.audit_context.correlation_id
             is_ok = device.chance.random() >= ERROR_SHARE
-            if is_ok and kind is Kind.UPDATE:
+            if is_ok and kind is CommandKind.UPDATE:
                 device.values[href] = value_of(pending.content)
             request = api_pb2.ResourceConfirmRequest(
                 resource_id=pending.resource_id,

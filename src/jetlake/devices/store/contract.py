@@ -20,7 +20,7 @@ AGGREGATES_AT_HAND_MAX = 20_000
 """Aggregates whose state is kept between commands: some ten kilobytes each, and 2000 devices with ten resources."""
 
 
-class ConflictError(Exception):
+class VersionConflictError(Exception):
     """Somebody else stored an event of the aggregate first: load it and decide again."""
 
 
@@ -64,7 +64,10 @@ class EventStore(Protocol):
         """Bring an aggregate up to date. The caller has its lock."""
 
     async def append(self, held: Held, messages: Sequence[Any]) -> list[Any]:
-        """Store events and apply them. Raises `ConflictError` if the aggregate has changed. The caller has its lock."""
+        """Store events and apply them; the caller has its lock.
+
+        Raises `VersionConflictError` if the aggregate has changed.
+        """
 
     def events(self, wanted: EventFilter) -> AsyncGenerator[Event, None]:
         """Yield stored events: in order within an aggregate."""

@@ -10,8 +10,8 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from jetlake.devices.codec import Codec, Event
-from jetlake.devices.publisher import Publisher
+from jetlake.devices.codec import Event, EventCodec
+from jetlake.devices.publisher import EventPublisher
 from jetlake.devices.store.contract import EventFilter, Held, new_aggregate
 from jetlake.devices.subjects import AggregateKey
 from jetlake.errors import ClientError, DeviceError
@@ -25,12 +25,12 @@ _log = logging.getLogger("jetlake.devices")
 class MemoryStore:
     """The events of one account since the service started; sessions of the account share it."""
 
-    def __init__(self, codec: Codec | None = None) -> None:
-        self._codec = codec or Codec()
+    def __init__(self, codec: EventCodec | None = None) -> None:
+        self._codec = codec or EventCodec()
         self._held: dict[AggregateKey, Held] = {}
         self._events: dict[AggregateKey, list[Event]] = {}
 
-    def on_bus(self, publisher: Publisher) -> "MemoryStoreOnBus":
+    def on_bus(self, publisher: EventPublisher) -> "MemoryStoreOnBus":
         """Return the store as a session uses it: what is stored is published over the session's connection."""
         return MemoryStoreOnBus(self, publisher)
 
@@ -76,7 +76,7 @@ class MemoryStore:
 class MemoryStoreOnBus:
     """A memory store with the bus of one session."""
 
-    def __init__(self, store: MemoryStore, publisher: Publisher) -> None:
+    def __init__(self, store: MemoryStore, publisher: EventPublisher) -> None:
         self._store = store
         self._publisher = publisher
 

@@ -19,11 +19,11 @@ from typing import Any
 from jetlake.client.api import Api
 from jetlake.client.pulls import Start
 from jetlake.devices.aggregate.model import Aggregate
-from jetlake.devices.codec import Codec, Event
+from jetlake.devices.codec import Event, EventCodec
 from jetlake.devices.consumer import read_events
 from jetlake.devices.dead_letters import DeadLetterWriter
-from jetlake.devices.publisher import MESSAGE_ID, WRONG_LAST_SEQUENCE, Expected, Publisher, new_message_id
-from jetlake.devices.store.contract import AggregateCache, ConflictError, EventFilter, Held
+from jetlake.devices.publisher import MESSAGE_ID, WRONG_LAST_SEQUENCE, EventPublisher, ExpectedSequence, new_message_id
+from jetlake.devices.store.contract import AggregateCache, EventFilter, Held, VersionConflictError
 from jetlake.devices.subjects import AggregateKey, pattern
 from jetlake.errors import ApiError, ClientError, DeviceError
 
@@ -36,11 +36,11 @@ _MICROSECOND_NS = 1000
 class StreamStore:
     """The events of one account, over one connection."""
 
-    def __init__(self, api: Api, stream: str, codec: Codec | None = None) -> None:
+    def __init__(self, api: Api, stream: str, codec: EventCodec | None = None) -> None:
         self.stream = stream
         self._api = api
-        self._codec = codec or Codec()
-        self._publisher = Publisher(api, jetstream=True, codec=self._codec, stream=stream)
+        self._codec = codec or EventCodec()
+        self._publisher = EventPublisher(api, jetstream=True, codec=self._codec, stream=stream)
         self._dead_letters = DeadLetterWriter(api, stream)
         self._cache = AggregateCache()
 
@@ -83,7 +83,7 @@ class StreamStore:
     async def _append_one(self, held: Held, message: Any) -> None:
         aggregate = held.aggregate
         message_id = new_message_id()
-        expected = Expected(aggregate.key.pattern, aggregate.sequence)
+        expected = ExpectedSequence(aggregate.key.pattern, aggregate.sequence)
         try:
             published = await self._publisher.publish_encoded(
                 self._codec.encode(message), message_id=message_id, expected=expected
@@ -101,7 +101,7 @@ class StreamStore:
         aggregate.sequence = published.sequence
 
     async def _resolve(self, held: Held, message_id: str) -> None:
-        """Read what others stored; return if the event is among it, raise `ConflictError` if not."""
+        """Read what others stored; return if the event is among it, raise `VersionConflictError` if not."""
         before = held.aggregate.sequence
         try:
             if message_id in await self._read_on(held.aggregate):
@@ -113,7 +113,7 @@ class StreamStore:
         if is_deleted:
             self._cache.forget(held)
             await self._read_whole(held)
-        raise ConflictError
+        raise VersionConflictError
 
     async def _resolve_unknown(self, held: Held, message_id: str, cause: ClientError) -> None:
         """Find out whether an event without an acknowledgement was stored."""

@@ -27,7 +27,7 @@ from jetlake.management.requests.calls import Call, Steps
 from jetlake.management.requests.rights import check_consumer_targets
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams.config import StreamConfig
-from jetlake.management.streams.context import AccountLimits
+from jetlake.management.streams.context import StreamAccountLimits
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 
 CONSUMERS_PER_STEP = 20
@@ -63,7 +63,7 @@ def read_consumers(
     context = ConsumerContext(
         stream=stream,
         consumers=StreamConsumers(),
-        account=settings.accounts.get(call.account, AccountLimits()),
+        account=settings.accounts.get(call.account, StreamAccountLimits()),
         server=settings.server,
         has_interest=lambda _: True,
     )

@@ -22,13 +22,13 @@ import msgspec
 from jetlake._engine import EngineError
 from jetlake.management.archives import requests as restore_requests
 from jetlake.management.archives.consumers import make_consumers, read_consumers
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.endpoints.account import AccountEndpoints
 from jetlake.management.engine.protocols import ArchiveEvent, ManagedEngine
 from jetlake.management.requests.advisories import Advisories, new_id
 from jetlake.management.requests.calls import Call, Granted, Steps
 from jetlake.management.requests.rights import (
-    Target,
+    SendTarget,
     check_stream_targets,
     check_target,
 )
@@ -40,7 +40,7 @@ from jetlake.management.subjects.names import is_literal_subject
 from jetlake.management.wire import replies
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 from jetlake.management.wire.json_dialect import write_json
-from jetlake.management.wire.json_types import Field, Flag, Integer, Record, Text
+from jetlake.management.wire.json_types import Boolean, Integer, Record, RecordField, Text
 from jetlake.management.wire.times import Timestamp, TimestampError
 from jetlake.shared.go_text import time_text
 
@@ -75,11 +75,11 @@ _SNAPSHOT_REQUEST = Record(
     "server.JSApiStreamSnapshotRequest",
     SnapshotRequest,
     (
-        Field("deliver_subject", Text()),
-        Field("no_consumers", Flag()),
-        Field("chunk_size", _INT),
-        Field("window_size", _INT),
-        Field("jsck", Flag()),
+        RecordField("deliver_subject", Text()),
+        RecordField("no_consumers", Boolean()),
+        RecordField("chunk_size", _INT),
+        RecordField("window_size", _INT),
+        RecordField("jsck", Boolean()),
     ),
     can_be_absent=False,
 )
@@ -125,7 +125,7 @@ class ArchiveEndpoints:
     def __init__(
         self,
         engine: ManagedEngine,
-        catalog: Catalog,
+        catalog: StreamCatalog,
         accounts: AccountEndpoints,
         advisories: Advisories,
         settings: Callable[[], ManagementSettings],
@@ -150,7 +150,7 @@ class ArchiveEndpoints:
         request: SnapshotRequest = call.read(_SNAPSHOT_REQUEST)
         if not is_literal_subject(request.deliver_subject):
             raise RequestError(ErrorCode.SNAPSHOT_DELIVER_SUBJECT_INVALID)
-        check_target(call, Target.SNAPSHOT, request.deliver_subject)
+        check_target(call, SendTarget.SNAPSHOT, request.deliver_subject)
         state = self._catalog.state(call.account, call.stream)
         described = describe_state(stream, state, consumers=self._catalog.consumer_count(call.account, call.stream))
 

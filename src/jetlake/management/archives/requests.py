@@ -20,7 +20,7 @@ from jetlake.management.streams.validation import validated
 from jetlake.management.wire import json_syntax
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 from jetlake.management.wire.json_dialect import read_request
-from jetlake.management.wire.json_types import Field, Integer, ListOf, NotPlainError, Place, Record, Time
+from jetlake.management.wire.json_types import Integer, JsonSpan, ListOf, NotPlainError, Record, RecordField, Time
 from jetlake.management.wire.times import Timestamp
 
 _INT = Integer("int", -(2**63), 2**63 - 1)
@@ -64,14 +64,14 @@ class _Counts:
     name = "map[string]uint64"
     zero = None
 
-    def read(self, place: Place, current: dict[str, int] | None) -> dict[str, int] | None:
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: dict[str, int] | None) -> dict[str, int] | None:
+        if span.kind == "null":
             return None
-        if place.kind != "object":
-            raise place.mismatch(self.name)
+        if span.kind != "object":
+            raise span.mismatch(self.name)
         counts = dict(current or {})
-        for key, start, end in json_syntax.members_at(place.source.data, place.start):
-            counts[key] = _UINT64.read(Place(place.source, start, end, (*place.path, key)), 0)
+        for key, start, end in json_syntax.members_at(span.source.data, span.start):
+            counts[key] = _UINT64.read(JsonSpan(span.source, start, end, (*span.path, key)), 0)
         return counts
 
     def from_plain(self, value: Any) -> dict[str, int]:
@@ -86,32 +86,32 @@ class _Counts:
 _LOST = Record(
     "server.LostStreamData",
     LostData,
-    (Field("msgs", ListOf(_UINT64, "[]uint64")), Field("bytes", _UINT64)),
+    (RecordField("msgs", ListOf(_UINT64, "[]uint64")), RecordField("bytes", _UINT64)),
     can_be_absent=True,
 )
 _STATE = Record(
     "server.StreamState",
     RestoredState,
     (
-        Field("messages", _UINT64),
-        Field("bytes", _UINT64),
-        Field("first_seq", _UINT64),
-        Field("first_ts", Time()),
-        Field("last_seq", _UINT64),
-        Field("last_ts", Time()),
-        Field("num_subjects", _INT),
-        Field("subjects", _Counts()),
-        Field("num_deleted", _INT),
-        Field("deleted", ListOf(_UINT64, "[]uint64")),
-        Field("lost", _LOST),
-        Field("consumer_count", _INT),
+        RecordField("messages", _UINT64),
+        RecordField("bytes", _UINT64),
+        RecordField("first_seq", _UINT64),
+        RecordField("first_ts", Time()),
+        RecordField("last_seq", _UINT64),
+        RecordField("last_ts", Time()),
+        RecordField("num_subjects", _INT),
+        RecordField("subjects", _Counts()),
+        RecordField("num_deleted", _INT),
+        RecordField("deleted", ListOf(_UINT64, "[]uint64")),
+        RecordField("lost", _LOST),
+        RecordField("consumer_count", _INT),
     ),
     can_be_absent=False,
 )
 RESTORE_REQUEST = Record(
     "server.JSApiStreamRestoreRequest",
     RestoreRequest,
-    (Field("config", STREAM_CONFIG), Field("state", _STATE)),
+    (RecordField("config", STREAM_CONFIG), RecordField("state", _STATE)),
     can_be_absent=False,
 )
 """How a request for a restore is read."""

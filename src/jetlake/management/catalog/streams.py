@@ -1,4 +1,4 @@
-"""`Catalog`: the streams of all accounts, in memory and with the engine; their consumers are kept beside them.
+"""`StreamCatalog`: the streams of all accounts, in memory and with the engine; their consumers are kept beside them.
 
 A definition is the configuration and the time of creation, as JSON; the engine keeps it and gives it back at the next
 start. What is decided goes to the engine first, which makes it survive a power cut, and then into memory: a decision
@@ -28,7 +28,7 @@ from jetlake.management.engine.protocols import KeepingEngine
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.streams.account_streams import AccountStreams
 from jetlake.management.streams.config import StreamConfig
-from jetlake.management.streams.context import AccountLimits, ExistingConsumer, ServerLimits, StreamContext
+from jetlake.management.streams.context import ExistingConsumer, ServerLimits, StreamAccountLimits, StreamContext
 from jetlake.management.streams.state import QUICK_QUERY, StateQuery, StreamState, read_state
 from jetlake.management.streams.stream import Stream
 from jetlake.management.wire.api_level import API_LEVEL, REQUIRED_LEVEL_KEY, is_level_too_high
@@ -70,7 +70,7 @@ class _Definition(msgspec.Struct, frozen=True):
     created: str
 
 
-class Catalog:
+class StreamCatalog:
     """All streams of a server. `clock` tells unix nanoseconds."""
 
     def __init__(self, engine: KeepingEngine, *, clock: Callable[[], int] = time.time_ns) -> None:
@@ -133,7 +133,7 @@ class Catalog:
         server = msgspec.structs.replace(
             settings.server, reserved_memory=self._reserved["memory"], reserved_storage=self._reserved["file"]
         )
-        limits = settings.accounts.get(account, AccountLimits())
+        limits = settings.accounts.get(account, StreamAccountLimits())
         consumers = tuple(
             ExistingConsumer(
                 name=consumer.name,
@@ -151,7 +151,7 @@ class Catalog:
         return ConsumerContext(
             stream=self.find(account, name).config,
             consumers=self.consumers.of(account, name),
-            account=settings.accounts.get(account, AccountLimits()),
+            account=settings.accounts.get(account, StreamAccountLimits()),
             server=settings.server,
             has_interest=has_interest,
         )
@@ -227,7 +227,7 @@ class Catalog:
         """Return how many requests for a message have found none."""
         return self._engine.message_misses(account)
 
-    def limit(self, accounts: Mapping[str, AccountLimits], server: ServerLimits) -> None:
+    def limit(self, accounts: Mapping[str, StreamAccountLimits], server: ServerLimits) -> None:
         """Have the engine refuse messages beyond an account's limits, and reserve no more than all may have."""
         self._reserved.limit(server)
         for account, limits in accounts.items():

@@ -12,14 +12,24 @@ from typing import Any
 import msgspec
 
 from jetlake.management.wire.json_dialect import read_request
-from jetlake.management.wire.json_types import Choice, Field, Flag, Integer, ListOf, Record, Text, TextMap, Time
+from jetlake.management.wire.json_types import (
+    Boolean,
+    Choice,
+    Integer,
+    ListOf,
+    Record,
+    RecordField,
+    Text,
+    TextMap,
+    Time,
+)
 from jetlake.management.wire.times import Timestamp
 
 _INT = Integer("int", -(2**63), 2**63 - 1)
 _UINT64 = Integer("uint64", 0, 2**64 - 1)
 _DURATION = Integer("time.Duration", -(2**63), 2**63 - 1)
 _TEXT = Text()
-_FLAG = Flag()
+_FLAG = Boolean()
 
 
 class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,41 +120,41 @@ CONSUMER_CONFIG = Record(
     "server.ConsumerConfig",
     ConsumerConfig,
     (
-        Field("durable_name", _TEXT),
-        Field("name", _TEXT),
-        Field("description", _TEXT),
-        Field("deliver_policy", _DELIVER_POLICY, is_always_written=True),
-        Field("opt_start_seq", _UINT64),
-        Field("opt_start_time", Time()),
-        Field("ack_policy", _ACK_POLICY, is_always_written=True),
-        Field("ack_wait", _DURATION),
-        Field("max_deliver", _INT),
-        Field("backoff", ListOf(_DURATION, "[]time.Duration")),
-        Field("filter_subject", _TEXT),
-        Field("filter_subjects", ListOf(_TEXT, "[]string")),
-        Field("replay_policy", _REPLAY_POLICY, is_always_written=True),
-        Field("rate_limit_bps", _UINT64),
-        Field("sample_freq", _TEXT),
-        Field("max_waiting", _INT),
-        Field("max_ack_pending", _INT),
-        Field("flow_control", _FLAG),
-        Field("headers_only", _FLAG),
-        Field("max_batch", _INT),
-        Field("max_expires", _DURATION),
-        Field("max_bytes", _INT),
-        Field("deliver_subject", _TEXT),
-        Field("deliver_group", _TEXT),
-        Field("idle_heartbeat", _DURATION),
-        Field("inactive_threshold", _DURATION),
-        Field("num_replicas", _INT, is_always_written=True),
-        Field("mem_storage", _FLAG),
-        Field("direct", _FLAG),
-        Field("sourcing", _FLAG),
-        Field("metadata", TextMap()),
-        Field("pause_until", Time()),
-        Field("priority_groups", ListOf(_TEXT, "[]string")),
-        Field("priority_policy", _PRIORITY_POLICY),
-        Field("priority_timeout", _DURATION),
+        RecordField("durable_name", _TEXT),
+        RecordField("name", _TEXT),
+        RecordField("description", _TEXT),
+        RecordField("deliver_policy", _DELIVER_POLICY, is_always_written=True),
+        RecordField("opt_start_seq", _UINT64),
+        RecordField("opt_start_time", Time()),
+        RecordField("ack_policy", _ACK_POLICY, is_always_written=True),
+        RecordField("ack_wait", _DURATION),
+        RecordField("max_deliver", _INT),
+        RecordField("backoff", ListOf(_DURATION, "[]time.Duration")),
+        RecordField("filter_subject", _TEXT),
+        RecordField("filter_subjects", ListOf(_TEXT, "[]string")),
+        RecordField("replay_policy", _REPLAY_POLICY, is_always_written=True),
+        RecordField("rate_limit_bps", _UINT64),
+        RecordField("sample_freq", _TEXT),
+        RecordField("max_waiting", _INT),
+        RecordField("max_ack_pending", _INT),
+        RecordField("flow_control", _FLAG),
+        RecordField("headers_only", _FLAG),
+        RecordField("max_batch", _INT),
+        RecordField("max_expires", _DURATION),
+        RecordField("max_bytes", _INT),
+        RecordField("deliver_subject", _TEXT),
+        RecordField("deliver_group", _TEXT),
+        RecordField("idle_heartbeat", _DURATION),
+        RecordField("inactive_threshold", _DURATION),
+        RecordField("num_replicas", _INT, is_always_written=True),
+        RecordField("mem_storage", _FLAG),
+        RecordField("direct", _FLAG),
+        RecordField("sourcing", _FLAG),
+        RecordField("metadata", TextMap()),
+        RecordField("pause_until", Time()),
+        RecordField("priority_groups", ListOf(_TEXT, "[]string")),
+        RecordField("priority_policy", _PRIORITY_POLICY),
+        RecordField("priority_timeout", _DURATION),
     ),
     can_be_absent=False,
 )

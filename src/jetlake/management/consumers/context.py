@@ -6,7 +6,7 @@ import msgspec
 
 from jetlake.management.consumers.stream_consumers import StreamConsumers
 from jetlake.management.streams.config import StreamConfig
-from jetlake.management.streams.context import AccountLimits, ServerLimits
+from jetlake.management.streams.context import ServerLimits, StreamAccountLimits
 
 
 def _nobody_listens(_subject: str) -> bool:
@@ -18,7 +18,7 @@ class ConsumerContext(msgspec.Struct, frozen=True, kw_only=True):
 
     stream: StreamConfig
     consumers: StreamConsumers = msgspec.field(default_factory=StreamConsumers)
-    account: AccountLimits = AccountLimits()
+    account: StreamAccountLimits = StreamAccountLimits()
     server: ServerLimits = ServerLimits()
     # Whether somebody listens to a subject.
     has_interest: Callable[[str], bool] = _nobody_listens

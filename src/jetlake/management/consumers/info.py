@@ -8,7 +8,7 @@ from typing import Any
 
 from jetlake.management.consumers.config import ConsumerConfig
 from jetlake.management.consumers.required_level import with_server_versions
-from jetlake.management.consumers.state import ConsumerState, Position
+from jetlake.management.consumers.state import ConsumerState, SequencePair
 from jetlake.management.consumers.stream_consumers import Consumer
 from jetlake.management.wire.replies import ZERO_TIME
 from jetlake.shared.go_text import time_text
@@ -53,7 +53,7 @@ def pause_remaining_ns(config: ConsumerConfig, now_ns: int) -> int:
     return min(max(config.pause_until.unix_ns - now_ns, 0), DURATION_NS_MAX)
 
 
-def _describe_position(position: Position) -> dict[str, Any]:
+def _describe_position(position: SequencePair) -> dict[str, Any]:
     described: dict[str, Any] = {
         "consumer_seq": position.consumer_sequence,
         "stream_seq": position.stream_sequence,

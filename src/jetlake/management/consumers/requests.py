@@ -27,7 +27,7 @@ from jetlake.management.consumers.validation import check_config, check_new
 from jetlake.management.subjects.names import NAME_BYTES_MAX, hash8
 from jetlake.management.wire.api_level import REQUIRED_LEVEL_KEY
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
-from jetlake.management.wire.json_types import Choice, Field, Flag, Record, Text
+from jetlake.management.wire.json_types import Boolean, Choice, Record, RecordField, Text
 
 STORE_FAILED = "error creating store for consumer"
 """What nats-server says of a name or a moment that its files cannot hold."""
@@ -69,10 +69,10 @@ CREATE_REQUEST = Record(
     "server.CreateConsumerRequest",
     CreateRequest,
     (
-        Field("stream_name", Text()),
-        Field("config", CONSUMER_CONFIG),
-        Field("action", Choice({word: word for word in ("", "create", "update")}, "", unknown="consumer action")),
-        Field("pedantic", Flag()),
+        RecordField("stream_name", Text()),
+        RecordField("config", CONSUMER_CONFIG),
+        RecordField("action", Choice({word: word for word in ("", "create", "update")}, "", unknown="consumer action")),
+        RecordField("pedantic", Boolean()),
     ),
     can_be_absent=False,
 )

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Position(msgspec.Struct, frozen=True, kw_only=True):
+class SequencePair(msgspec.Struct, frozen=True, kw_only=True):
     """How far something has come, by the count of the consumer and by that of the stream."""
 
     consumer_sequence: int = 0
@@ -22,9 +22,9 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a consumer."""
 
-    delivered: Position = Position()
+    delivered: SequencePair = SequencePair()
     # Everything up to here is acknowledged.
-    floor: Position = Position()
+    floor: SequencePair = SequencePair()
     ack_pending: int = 0
     redelivered: int = 0
     # Requests for messages.

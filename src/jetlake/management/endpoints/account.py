@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.requests.calls import Call
 from jetlake.management.settings import ManagementSettings
-from jetlake.management.streams.context import SINGLE_REPLICA_TIER, AccountLimits
+from jetlake.management.streams.context import SINGLE_REPLICA_TIER, StreamAccountLimits
 from jetlake.management.wire.api_level import API_LEVEL
 from jetlake.management.wire.error_codes import RequestError
 
-NO_LIMITS = AccountLimits(
+NO_LIMITS = StreamAccountLimits(
     max_memory=0,
     max_storage=0,
     max_streams=0,
@@ -46,7 +46,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class AccountEndpoints:
     """The endpoint, with what it works on, and the counting of requests."""
 
-    def __init__(self, catalog: Catalog, settings: Callable[[], ManagementSettings]) -> None:
+    def __init__(self, catalog: StreamCatalog, settings: Callable[[], ManagementSettings]) -> None:
         self._catalog = catalog
         self._settings = settings
         self._figures: dict[str, ApiFigures] = {}
@@ -106,7 +106,7 @@ class AccountEndpoints:
         return answer
 
 
-def _describe_tiers(limits: AccountLimits, used: dict[str, int]) -> dict[str, Any]:
+def _describe_tiers(limits: StreamAccountLimits, used: dict[str, int]) -> dict[str, Any]:
     """Return what is used of each tier: all streams of one server have no replicas."""
     unused = dict.fromkeys(used, 0)
     tiers = {name: {**unused, "limits": _describe_limits(tier)} for name, tier in limits.tiers}
@@ -116,7 +116,7 @@ def _describe_tiers(limits: AccountLimits, used: dict[str, int]) -> dict[str, An
     return tiers
 
 
-def _describe_limits(limits: AccountLimits) -> dict[str, Any]:
+def _describe_limits(limits: StreamAccountLimits) -> dict[str, Any]:
     return {
         "max_memory": limits.max_memory,
         "max_storage": limits.max_storage,

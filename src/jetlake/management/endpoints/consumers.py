@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.consumers import requests as consumer_requests
 from jetlake.management.consumers.info import describe_consumer, pause_remaining_ns
 from jetlake.management.consumers.requests import CREATE_REQUEST, ConsumerSubject, CreateRequest
@@ -22,7 +22,7 @@ from jetlake.management.consumers.state import ConsumerState
 from jetlake.management.consumers.stream_consumers import Consumer
 from jetlake.management.consumers.update import paused
 from jetlake.management.consumers.validation import GROUP_NAME
-from jetlake.management.engine.protocols import ConsumerEvent, Publisher
+from jetlake.management.engine.protocols import ConsumerEvent, EnginePublisher
 from jetlake.management.requests.advisories import Advisories
 from jetlake.management.requests.calls import Call, Granted
 from jetlake.management.requests.rights import check_consumer_targets
@@ -31,8 +31,8 @@ from jetlake.management.streams.stream import Stream
 from jetlake.management.subjects.names import hash8
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 from jetlake.management.wire.json_dialect import read_one, read_request
-from jetlake.management.wire.json_types import Field, Integer, Record, Text, Time
-from jetlake.management.wire.paging import DESCRIPTIONS_MAX, NAMES_MAX, Page, page_of
+from jetlake.management.wire.json_types import Integer, Record, RecordField, Text, Time
+from jetlake.management.wire.paging import DESCRIPTIONS_MAX, NAMES_MAX, ListPage, page_of
 from jetlake.management.wire.replies import ZERO_TIME
 from jetlake.management.wire.times import Timestamp
 
@@ -66,18 +66,18 @@ class ResetRequest(msgspec.Struct, frozen=True, kw_only=True):
     seq: int = 0
 
 
-_OFFSET = Field("offset", Integer("int", -(2**63), 2**63 - 1))
+_OFFSET = RecordField("offset", Integer("int", -(2**63), 2**63 - 1))
 _LIST_REQUEST = Record("server.JSApiConsumersRequest", ConsumerListRequest, (_OFFSET,), can_be_absent=False)
 _PAUSE_REQUEST = Record(
-    "server.JSApiConsumerPauseRequest", PauseRequest, (Field("pause_until", Time()),), can_be_absent=False
+    "server.JSApiConsumerPauseRequest", PauseRequest, (RecordField("pause_until", Time()),), can_be_absent=False
 )
 _UNPIN_REQUEST = Record(
-    "server.JSApiConsumerUnpinRequest", UnpinRequest, (Field("group", Text()),), can_be_absent=False
+    "server.JSApiConsumerUnpinRequest", UnpinRequest, (RecordField("group", Text()),), can_be_absent=False
 )
 _RESET_REQUEST = Record(
     "server.JSApiConsumerResetRequest",
     ResetRequest,
-    (Field("seq", Integer("uint64", 0, 2**64 - 1)),),
+    (RecordField("seq", Integer("uint64", 0, 2**64 - 1)),),
     can_be_absent=False,
 )
 
@@ -87,8 +87,8 @@ class ConsumerEndpoints:
 
     def __init__(
         self,
-        engine: Publisher,
-        catalog: Catalog,
+        engine: EnginePublisher,
+        catalog: StreamCatalog,
         advisories: Advisories,
         settings: Callable[[], ManagementSettings],
         *,
@@ -272,7 +272,7 @@ class ConsumerEndpoints:
         state = state or self._catalog.consumers.state(call.account, call.stream, consumer.name)
         return describe_consumer(call.stream, consumer, state, self._clock(), shows_versions=shows_versions)
 
-    def _page(self, call: Call, limit: int) -> Page[str]:
+    def _page(self, call: Call, limit: int) -> ListPage[str]:
         request: ConsumerListRequest = call.read_optional(_LIST_REQUEST)
         self._catalog.find(call.account, call.stream)
         names = self._catalog.consumers.of(call.account, call.stream).public_names

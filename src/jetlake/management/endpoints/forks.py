@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.requests.advisories import Advisories
 from jetlake.management.requests.calls import Call
 from jetlake.management.requests.rights import check_equivalents, check_stream_targets
@@ -25,7 +25,7 @@ from jetlake.management.streams import requests as stream_requests
 from jetlake.management.streams.info import describe
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 from jetlake.management.wire.json_dialect import write_json
-from jetlake.management.wire.json_types import Field, Integer, ListOf, Record, Text
+from jetlake.management.wire.json_types import Integer, ListOf, Record, RecordField, Text
 
 
 class ForkRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,9 +40,9 @@ _FORK_REQUEST = Record(
     "jetlake.StreamForkRequest",
     ForkRequest,
     (
-        Field("name", Text()),
-        Field("seq", Integer("uint64", 0, 2**64 - 1)),
-        Field("subjects", ListOf(Text(), "[]string")),
+        RecordField("name", Text()),
+        RecordField("seq", Integer("uint64", 0, 2**64 - 1)),
+        RecordField("subjects", ListOf(Text(), "[]string")),
     ),
     can_be_absent=False,
 )
@@ -53,7 +53,7 @@ class ForkEndpoint:
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: StreamCatalog,
         advisories: Advisories,
         settings: Callable[[], ManagementSettings],
         *,

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.requests.calls import Call
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 from jetlake.management.wire.json_dialect import write_json
-from jetlake.management.wire.json_types import Field, Flag, Integer, ListOf, Record, Text, Time
+from jetlake.management.wire.json_types import Boolean, Integer, ListOf, Record, RecordField, Text, Time
 from jetlake.management.wire.times import Timestamp
 
 _INT = Integer("int", -(2**63), 2**63 - 1)
@@ -75,23 +75,23 @@ _GET_REQUEST = Record(
     "server.JSApiMsgGetRequest",
     GetRequest,
     (
-        Field("seq", _UINT64),
-        Field("last_by_subj", _TEXT),
-        Field("next_by_subj", _TEXT),
-        Field("batch", _INT),
-        Field("max_bytes", _INT),
-        Field("start_time", Time()),
-        Field("multi_last", ListOf(_TEXT, "[]string")),
-        Field("up_to_seq", _UINT64),
-        Field("up_to_time", Time()),
-        Field("no_hdr", Flag()),
+        RecordField("seq", _UINT64),
+        RecordField("last_by_subj", _TEXT),
+        RecordField("next_by_subj", _TEXT),
+        RecordField("batch", _INT),
+        RecordField("max_bytes", _INT),
+        RecordField("start_time", Time()),
+        RecordField("multi_last", ListOf(_TEXT, "[]string")),
+        RecordField("up_to_seq", _UINT64),
+        RecordField("up_to_time", Time()),
+        RecordField("no_hdr", Boolean()),
     ),
     can_be_absent=False,
 )
 _DELETE_REQUEST = Record(
     "server.JSApiMsgDeleteRequest",
     DeleteRequest,
-    (Field("seq", _UINT64), Field("no_erase", Flag())),
+    (RecordField("seq", _UINT64), RecordField("no_erase", Boolean())),
     can_be_absent=False,
 )
 
@@ -99,7 +99,7 @@ _DELETE_REQUEST = Record(
 class MessageEndpoints:
     """The endpoints, with what they work on."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: StreamCatalog) -> None:
         self._catalog = catalog
 
     def get(self, call: Call) -> PlainRequest:

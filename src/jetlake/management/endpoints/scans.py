@@ -27,15 +27,15 @@ from typing import Any
 
 import msgspec
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.engine.failures import answered_as
 from jetlake.management.engine.protocols import ManagedEngine
 from jetlake.management.requests.advisories import new_id
 from jetlake.management.requests.calls import Call
-from jetlake.management.requests.rights import Target, check_target
+from jetlake.management.requests.rights import SendTarget, check_target
 from jetlake.management.subjects.names import is_literal_subject
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
-from jetlake.management.wire.json_types import Field, Integer, ListOf, Record, Text
+from jetlake.management.wire.json_types import Integer, ListOf, Record, RecordField, Text
 
 ELSEWHERE = "files are shown only to connections from the server's own host: scan the rows instead"
 
@@ -83,12 +83,12 @@ _PLAN_REQUEST = Record(
     "jetlake.StreamScanPlanRequest",
     PlanRequest,
     (
-        Field("start", _SEQUENCE),
-        Field("end", _SEQUENCE),
-        Field("max_rows", _SEQUENCE),
-        Field("max_bytes", _SEQUENCE),
-        Field("subjects", _TEXTS),
-        Field("parts", _COUNT),
+        RecordField("start", _SEQUENCE),
+        RecordField("end", _SEQUENCE),
+        RecordField("max_rows", _SEQUENCE),
+        RecordField("max_bytes", _SEQUENCE),
+        RecordField("subjects", _TEXTS),
+        RecordField("parts", _COUNT),
     ),
     can_be_absent=False,
 )
@@ -96,7 +96,7 @@ _PLAN_REQUEST = Record(
 _FILES_REQUEST = Record(
     "jetlake.StreamScanFilesRequest",
     FilesRequest,
-    (Field("start", _SEQUENCE), Field("end", _SEQUENCE)),
+    (RecordField("start", _SEQUENCE), RecordField("end", _SEQUENCE)),
     can_be_absent=False,
 )
 
@@ -104,13 +104,13 @@ _ROWS_REQUEST = Record(
     "jetlake.StreamScanRowsRequest",
     RowsRequest,
     (
-        Field("deliver_subject", Text()),
-        Field("start", _SEQUENCE),
-        Field("end", _SEQUENCE),
-        Field("columns", _TEXTS),
-        Field("subjects", _TEXTS),
-        Field("batch_rows", _COUNT),
-        Field("batch_bytes", _COUNT),
+        RecordField("deliver_subject", Text()),
+        RecordField("start", _SEQUENCE),
+        RecordField("end", _SEQUENCE),
+        RecordField("columns", _TEXTS),
+        RecordField("subjects", _TEXTS),
+        RecordField("batch_rows", _COUNT),
+        RecordField("batch_bytes", _COUNT),
     ),
     can_be_absent=False,
 )
@@ -135,7 +135,7 @@ def is_address_of_this_host(address: str) -> bool:
 class ScanEndpoints:
     """The endpoints, with what they work on."""
 
-    def __init__(self, engine: ManagedEngine, catalog: Catalog) -> None:
+    def __init__(self, engine: ManagedEngine, catalog: StreamCatalog) -> None:
         self._engine = engine
         self._catalog = catalog
 
@@ -170,7 +170,7 @@ class ScanEndpoints:
         self._catalog.find(call.account, call.stream)
         if not is_literal_subject(request.deliver_subject):
             raise RequestError(ErrorCode.BAD_REQUEST)
-        check_target(call, Target.SCAN, request.deliver_subject)
+        check_target(call, SendTarget.SCAN, request.deliver_subject)
         unknown = [column for column in request.columns or () if column not in COLUMNS]
         if unknown:
             message = f"there is no column {unknown[0]!r}, only {', '.join(COLUMNS)}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.requests.advisories import Advisories
 from jetlake.management.requests.calls import Call, Granted, Steps
 from jetlake.management.requests.rights import check_stream_targets
@@ -22,7 +22,7 @@ from jetlake.management.streams.info import count_subjects, describe
 from jetlake.management.streams.state import StateQuery, StreamState
 from jetlake.management.streams.stream import Stream
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
-from jetlake.management.wire.json_types import Field, Flag, Integer, Record, Text
+from jetlake.management.wire.json_types import Boolean, Integer, Record, RecordField, Text
 from jetlake.management.wire.paging import DESCRIPTIONS_MAX, NAMES_MAX, SUBJECTS_MAX, page_of
 
 SUBJECTS_OFFSET_MAX = 2**31
@@ -59,19 +59,19 @@ class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
     keep: int = 0
 
 
-_LIST_FIELDS = (Field("offset", _INT), Field("subject", _TEXT))
+_LIST_FIELDS = (RecordField("offset", _INT), RecordField("subject", _TEXT))
 _NAMES_REQUEST = Record("server.JSApiStreamNamesRequest", StreamListRequest, _LIST_FIELDS, can_be_absent=False)
 _LIST_REQUEST = Record("server.JSApiStreamListRequest", StreamListRequest, _LIST_FIELDS, can_be_absent=False)
 _INFO_REQUEST = Record(
     "server.JSApiStreamInfoRequest",
     InfoRequest,
-    (Field("offset", _INT), Field("deleted_details", Flag()), Field("subjects_filter", _TEXT)),
+    (RecordField("offset", _INT), RecordField("deleted_details", Boolean()), RecordField("subjects_filter", _TEXT)),
     can_be_absent=False,
 )
 _PURGE_REQUEST = Record(
     "server.JSApiStreamPurgeRequest",
     PurgeRequest,
-    (Field("seq", _UINT64), Field("filter", _TEXT), Field("keep", _UINT64)),
+    (RecordField("seq", _UINT64), RecordField("filter", _TEXT), RecordField("keep", _UINT64)),
     can_be_absent=False,
 )
 
@@ -81,7 +81,7 @@ class StreamEndpoints:
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: StreamCatalog,
         advisories: Advisories,
         settings: Callable[[], ManagementSettings],
         *,

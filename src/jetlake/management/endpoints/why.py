@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.consumers.config import ConsumerConfig
 from jetlake.management.engine.failures import answered_as
 from jetlake.management.engine.protocols import KeepingEngine
@@ -57,7 +57,9 @@ class Hindrances(msgspec.Struct, frozen=True, kw_only=True):
 class WhyEndpoints:
     """The endpoints, with what they look at."""
 
-    def __init__(self, engine: KeepingEngine, catalog: Catalog, *, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, engine: KeepingEngine, catalog: StreamCatalog, *, clock: Callable[[], int] = time.time_ns
+    ) -> None:
         self._engine = engine
         self._catalog = catalog
         self._clock = clock

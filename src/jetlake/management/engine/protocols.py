@@ -112,7 +112,7 @@ class TemplateEngine(Protocol):
     def unsubscribe(self, service: int) -> bool: ...
 
 
-class Publisher(Protocol):
+class EnginePublisher(Protocol):
     """The engine as the way to those who listen."""
 
     def has_interest(self, account: str, subject: str) -> bool: ...
@@ -129,5 +129,5 @@ class Publisher(Protocol):
     def connection(self, connection_id: int) -> bytes | None: ...
 
 
-class ManagedEngine(KeepingEngine, Publisher, TemplateEngine, Protocol):
+class ManagedEngine(KeepingEngine, EnginePublisher, TemplateEngine, Protocol):
     """All of it."""

@@ -20,7 +20,7 @@ from jetlake.management.preview.streams import StreamAnswers
 from jetlake.management.preview.templates import TemplateAnswers, Templates
 from jetlake.management.requests.answer import BROKEN, Answer
 from jetlake.management.requests.calls import Call
-from jetlake.management.requests.rights import Target, check_equivalents
+from jetlake.management.requests.rights import SendTarget, check_equivalents
 from jetlake.management.streams.dialect import OF_2019, OF_2020
 from jetlake.management.wire import replies
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
@@ -48,7 +48,7 @@ class PreviewEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str
     needs: Needs
     # Where it has the server send to besides the answer; each is checked by what answers today.
-    targets: frozenset[Target] = frozenset()
+    targets: frozenset[SendTarget] = frozenset()
 
 
 class PreviewDispatcher:
@@ -160,10 +160,10 @@ def _written(subject: str, count: int) -> Needs:
     return Needs((subject,), lambda call: (subject.format(*read_words(call.body, count)),))
 
 
-def _targets_of(pattern: str) -> frozenset[Target]:
+def _targets_of(pattern: str) -> frozenset[SendTarget]:
     """Streams of those years send nowhere; consumers deliver."""
     makes_consumer = pattern.endswith("CONSUMER.CREATE") or "CONSUMER.*.CREATE" in pattern
-    return frozenset({Target.DELIVER}) if makes_consumer or pattern == "OBSERVABLE.CREATE" else frozenset()
+    return frozenset({SendTarget.DELIVER}) if makes_consumer or pattern == "OBSERVABLE.CREATE" else frozenset()
 
 
 def _set_creation(call: Call) -> tuple[str, ...]:

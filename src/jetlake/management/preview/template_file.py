@@ -17,7 +17,7 @@ FOLDER = "~templates"
 COPIES = ("templates.1", "templates.2")
 
 
-class Template(msgspec.Struct, frozen=True, kw_only=True):
+class StreamTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """One template: what its streams are like, and how many there may be."""
 
     name: str
@@ -31,7 +31,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(map(str, subjects)) if isinstance(subjects, list) else ()
 
 
-Templates = dict[str, dict[str, Template]]
+Templates = dict[str, dict[str, StreamTemplate]]
 """By account and name."""
 
 

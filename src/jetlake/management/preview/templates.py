@@ -17,7 +17,7 @@ from jetlake.management.engine.protocols import TemplateEngine
 from jetlake.management.preview import answers, stream_words, template_file
 from jetlake.management.preview.answers import PreviewError
 from jetlake.management.preview.calls import asked, read_object
-from jetlake.management.preview.template_file import Template
+from jetlake.management.preview.template_file import StreamTemplate
 from jetlake.management.requests.calls import Call
 from jetlake.management.requests.requester import SERVER
 from jetlake.management.streams import requests as stream_requests
@@ -82,7 +82,7 @@ class Templates:
         """Return the names of an account's templates, in order."""
         return sorted(self._templates.get(account, {}))
 
-    def find(self, account: str, name: str) -> Template:
+    def find(self, account: str, name: str) -> StreamTemplate:
         """Return a template, or raise `PreviewError`."""
         template = self._templates.get(account, {}).get(name)
         if template is None:
@@ -94,7 +94,7 @@ class Templates:
         streams = self._api.catalog.streams_of(account)
         return [stream for stream in streams.names if template_of(streams[stream].metadata) == name]
 
-    def add(self, account: str, template: Template) -> None:
+    def add(self, account: str, template: StreamTemplate) -> None:
         """Keep a template. When this returns it would survive a power cut."""
         of_account = self._templates.get(account, {})
         current = of_account.get(template.name)
@@ -163,7 +163,7 @@ class Templates:
             raise PreviewError(f"the templates cannot be written: {error.strerror}") from error
         self._templates = templates
 
-    def _subscribe(self, account: str, template: Template) -> None:
+    def _subscribe(self, account: str, template: StreamTemplate) -> None:
         handlers = [self._engine.subscribe_untaken(account, subject) for subject in template.subjects]
         self._handlers[account, template.name] = handlers
         self.services = self.services | frozenset(handlers)
@@ -196,7 +196,7 @@ class TemplateAnswers:
             raise PreviewError("template config name should be empty")
         if not isinstance(max_streams, int) or max_streams < 1:
             raise PreviewError("template needs max_streams of at least 1")
-        template = Template(name=call.stream, config=config, max_streams=max_streams)
+        template = StreamTemplate(name=call.stream, config=config, max_streams=max_streams)
         _check_subjects(template)
         self._check_config(call, config)
         self._templates.add(call.account, template)
@@ -225,7 +225,7 @@ class TemplateAnswers:
         stream_requests.create(call.stream, write_json(wanted), alone, is_strict=False)
 
 
-def _check_subjects(template: Template) -> None:
+def _check_subjects(template: StreamTemplate) -> None:
     if not template.subjects:
         raise PreviewError("template needs subjects")
     if any(subject.split(".")[0] in (ANY_ONE, ALL_THE_REST) for subject in template.subjects):

@@ -22,12 +22,12 @@ from typing import Any, Literal
 import msgspec
 
 from jetlake._engine import EngineError
-from jetlake.management.engine.protocols import Publisher, Request
+from jetlake.management.engine.protocols import EnginePublisher, Request
 from jetlake.management.settings import ManagementSettings
 from jetlake.management.wire.json_dialect import write_json
 from jetlake.management.wire.replies import ZERO_TIME
 from jetlake.management.wire.times import Timestamp
-from jetlake.shared.engine_reports import CLIENT_TYPES, Connection
+from jetlake.shared.engine_reports import CLIENT_TYPES, KINDS, Connection
 from jetlake.shared.go_text import time_text
 
 SUBJECT_PREFIX = "$JS.EVENT.ADVISORY."
@@ -51,7 +51,7 @@ class Advisories:
 
     def __init__(
         self,
-        engine: Publisher,
+        engine: EnginePublisher,
         settings: Callable[[], ManagementSettings],
         *,
         clock: Callable[[], int] = time.time_ns,
@@ -142,8 +142,9 @@ class Advisories:
             "ver": connection.version,
             "rtt": connection.round_trip_ns,
         }
-        server["client_type"] = CLIENT_TYPES[connection.connection_type]
-        return {**described, **{key: value for key, value in optional.items() if value}, **server}
+        kind, client_type = KINDS[connection.connection_type], CLIENT_TYPES[connection.connection_type]
+        own = {"server": server["server"], "kind": kind} | ({"client_type": client_type} if client_type else {})
+        return {**described, **{key: value for key, value in optional.items() if value}, **own}
 
 
 def new_id() -> str:

@@ -2,7 +2,7 @@
 
 Whoever may ask the API for a consumer could otherwise send what it likes to subjects it must not publish to: by storing
 it, and having it delivered there. `check_target` asks for every such subject; the rule itself is one function, in
-crates/engine/src/routing/targets.rs, and `Target` lists the reasons to send.
+crates/engine/src/routing/targets.rs, and `SendTarget` lists the reasons to send.
 
 Requests that nats-server does not know read or write what requests of nats-server read or write. They need the right to
 those, too, so that a list of denied subjects written for nats-server holds here: `check_equivalents`.
@@ -27,7 +27,7 @@ READING = ("STREAM.MSG.GET.{}", "DIRECT.GET.{}", "CONSUMER.CREATE.{}", "CONSUMER
 _PLACEHOLDER = re.compile(r"\{\{[^}]*\}\}|\$[0-9]+")
 
 
-class Target(enum.Enum):
+class SendTarget(enum.Enum):
     """Why the server sends to a subject that a user has named. The engine knows the same ones by the same words."""
 
     # The first two are checked by the engine, when the message arrives.
@@ -43,20 +43,20 @@ class Target(enum.Enum):
     @property
     def is_for_sender(self) -> bool:
         """Whether the right to subscribe may be enough: what is sent is for the one who asks."""
-        return self in (Target.REPLY, Target.DELIVER, Target.SNAPSHOT, Target.SCAN)
+        return self in (SendTarget.REPLY, SendTarget.DELIVER, SendTarget.SNAPSHOT, SendTarget.SCAN)
 
     @property
     def error_code(self) -> ErrorCode:
         match self:
-            case Target.DELIVER | Target.SNAPSHOT:
+            case SendTarget.DELIVER | SendTarget.SNAPSHOT:
                 return ErrorCode.CONSUMER_CREATE
-            case Target.REPUBLISH | Target.DEAD_LETTER:
+            case SendTarget.REPUBLISH | SendTarget.DEAD_LETTER:
                 return ErrorCode.STREAM_INVALID_CONFIG
             case _:
                 return ErrorCode.STREAM_GENERAL_ERROR
 
 
-def check_target(call: Call, target: Target, subject: str) -> None:
+def check_target(call: Call, target: SendTarget, subject: str) -> None:
     """Raise `RequestError` unless the server may send to this subject, or pattern, for whoever calls."""
     if not subject or call.requester.may_send_to(target.value, subject):
         return
@@ -66,7 +66,7 @@ def check_target(call: Call, target: Target, subject: str) -> None:
 
 def check_consumer_targets(call: Call, config: ConsumerConfig) -> None:
     """Raise `RequestError` unless a consumer may deliver to where it is to."""
-    check_target(call, Target.DELIVER, config.deliver_subject)
+    check_target(call, SendTarget.DELIVER, config.deliver_subject)
 
 
 def check_stream_targets(call: Call, config: StreamConfig, current: StreamConfig | None = None) -> None:
@@ -75,9 +75,9 @@ def check_stream_targets(call: Call, config: StreamConfig, current: StreamConfig
     A stream that is there already, as `current` says, may go on copying what it copies.
     """
     if config.republish is not None:
-        check_target(call, Target.REPUBLISH, pattern_of(config.republish.dest or config.republish.src or ">"))
+        check_target(call, SendTarget.REPUBLISH, pattern_of(config.republish.dest or config.republish.src or ">"))
     if (config.metadata or {}).get(DEAD_LETTERS_KEY):
-        check_target(call, Target.DEAD_LETTER, f"dead.{config.name}.>")
+        check_target(call, SendTarget.DEAD_LETTER, f"dead.{config.name}.>")
     copied = _local_origins(current) if current is not None else frozenset()
     for origin in sorted(_local_origins(config) - copied):
         _check_reading(call, origin)

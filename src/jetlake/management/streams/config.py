@@ -13,13 +13,13 @@ import msgspec
 
 from jetlake.management.wire.json_dialect import read_request
 from jetlake.management.wire.json_types import (
+    Boolean,
     Choice,
     Compression,
-    Field,
-    Flag,
     Integer,
     ListOf,
     Record,
+    RecordField,
     Text,
     TextMap,
     Time,
@@ -32,7 +32,7 @@ _INT = Integer("int", -(2**63), 2**63 - 1)
 _UINT64 = Integer("uint64", 0, 2**64 - 1)
 _DURATION = Integer("time.Duration", -(2**63), 2**63 - 1)
 _TEXT = Text()
-_FLAG = Flag()
+_FLAG = Boolean()
 
 
 class SubjectTransform(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class SubjectTransform(msgspec.Struct, frozen=True, kw_only=True):
     dest: str = ""
 
 
-class Republish(msgspec.Struct, frozen=True, kw_only=True):
+class StreamRepublish(msgspec.Struct, frozen=True, kw_only=True):
     """What is published again once it is stored, and where."""
 
     src: str = ""
@@ -116,7 +116,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     compression: str = "none"
     first_seq: int = 0
     subject_transform: SubjectTransform | None = None
-    republish: Republish | None = None
+    republish: StreamRepublish | None = None
     allow_direct: bool = False
     mirror_direct: bool = False
     discard_new_per_subject: bool = False
@@ -155,50 +155,53 @@ class StreamConfigRequest(StreamConfig, frozen=True, kw_only=True):
         return StreamConfig(**{name: getattr(self, name) for name in StreamConfig.__struct_fields__})
 
 
-_TRANSFORM_FIELDS = (Field("src", _TEXT, is_always_written=True), Field("dest", _TEXT, is_always_written=True))
+_TRANSFORM_FIELDS = (
+    RecordField("src", _TEXT, is_always_written=True),
+    RecordField("dest", _TEXT, is_always_written=True),
+)
 _TRANSFORM = Record("server.SubjectTransformConfig", SubjectTransform, _TRANSFORM_FIELDS, can_be_absent=True)
 _LISTED_TRANSFORM = Record("server.SubjectTransformConfig", SubjectTransform, _TRANSFORM_FIELDS, can_be_absent=False)
 _REPUBLISH = Record(
     "server.RePublish",
-    Republish,
-    (Field("src", _TEXT), Field("dest", _TEXT, is_always_written=True), Field("headers_only", _FLAG)),
+    StreamRepublish,
+    (RecordField("src", _TEXT), RecordField("dest", _TEXT, is_always_written=True), RecordField("headers_only", _FLAG)),
     can_be_absent=True,
 )
 _PLACEMENT = Record(
     "server.Placement",
     Placement,
-    (Field("cluster", _TEXT), Field("tags", ListOf(_TEXT, "[]string")), Field("preferred", _TEXT)),
+    (RecordField("cluster", _TEXT), RecordField("tags", ListOf(_TEXT, "[]string")), RecordField("preferred", _TEXT)),
     can_be_absent=True,
 )
 _CONSUMER_LIMITS = Record(
     "server.StreamConsumerLimits",
     ConsumerLimits,
-    (Field("inactive_threshold", _DURATION), Field("max_ack_pending", _INT)),
+    (RecordField("inactive_threshold", _DURATION), RecordField("max_ack_pending", _INT)),
     can_be_absent=False,
 )
 _EXTERNAL = Record(
     "server.ExternalStream",
     ExternalStream,
-    (Field("api", _TEXT, is_always_written=True), Field("deliver", _TEXT, is_always_written=True)),
+    (RecordField("api", _TEXT, is_always_written=True), RecordField("deliver", _TEXT, is_always_written=True)),
     can_be_absent=True,
 )
 _SOURCE_CONSUMER = Record(
     "server.StreamConsumerSource",
     SourceConsumer,
-    (Field("name", _TEXT), Field("deliver_subject", _TEXT)),
+    (RecordField("name", _TEXT), RecordField("deliver_subject", _TEXT)),
     can_be_absent=True,
 )
 STREAM_SOURCE = Record(
     "server.StreamSource",
     StreamSource,
     (
-        Field("name", _TEXT, is_always_written=True),
-        Field("opt_start_seq", _UINT64),
-        Field("opt_start_time", Time()),
-        Field("filter_subject", _TEXT),
-        Field("subject_transforms", ListOf(_LISTED_TRANSFORM, "[]server.SubjectTransformConfig")),
-        Field("external", _EXTERNAL),
-        Field("consumer", _SOURCE_CONSUMER),
+        RecordField("name", _TEXT, is_always_written=True),
+        RecordField("opt_start_seq", _UINT64),
+        RecordField("opt_start_time", Time()),
+        RecordField("filter_subject", _TEXT),
+        RecordField("subject_transforms", ListOf(_LISTED_TRANSFORM, "[]server.SubjectTransformConfig")),
+        RecordField("external", _EXTERNAL),
+        RecordField("consumer", _SOURCE_CONSUMER),
     ),
     can_be_absent=True,
 )
@@ -210,50 +213,50 @@ _STORAGE = Choice({word: word for word in ("file", "memory")}, "file")
 _PERSIST_MODE = Choice({"": "", "default": "", "async": "async"}, "")
 
 _FIELDS = (
-    Field("name", _TEXT, is_always_written=True),
-    Field("description", _TEXT),
-    Field("subjects", ListOf(_TEXT, "[]string")),
-    Field("retention", _RETENTION, is_always_written=True),
-    Field("max_consumers", _INT, is_always_written=True),
-    Field("max_msgs", _INT64, is_always_written=True),
-    Field("max_bytes", _INT64, is_always_written=True),
-    Field("max_age", _DURATION, is_always_written=True),
-    Field("max_msgs_per_subject", _INT64, is_always_written=True),
-    Field("max_msg_size", _INT32),
-    Field("discard", _DISCARD, is_always_written=True),
-    Field("storage", _STORAGE, is_always_written=True),
-    Field("num_replicas", _INT, is_always_written=True),
-    Field("no_ack", _FLAG),
-    Field("duplicate_window", _DURATION),
-    Field("placement", _PLACEMENT),
-    Field("mirror", STREAM_SOURCE),
-    Field("sources", ListOf(STREAM_SOURCE, "[]*server.StreamSource")),
-    Field("compression", Compression(), is_always_written=True),
-    Field("first_seq", _UINT64),
-    Field("subject_transform", _TRANSFORM),
-    Field("republish", _REPUBLISH),
-    Field("allow_direct", _FLAG, is_always_written=True),
-    Field("mirror_direct", _FLAG, is_always_written=True),
-    Field("discard_new_per_subject", _FLAG),
-    Field("sealed", _FLAG, is_always_written=True),
-    Field("deny_delete", _FLAG, is_always_written=True),
-    Field("deny_purge", _FLAG, is_always_written=True),
-    Field("allow_rollup_hdrs", _FLAG, is_always_written=True),
-    Field("consumer_limits", _CONSUMER_LIMITS, is_always_written=True),
-    Field("allow_msg_ttl", _FLAG, is_always_written=True),
-    Field("subject_delete_marker_ttl", _DURATION),
-    Field("allow_msg_counter", _FLAG),
-    Field("allow_atomic", _FLAG),
-    Field("allow_msg_schedules", _FLAG),
-    Field("persist_mode", _PERSIST_MODE),
-    Field("allow_batched", _FLAG),
-    Field("metadata", TextMap()),
+    RecordField("name", _TEXT, is_always_written=True),
+    RecordField("description", _TEXT),
+    RecordField("subjects", ListOf(_TEXT, "[]string")),
+    RecordField("retention", _RETENTION, is_always_written=True),
+    RecordField("max_consumers", _INT, is_always_written=True),
+    RecordField("max_msgs", _INT64, is_always_written=True),
+    RecordField("max_bytes", _INT64, is_always_written=True),
+    RecordField("max_age", _DURATION, is_always_written=True),
+    RecordField("max_msgs_per_subject", _INT64, is_always_written=True),
+    RecordField("max_msg_size", _INT32),
+    RecordField("discard", _DISCARD, is_always_written=True),
+    RecordField("storage", _STORAGE, is_always_written=True),
+    RecordField("num_replicas", _INT, is_always_written=True),
+    RecordField("no_ack", _FLAG),
+    RecordField("duplicate_window", _DURATION),
+    RecordField("placement", _PLACEMENT),
+    RecordField("mirror", STREAM_SOURCE),
+    RecordField("sources", ListOf(STREAM_SOURCE, "[]*server.StreamSource")),
+    RecordField("compression", Compression(), is_always_written=True),
+    RecordField("first_seq", _UINT64),
+    RecordField("subject_transform", _TRANSFORM),
+    RecordField("republish", _REPUBLISH),
+    RecordField("allow_direct", _FLAG, is_always_written=True),
+    RecordField("mirror_direct", _FLAG, is_always_written=True),
+    RecordField("discard_new_per_subject", _FLAG),
+    RecordField("sealed", _FLAG, is_always_written=True),
+    RecordField("deny_delete", _FLAG, is_always_written=True),
+    RecordField("deny_purge", _FLAG, is_always_written=True),
+    RecordField("allow_rollup_hdrs", _FLAG, is_always_written=True),
+    RecordField("consumer_limits", _CONSUMER_LIMITS, is_always_written=True),
+    RecordField("allow_msg_ttl", _FLAG, is_always_written=True),
+    RecordField("subject_delete_marker_ttl", _DURATION),
+    RecordField("allow_msg_counter", _FLAG),
+    RecordField("allow_atomic", _FLAG),
+    RecordField("allow_msg_schedules", _FLAG),
+    RecordField("persist_mode", _PERSIST_MODE),
+    RecordField("allow_batched", _FLAG),
+    RecordField("metadata", TextMap()),
 )
 
 STREAM_CONFIG = Record("server.StreamConfig", StreamConfig, _FIELDS, can_be_absent=False)
 """How a configuration is written, and read again."""
 
 STREAM_CONFIG_REQUEST = Record(
-    "server.StreamConfigRequest", StreamConfigRequest, (*_FIELDS, Field("pedantic", _FLAG)), can_be_absent=False
+    "server.StreamConfigRequest", StreamConfigRequest, (*_FIELDS, RecordField("pedantic", _FLAG)), can_be_absent=False
 )
 """How a request for a stream is read."""

@@ -16,7 +16,7 @@ SINGLE_REPLICA_TIER = "R1"
 """The tier of streams without replicas."""
 
 
-class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
+class StreamAccountLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one account may use, as in its `jetstream` block."""
 
     max_memory: int = -1
@@ -28,7 +28,7 @@ class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
     storage_max_stream_bytes: int = -1
     max_bytes_required: bool = False
     # The limits of each tier, by name; empty = the account has none, and its limits hold for all streams.
-    tiers: "tuple[tuple[str, AccountLimits], ...]" = ()
+    tiers: "tuple[tuple[str, StreamAccountLimits], ...]" = ()
 
     @property
     def has_tier_of_streams(self) -> bool:
@@ -62,6 +62,6 @@ class StreamContext(msgspec.Struct, frozen=True, kw_only=True):
     """The surroundings of one request. The streams are those of the account, as they are kept."""
 
     streams: AccountStreams = msgspec.field(default_factory=AccountStreams)
-    account: AccountLimits = AccountLimits()
+    account: StreamAccountLimits = StreamAccountLimits()
     server: ServerLimits = ServerLimits()
     consumers: tuple[ExistingConsumer, ...] = ()

@@ -7,7 +7,7 @@ acknowledgement would be stored and acknowledged again.
 import msgspec
 
 from jetlake.management.streams.account_streams import AccountStreams
-from jetlake.management.streams.config import Republish, StreamConfig
+from jetlake.management.streams.config import StreamConfig, StreamRepublish
 from jetlake.management.subjects import taken as taken_subjects
 from jetlake.management.subjects.index import ComparisonLimitError, first_overlap
 from jetlake.management.subjects.names import ALL_THE_REST, collide, is_subject, is_subset
@@ -89,7 +89,7 @@ def check_republish(config: StreamConfig, *, is_pedantic: bool) -> StreamConfig:
     return msgspec.structs.replace(config, republish=republish)
 
 
-def _after_transform(config: StreamConfig, republish: Republish, *, is_pedantic: bool) -> Republish:
+def _after_transform(config: StreamConfig, republish: StreamRepublish, *, is_pedantic: bool) -> StreamRepublish:
     """Everything to everything would be a cycle, but not when the transform moves every subject of the stream."""
     transform = config.subject_transform
     if transform is None or (republish.src, republish.dest) != (ALL_THE_REST, ALL_THE_REST):

@@ -15,7 +15,7 @@ import msgspec
 from jetlake.management.wire import json_syntax
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 from jetlake.management.wire.json_syntax import JsonSyntaxError
-from jetlake.management.wire.json_types import JsonProblem, NotPlainError, Place, Record, Source
+from jetlake.management.wire.json_types import JsonProblem, JsonSpan, NotPlainError, Record, Source
 
 # What nats-server escapes and `json` does not: dangerous in a web page, or no line of JavaScript.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -56,7 +56,7 @@ def read_one(record: Record, body: bytes) -> ReadRequest:
         after = json_syntax.skip_spaces(body, end)
         if after < len(body):
             raise json_syntax.character_problem(body, after, "after top-level value")
-        value = record.read(Place(source, start, end), record.make())
+        value = record.read(JsonSpan(source, start, end), record.make())
     except JsonSyntaxError as error:
         problem = "unexpected end of JSON input" if error.offset is None else error.text
         raise RequestError(ErrorCode.INVALID_JSON, err=problem) from None
@@ -110,7 +110,7 @@ def _read_values(record: Record, body: bytes) -> ReadRequest:
     position = json_syntax.skip_spaces(body, 0)
     while position < len(body):
         end = json_syntax.end_of_value(body, position)
-        value = record.read(Place(source, position, end), value)
+        value = record.read(JsonSpan(source, position, end), value)
         position = json_syntax.skip_spaces(body, end)
     return ReadRequest(value)
 

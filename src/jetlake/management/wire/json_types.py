@@ -1,7 +1,7 @@
 """The types of a request, each with how it is read from JSON and written to it.
 
-A request is described once, as a `Record` of `Field`s; reading, complaints, order and omission all follow from it.
-Complaints name the types as nats-server does, because those texts are what users search for.
+A request is described once, as a `Record` of `RecordField`s; reading, complaints, order and omission all follow from
+it. Complaints name the types as nats-server does, because those texts are what users search for.
 
 A key that stands twice is read twice, the second time onto what the first time left: records and maps are merged,
 lists are overwritten item by item. `null` leaves a value as it is, and empties what can be absent.
@@ -55,7 +55,7 @@ class Source:
         return JsonProblem(f"json: cannot unmarshal {kind} into {what}{where} of type {type_name}")
 
 
-class Place(msgspec.Struct, frozen=True):
+class JsonSpan(msgspec.Struct, frozen=True):
     """Where in a request a value stands."""
 
     source: Source
@@ -90,8 +90,8 @@ class JsonType(Protocol):
     def zero(self) -> Any:
         """The value of a field that is absent."""
 
-    def read(self, place: Place, current: Any) -> Any:
-        """Return the value at this place, read onto the current one."""
+    def read(self, span: JsonSpan, current: Any) -> Any:
+        """Return the value at this span, read onto the current one."""
 
     def from_plain(self, value: Any) -> Any:
         """Return what reading would, of a value that is written plainly."""
@@ -104,12 +104,12 @@ class Text:
     name = "string"
     zero = ""
 
-    def read(self, place: Place, current: str) -> str:
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: str) -> str:
+        if span.kind == "null":
             return current
-        if place.kind != "string":
-            raise place.mismatch(self.name)
-        return place.text
+        if span.kind != "string":
+            raise span.mismatch(self.name)
+        return span.text
 
     def from_plain(self, value: Any) -> str:
         if type(value) is not str:
@@ -120,16 +120,16 @@ class Text:
         return value
 
 
-class Flag:
+class Boolean:
     name = "bool"
     zero = False
 
-    def read(self, place: Place, current: bool) -> bool:
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: bool) -> bool:
+        if span.kind == "null":
             return current
-        if place.kind != "bool":
-            raise place.mismatch(self.name)
-        return place.raw == b"true"
+        if span.kind != "bool":
+            raise span.mismatch(self.name)
+        return span.raw == b"true"
 
     def from_plain(self, value: Any) -> bool:
         if type(value) is not bool:
@@ -152,14 +152,14 @@ class Integer:
         # No legal number has more digits; longer ones are not even converted.
         self._digits_max = max(len(str(least)), len(str(most)))
 
-    def read(self, place: Place, current: int) -> int:
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: int) -> int:
+        if span.kind == "null":
             return current
-        if place.kind != "number":
-            raise place.mismatch(self.name)
-        raw = place.raw
+        if span.kind != "number":
+            raise span.mismatch(self.name)
+        raw = span.raw
         if len(raw) > self._digits_max or not _INTEGER.fullmatch(raw) or not self._allows(raw):
-            raise place.mismatch(self.name, f"number {raw.decode()}")
+            raise span.mismatch(self.name, f"number {raw.decode()}")
         return int(raw)
 
     def from_plain(self, value: Any) -> int:
@@ -190,13 +190,13 @@ class Choice:
         self.unknown = unknown
         self._words = {f'"{word}"'.encode(): value for word, value in words.items()}
 
-    def read(self, place: Place, current: str) -> str:  # noqa: ARG002 - the last word counts
-        word = place.raw.lower() if self.ignores_case else place.raw
+    def read(self, span: JsonSpan, current: str) -> str:  # noqa: ARG002 - the last word counts
+        word = span.raw.lower() if self.ignores_case else span.raw
         value = self._words.get(word)
         if value is None and self.unknown:
-            raise JsonProblem(f"unknown {self.unknown}: {place.raw.decode(errors='replace')}")
+            raise JsonProblem(f"unknown {self.unknown}: {span.raw.decode(errors='replace')}")
         if value is None:
-            raise JsonProblem(f"can not unmarshal {json_syntax.quoted_bytes(place.raw)}")
+            raise JsonProblem(f"can not unmarshal {json_syntax.quoted_bytes(span.raw)}")
         return value
 
     def from_plain(self, value: Any) -> str:
@@ -217,10 +217,10 @@ class Compression:
     name = "string"
     zero = "none"
 
-    def read(self, place: Place, current: str) -> str:  # noqa: ARG002 - the last word counts
-        if place.kind not in ("string", "null"):
-            raise JsonProblem(f"json: cannot unmarshal {place.kind} into Go value of type string")
-        word = place.text if place.kind == "string" else ""
+    def read(self, span: JsonSpan, current: str) -> str:  # noqa: ARG002 - the last word counts
+        if span.kind not in ("string", "null"):
+            raise JsonProblem(f"json: cannot unmarshal {span.kind} into Go value of type string")
+        word = span.text if span.kind == "string" else ""
         if word not in ("none", "s2"):
             raise JsonProblem("unknown compression algorithm")
         return word
@@ -238,13 +238,13 @@ class Time:
     name = "time.Time"
     zero = None
 
-    def read(self, place: Place, current: Timestamp | None) -> Timestamp | None:  # noqa: ARG002 - the last one counts
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: Timestamp | None) -> Timestamp | None:  # noqa: ARG002 - the last one counts
+        if span.kind == "null":
             return None
-        if place.kind != "string":
-            raise place.mismatch(self.name)
+        if span.kind != "string":
+            raise span.mismatch(self.name)
         try:
-            return Timestamp.read(place.text)
+            return Timestamp.read(span.text)
         except TimestampError as error:
             raise JsonProblem(str(error)) from None
 
@@ -269,16 +269,16 @@ class ListOf:
         self.item = item
         self.name = name
 
-    def read(self, place: Place, current: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        if span.kind == "null":
             return None
-        if place.kind != "array":
-            raise place.mismatch(self.name)
+        if span.kind != "array":
+            raise span.mismatch(self.name)
         before = current or ()
         items = []
-        for index, (start, end) in enumerate(json_syntax.items_at(place.source.data, place.start)):
+        for index, (start, end) in enumerate(json_syntax.items_at(span.source.data, span.start)):
             item_before = before[index] if index < len(before) else self.item.zero
-            items.append(self.item.read(Place(place.source, start, end, (*place.path, index)), item_before))
+            items.append(self.item.read(JsonSpan(span.source, start, end, (*span.path, index)), item_before))
         return tuple(items)
 
     def from_plain(self, value: Any) -> tuple[Any, ...]:
@@ -297,14 +297,14 @@ class TextMap:
     zero = None
     item = Text()
 
-    def read(self, place: Place, current: dict[str, str] | None) -> dict[str, str] | None:
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: dict[str, str] | None) -> dict[str, str] | None:
+        if span.kind == "null":
             return None
-        if place.kind != "object":
-            raise place.mismatch(self.name)
+        if span.kind != "object":
+            raise span.mismatch(self.name)
         texts = dict(current or {})
-        for key, start, end in json_syntax.members_at(place.source.data, place.start):
-            texts[key] = self.item.read(Place(place.source, start, end, (*place.path, key)), "")
+        for key, start, end in json_syntax.members_at(span.source.data, span.start):
+            texts[key] = self.item.read(JsonSpan(span.source, start, end, (*span.path, key)), "")
         return texts
 
     def from_plain(self, value: Any) -> dict[str, str]:
@@ -316,7 +316,7 @@ class TextMap:
         return dict(sorted(value.items()))
 
 
-class Field(msgspec.Struct, frozen=True):
+class RecordField(msgspec.Struct, frozen=True):
     """A field of a record: its key, which is also the attribute's name, its type, and whether it may be left out."""
 
     key: str
@@ -327,7 +327,9 @@ class Field(msgspec.Struct, frozen=True):
 class Record:
     """An object with known keys, as a frozen value of the class `make`."""
 
-    def __init__(self, name: str, make: Callable[[], Any], fields: Iterable[Field], *, can_be_absent: bool) -> None:
+    def __init__(
+        self, name: str, make: Callable[[], Any], fields: Iterable[RecordField], *, can_be_absent: bool
+    ) -> None:
         self.name = name
         self.make = make
         self.fields = tuple(fields)
@@ -335,22 +337,22 @@ class Record:
         self._fields_by_key = {field.key: field for field in self.fields}
         self._writers = [(field.key, field.type.write, field.is_always_written) for field in self.fields]
 
-    def read(self, place: Place, current: Any) -> Any:
-        if place.kind == "null":
+    def read(self, span: JsonSpan, current: Any) -> Any:
+        if span.kind == "null":
             return self.zero if self.zero is None else current
-        if place.kind != "object":
-            raise place.mismatch(self.name)
+        if span.kind != "object":
+            raise span.mismatch(self.name)
         values: dict[str, Any] = {}
         value_before = self.make() if current is None else current
-        for key, start, end in json_syntax.members_at(place.source.data, place.start):
+        for key, start, end in json_syntax.members_at(span.source.data, span.start):
             field = self._field(key)
             if field is None:
-                place.source.unknown_keys.append(key)
-                if place.source.rejects_unknown:
+                span.source.unknown_keys.append(key)
+                if span.source.rejects_unknown:
                     raise JsonProblem(f"json: unknown field {quoted(key)}")
                 continue
             before = values[field.key] if field.key in values else getattr(value_before, field.key)
-            values[field.key] = field.type.read(Place(place.source, start, end, (*place.path, key)), before)
+            values[field.key] = field.type.read(JsonSpan(span.source, start, end, (*span.path, key)), before)
         return msgspec.structs.replace(value_before, **values)
 
     def from_plain(self, value: Any) -> Any:
@@ -372,7 +374,7 @@ class Record:
                 written[key] = write(content)
         return written
 
-    def _field(self, key: str) -> Field | None:
+    def _field(self, key: str) -> RecordField | None:
         return self._fields_by_key.get(key) or self._fields_by_key.get(_folded(key))
 
 

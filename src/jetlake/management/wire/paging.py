@@ -17,7 +17,7 @@ SUBJECTS_MAX = 100_000
 Item = TypeVar("Item")
 
 
-class Page(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
+class ListPage(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
     """One page of a list, and where in the list it stands."""
 
     total: int
@@ -31,7 +31,7 @@ class Page(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
         return {"total": self.total, "offset": self.offset, "limit": self.limit}
 
 
-def page_of(items: Sequence[Item], offset: int, limit: int) -> Page[Item]:
+def page_of(items: Sequence[Item], offset: int, limit: int) -> ListPage[Item]:
     """Return the page that begins at this offset; one outside of the list is moved to its nearer end."""
     first = min(max(offset, 0), len(items))
-    return Page(total=len(items), offset=first, limit=limit, items=items[first : first + limit])
+    return ListPage(total=len(items), offset=first, limit=limit, items=items[first : first + limit])

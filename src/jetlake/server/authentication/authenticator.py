@@ -11,7 +11,8 @@ from jetlake.server.authentication.presented import Login, read_presented
 from jetlake.server.authentication.rules import Rules
 from jetlake.server.authentication.verdict import Refusal, Verdict
 from jetlake.server.options.accounts import AccessOptions
-from jetlake.server.options.users import STANDARD, WEBSOCKET
+from jetlake.server.options.leafnodes import LeafOptions
+from jetlake.server.options.users import LEAF, LEAF_TYPES, LEAF_WEBSOCKET, STANDARD, WEBSOCKET
 from jetlake.server.options.websocket import WebSocketOptions
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Authenticator:
         passwords: Passwords | None = None,
         websocket: WebSocketOptions | None = None,
         claims: ClaimsDecision | None = None,
+        leaf: LeafOptions | None = None,
     ) -> None:
         self._access = access
         self._claims = claims
@@ -47,6 +49,12 @@ class Authenticator:
         self._rules = {STANDARD: Rules(access, STANDARD)}
         if websocket is not None:
             self._rules[WEBSOCKET] = Rules(websocket.access(access), WEBSOCKET)
+        listener = None if leaf is None else leaf.listener
+        if listener is not None:
+            for connection_type in (LEAF, LEAF_WEBSOCKET):
+                self._rules[connection_type] = Rules(listener.access(access), connection_type)
+        # Users of the block `leafnodes` decide before claims and services do.
+        self._has_leaf_users = listener is not None and listener.overrides_access
         self._certificate_users = frozenset(
             user.name
             for user in access.users
@@ -101,7 +109,7 @@ class Authenticator:
         If any password is a hash, every refusal takes as long as computing one: who is refused does not learn whether
         there is such a user, or what kind of password it has.
         """
-        if self._claims is not None:
+        if self._claims is not None and not self._is_by_leaf_users(login):
             return self._claims.decide(login)
         comparison = Comparison(self._passwords, is_quick=False)
         verdict = self._decide(login, comparison)
@@ -111,7 +119,7 @@ class Authenticator:
 
     def decide_quickly(self, login: Login) -> "Verdict | Delegation | None":
         """Return the verdict over a client that needs no hash to be computed; None = it is for `decide`."""
-        if self._claims is not None:
+        if self._claims is not None and not self._is_by_leaf_users(login):
             return self._claims.decide_quickly(login)
         try:
             return self._decide(login, Comparison(self._passwords, is_quick=True))
@@ -126,4 +134,9 @@ class Authenticator:
 
     def _decide(self, login: Login, comparison: Comparison) -> "Verdict | Delegation | None":
         verdict = self._rules[login.connection_type].decide(login, comparison, self._certificate_users)
-        return verdict if self._callout is None else self._callout.review(read_presented(login.connect), verdict)
+        if self._callout is None or self._is_by_leaf_users(login):
+            return verdict
+        return self._callout.review(read_presented(login.connect), verdict)
+
+    def _is_by_leaf_users(self, login: Login) -> bool:
+        return self._has_leaf_users and login.connection_type in LEAF_TYPES

@@ -36,7 +36,7 @@ CLOSE_S_MAX = 10.0
 """How long `join` waits for a comparison: the most expensive hashes take seconds."""
 
 
-class Request(Protocol):
+class AuthenticationRequest(Protocol):
     """A client that asks to come in; `jetlake._engine.AuthenticationRequest` is one."""
 
     @property
@@ -93,7 +93,7 @@ class Gate:
         self._make_callout = make_callout
         self._callout: Callout | None = None
         # Made with the threads: most servers need neither.
-        self._waiting: LoginQueue[Request] | None = None
+        self._waiting: LoginQueue[AuthenticationRequest] | None = None
 
     @property
     def authenticator(self) -> Authenticator:
@@ -104,7 +104,7 @@ class Gate:
         with self._lock:
             self._authenticator = authenticator
 
-    def receive(self, request: Request) -> None:
+    def receive(self, request: AuthenticationRequest) -> None:
         """Answer this client, now or soon."""
         if not self._authenticator.slow:
             self._answer(request, Authenticator.decide)
@@ -152,7 +152,7 @@ class Gate:
         if self._callout is not None:
             self._callout.join()
 
-    def _start_threads(self) -> "LoginQueue[Request]":
+    def _start_threads(self) -> "LoginQueue[AuthenticationRequest]":
         # Only servers with hashes pay for this import.
         from jetlake.server.authentication.login_queue import LoginQueue
 
@@ -165,7 +165,7 @@ class Gate:
             thread.start()
         return self._waiting
 
-    def _work(self, waiting: "LoginQueue[Request]") -> None:
+    def _work(self, waiting: "LoginQueue[AuthenticationRequest]") -> None:
         while (request := waiting.get()) is not None and not self._closed:
             try:
                 address = self._engine.address_of(request.connection_id)
@@ -177,7 +177,7 @@ class Gate:
                 self._on_broken(traceback.format_exc())
                 return
 
-    def _answer(self, request: Request, decide: "Decide", *, must_admit: bool = False) -> bool:
+    def _answer(self, request: AuthenticationRequest, decide: "Decide", *, must_admit: bool = False) -> bool:
         """Decide about a client, and return whether it is not refused. With `must_admit` nobody is refused here."""
         while True:
             authenticator = self._authenticator
@@ -196,7 +196,7 @@ class Gate:
             callout.ask(request, login, verdict, authenticator)
             return True
 
-    def _tell(self, request: Request, verdict: Verdict | Refusal | None) -> None:
+    def _tell(self, request: AuthenticationRequest, verdict: Verdict | Refusal | None) -> None:
         if isinstance(verdict, Verdict):
             self._engine.admit(request.connection_id, verdict.to_json())
         else:
@@ -209,7 +209,7 @@ class Gate:
         self._callout = self._make_callout(self)
         return self._callout
 
-    def _login(self, request: Request, authenticator: Authenticator) -> Login:
+    def _login(self, request: AuthenticationRequest, authenticator: Authenticator) -> Login:
         kept = None
         if request.again and authenticator.reviews_admitted:
             kept = self._engine.connection(request.connection_id)

@@ -1,7 +1,8 @@
-"""`Rules`: which user a client is that connects in one way, over TCP or over WebSocket.
+"""`Rules`: which user a client is that connects in one way: over TCP or WebSocket, as a client or as a leaf node.
 
 In nats-server's order: keys, then users (by certificate if that is configured), then the token or the single user that
-all clients share. A WebSocket client may have other credentials than a client over TCP, but users are the same.
+all clients share. A WebSocket client may have other credentials than a client over TCP, but users are the same; leaf
+nodes may have users of their own.
 
 Invariant: nobody is a user whose `allowed_connection_types` do not have this way to connect.
 """
@@ -10,7 +11,7 @@ from jetlake.server.authentication.passwords import Comparison, equal
 from jetlake.server.authentication.presented import Login, Presented, client_certificate, read_presented
 from jetlake.server.authentication.verdict import REDACTED, Verdict, Verdicts
 from jetlake.server.options.accounts import AccessOptions
-from jetlake.server.options.users import User
+from jetlake.server.options.users import LEAF_TYPES, User
 
 
 class Rules:
@@ -19,7 +20,7 @@ class Rules:
     def __init__(self, access: AccessOptions, connection_type: str) -> None:
         self._access = access
         self._connection_type = connection_type
-        self._verdicts = Verdicts(access)
+        self._verdicts = Verdicts(access, is_for_leafs=connection_type in LEAF_TYPES)
         self._users = {user.name: user for user in access.users if not user.nkey}
         self._keys = {user.name: user for user in access.users if user.nkey}
         self._stranger = next((user for user in access.users if user.name == access.no_auth_user), None)
@@ -43,7 +44,7 @@ class Rules:
         if presented is None:
             return None
         if not self._access.required:
-            return self._verdicts.for_anybody(presented.user)
+            return self._verdicts.for_anybody(presented.user, self._access.default_account)
         if self._keys:
             if self._stranger and self._stranger.nkey and presented.anonymous and not presented.nkey:
                 return self._admit(self._stranger)

@@ -34,10 +34,14 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Verdicts:
-    """Makes the verdict for each user of a configuration, with the limits of its account."""
+    """Makes the verdict for each user of a configuration, with the limits of its account.
 
-    def __init__(self, access: AccessOptions) -> None:
+    Leaf nodes are counted by themselves, by `max_leafnodes` of an account.
+    """
+
+    def __init__(self, access: AccessOptions, *, is_for_leafs: bool = False) -> None:
         self._accounts = {account.name: account for account in access.accounts}
+        self._is_for_leafs = is_for_leafs
 
     def for_user(self, user: User) -> Verdict:
         account = self._accounts.get(user.account, Account(name=user.account))
@@ -47,9 +51,9 @@ class Verdicts:
             permissions=user.permissions,
             max_payload_bytes=account.max_payload_bytes,
             max_subscriptions=account.max_subscriptions,
-            max_account_connections=account.max_connections,
+            max_account_connections=account.max_leafnodes if self._is_for_leafs else account.max_connections,
         )
 
-    def for_anybody(self, name: str = "") -> Verdict:
+    def for_anybody(self, name: str = "", account: str = GLOBAL_ACCOUNT) -> Verdict:
         """Return the verdict for a client without a user of its own; `name` is only shown."""
-        return Verdict(account=GLOBAL_ACCOUNT, user=name)
+        return self.for_user(User(name=name, account=account))

@@ -17,15 +17,14 @@ from jetlake.server.authentication.presented import Handshake, Login
 from jetlake.server.callout.delegation import Delegation
 from jetlake.server.callout.identity import Identity
 from jetlake.server.options import ServerOptions
-from jetlake.server.options.users import STANDARD, WEBSOCKET
+from jetlake.server.options.users import LEAF, LEAF_WEBSOCKET, STANDARD, WEBSOCKET
+from jetlake.shared.engine_reports import CLIENT_TYPES, KINDS
 
 AUDIENCE = "nats-authorization-request"
 KIND = "authorization_request"
 HEADER = {"typ": "JWT", "alg": "ed25519-nkey"}
 XKEY_HEADER = "Nats-Server-Xkey"
 """The header in which the server names the curve key that answers are sealed for."""
-
-CLIENT_TYPES = {STANDARD: "nats", WEBSOCKET: "websocket"}
 
 
 class ServerDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +39,14 @@ class ServerDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_server(options: ServerOptions, server_id: str) -> ServerDescription:
     """Return a server as a service sees it."""
-    files = {STANDARD: options.tls, WEBSOCKET: options.websocket.tls if options.websocket else None}
+    websocket_tls = options.websocket.tls if options.websocket else None
+    leaf_listener = options.leaf.listener if options.leaf else None
+    files = {
+        STANDARD: options.tls,
+        WEBSOCKET: websocket_tls,
+        LEAF: leaf_listener.tls if leaf_listener else None,
+        LEAF_WEBSOCKET: websocket_tls,
+    }
     return ServerDescription(
         name=options.server_name or server_id,
         host=options.host,
@@ -96,7 +102,7 @@ def _body(login: Login, delegation: Delegation, server: ServerDescription, ident
             name=presented.name,
             tags=delegation.tags,
             name_tag=delegation.name,
-            kind="Client",
+            kind=KINDS[login.connection_type],
             type=CLIENT_TYPES[login.connection_type],
             # What the client has signed, if it has.
             nonce=login.nonce if presented.signature else "",

@@ -32,7 +32,7 @@ from jetlake.server.callout.delegation import CALLOUT_SUBJECT, Delegation
 from jetlake.server.callout.identity import Identity, UnreadableAnswerError
 
 if TYPE_CHECKING:
-    from jetlake.server.authentication.gate import Request
+    from jetlake.server.authentication.gate import AuthenticationRequest
     from jetlake.server.log import Level, Log
 
 WAITING_MAX = 4096
@@ -54,14 +54,14 @@ TOKEN_BYTES = 16
 class PendingLogin(NamedTuple):
     """A client that a service is asked about, and the rules by which it was."""
 
-    request: "Request"
+    request: "AuthenticationRequest"
     login: Login
     delegation: Delegation
     authenticator: Authenticator
     asked_at_s: float
 
 
-class Expected(NamedTuple):
+class ExpectedResponse(NamedTuple):
     """A request that was published: what its answer must be about."""
 
     pending: PendingLogin
@@ -104,7 +104,7 @@ class Callout:
         self._on_broken = on_broken
         self._identity = Identity(engine.server_seed)
         self._lock = Lock()
-        self._expected: dict[str, Expected] = {}
+        self._expected: dict[str, ExpectedResponse] = {}
         # When each request is overdue, and the end of its reply subject.
         self._due: list[tuple[float, str]] = []
         # Clients that are not in yet, by address.
@@ -115,7 +115,7 @@ class Callout:
         # Where answers are awaited, by account, and the engine's numbers for these.
         self._inboxes: dict[str, str] = {}
         self._services: frozenset[int] = frozenset()
-        self._jobs: SimpleQueue[PendingLogin | tuple[Expected, bytes] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[PendingLogin | tuple[ExpectedResponse, bytes] | None] = SimpleQueue()
         # Daemons, because Python waits for other threads before it calls what would stop these.
         self._threads = [
             Thread(target=self._run, name=f"jetlake-callout-{number}", daemon=True) for number in range(thread_count)
@@ -123,7 +123,9 @@ class Callout:
         for thread in self._threads:
             thread.start()
 
-    def ask(self, request: "Request", login: Login, delegation: Delegation, authenticator: Authenticator) -> None:
+    def ask(
+        self, request: "AuthenticationRequest", login: Login, delegation: Delegation, authenticator: Authenticator
+    ) -> None:
         """Have a service decide about a client."""
         pending = PendingLogin(request, login, delegation, authenticator, time.monotonic())
         with self._lock:
@@ -211,7 +213,7 @@ class Callout:
             )
             inbox = self._inbox(delegation.account)
             with self._lock:
-                self._expected[end] = Expected(pending, made.user_key)
+                self._expected[end] = ExpectedResponse(pending, made.user_key)
                 heapq.heappush(self._due, (started_at_s + timeout_s, end))
             count = self._engine.publish(
                 delegation.account, CALLOUT_SUBJECT, made.payload, f"{inbox}.{end}", made.header
@@ -240,7 +242,7 @@ class Callout:
                 self._inboxes[account] = inbox
             return inbox
 
-    def _decide(self, expected: Expected, payload: bytes) -> None:
+    def _decide(self, expected: ExpectedResponse, payload: bytes) -> None:
         pending = expected.pending
         try:
             answer = open_answer(

@@ -22,7 +22,7 @@ from jetlake.server.claims.token import InvalidTokenError
 from jetlake.server.claims.validation import account_issues, blocks
 from jetlake.server.configuration.latency import why_not_measured
 from jetlake.server.options.accounts import Account, JetStreamAccountLimits, MessageTrace
-from jetlake.server.options.imports import CHUNKED, ONE, RESPONSE_TIMEOUT_MS, STREAM, Export, Latency
+from jetlake.server.options.imports import CHUNKED, ONE, RESPONSE_TIMEOUT_MS, STREAM, Export, LatencyReports
 from jetlake.server.options.mappings import Mapping, MappingDestination
 from jetlake.server.options.trust import TrustOptions
 
@@ -140,7 +140,7 @@ class ClaimedAccounts:
 
     def adopt_unclaimed(self, key: str, issuer: str) -> ClaimedAccount:
         """Know a system account without claims, so that somebody can come in and push them."""
-        claims = AccountClaims(sub=key, iss=issuer, nats=model.Account(limits=UNLIMITED))
+        claims = AccountClaims(sub=key, iss=issuer, nats=model.AccountClaimBody(limits=UNLIMITED))
         return self._put(self._account(claims, ""))
 
     def disable(self, key: str) -> bool:
@@ -194,6 +194,7 @@ def options_of(claims: AccountClaims) -> Account:
     return Account(
         name=claims.sub,
         max_connections=limit_of(limits.conn),
+        max_leafnodes=limit_of(limits.leaf),
         max_subscriptions=limit_of(limits.subs),
         max_payload_bytes=limit_of(limits.payload),
         jetstream=_jetstream_of(limits),
@@ -237,7 +238,7 @@ def _mappings_of(claims: AccountClaims) -> list[Mapping]:
     ]
 
 
-def _exports_of(account: model.Account) -> tuple[Export, ...]:
+def _exports_of(account: model.AccountClaimBody) -> tuple[Export, ...]:
     exports = tuple(
         Export(
             subject=each.subject,
@@ -262,13 +263,13 @@ def _exports_of(account: model.Account) -> tuple[Export, ...]:
     )
 
 
-def _latency_of(export: model.Export) -> Latency | None:
+def _latency_of(export: model.ExportClaim) -> LatencyReports | None:
     wanted = export.service_latency
     if wanted is None or export.type != "service":
         return None
     # A text asks for those requests whose headers do.
     percent = wanted.sampling if isinstance(wanted.sampling, int) else 0
-    return Latency(subject=wanted.results, sampling_percent=percent)
+    return LatencyReports(subject=wanted.results, sampling_percent=percent)
 
 
 def _jetstream_of(limits: model.AccountLimits) -> JetStreamAccountLimits | None:

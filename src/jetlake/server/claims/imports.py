@@ -57,7 +57,7 @@ def share(known: list[ClaimedAccount], now_unix_s: float) -> SharedAccounts:
 
 def _refusal(
     account: ClaimedAccount,
-    each: model.Import,
+    each: model.ImportClaim,
     wanted: Import,
     exporter: ClaimedAccount | None,
     options: Mapping[str, Account],
@@ -84,7 +84,11 @@ def _refusal(
 
 
 def _activates(
-    account: ClaimedAccount, each: model.Import, exporter: ClaimedAccount, export: model.Export, now_unix_s: float
+    account: ClaimedAccount,
+    each: model.ImportClaim,
+    exporter: ClaimedAccount,
+    export: model.ExportClaim,
+    now_unix_s: float,
 ) -> bool:
     """Tell whether the token of an import is of the exporter, for this account, and still counts."""
     if not each.token or blocks(import_issues(each, account.claims.sub), with_times=True):
@@ -102,7 +106,7 @@ def _activates(
     return is_signed and is_now and not is_revoked
 
 
-def _import_of(each: model.Import) -> Import:
+def _import_of(each: model.ImportClaim) -> Import:
     """Return an import as a file would have it: old claims name the subjects of services the other way round."""
     is_service = each.type == "service"
     subject, local_subject = each.subject, each.local_subject

@@ -105,7 +105,7 @@ class AccountLimits(JetStreamLimits, frozen=True, kw_only=True):
     tiered_limits: dict[str, JetStreamLimits] = {}
 
 
-class Import(msgspec.Struct, frozen=True, kw_only=True):
+class ImportClaim(msgspec.Struct, frozen=True, kw_only=True):
     """What an account gets from another."""
 
     name: str = ""
@@ -119,14 +119,14 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     allow_trace: bool = False
 
 
-class Latency(msgspec.Struct, frozen=True, kw_only=True):
+class LatencyClaim(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is reported how long a service takes, and of how many requests in a hundred."""
 
     sampling: Integer | str = 0
     results: str = ""
 
 
-class Export(msgspec.Struct, frozen=True, kw_only=True):
+class ExportClaim(msgspec.Struct, frozen=True, kw_only=True):
     """What an account lets others have."""
 
     name: str = ""
@@ -136,7 +136,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     revocations: dict[str, Integer] = {}
     response_type: str = ""
     response_threshold: Integer = 0
-    service_latency: Latency | None = None
+    service_latency: LatencyClaim | None = None
     account_token_position: Integer = 0
     advertise: bool = False
     allow_trace: bool = False
@@ -177,11 +177,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     sampling: Integer = 0
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class AccountClaimBody(msgspec.Struct, frozen=True, kw_only=True):
     """What an account is, as its operator says."""
 
-    imports: tuple[Import, ...] = ()
-    exports: tuple[Export, ...] = ()
+    imports: tuple[ImportClaim, ...] = ()
+    exports: tuple[ExportClaim, ...] = ()
     limits: AccountLimits = AccountLimits()
     signing_keys: tuple[str | ScopedKey, ...] = ()
     # Until when what was issued to a key, or to all of them (`*`), no longer counts.
@@ -199,10 +199,10 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 class AccountClaims(Claims, frozen=True, kw_only=True):
     """An account, which signs users."""
 
-    nats: Account = Account()
+    nats: AccountClaimBody = AccountClaimBody()
 
 
-class User(UserPermissions, frozen=True, kw_only=True):
+class UserClaimBody(UserPermissions, frozen=True, kw_only=True):
     """What a user may do, and which account it belongs to if a signing key signed it."""
 
     issuer_account: str = ""
@@ -212,7 +212,7 @@ class User(UserPermissions, frozen=True, kw_only=True):
 class UserClaims(Claims, frozen=True, kw_only=True):
     """A user, which signs nonces."""
 
-    nats: User = User()
+    nats: UserClaimBody = UserClaimBody()
 
     @property
     def account(self) -> str:

@@ -50,13 +50,13 @@ def _end_of(times: TimeRange, now: datetime, zone: tzinfo) -> float | None:
     if start_time is None or end_time is None:
         return None
     today, moment = now.date(), now.timestamp()
-    start, end = _moment(today, start_time, zone), _moment(today, end_time, zone)
+    start, end = _timestamp(today, start_time, zone), _timestamp(today, end_time, zone)
     if start < moment < end:
         return end
     if start > end:
         if moment < end:
             return end
-        end = _moment(today + timedelta(days=1), end_time, zone)
+        end = _timestamp(today + timedelta(days=1), end_time, zone)
         if start < moment < end:
             return end
     return None
@@ -67,6 +67,6 @@ def _time_of(text: str) -> time | None:
     return None if found is None else time(int(found[1]), int(found[2]), int(found[3]))
 
 
-def _moment(day: date, of_day: time, zone: tzinfo) -> float:
+def _timestamp(day: date, of_day: time, zone: tzinfo) -> float:
     # By timestamps, so that a change of the clocks within the range counts as it should.
     return datetime.combine(day, of_day, zone).timestamp()

@@ -5,7 +5,7 @@ They are checked as nats-server does before an account counts, so that what is p
 
 from itertools import permutations
 
-from jetlake.server.claims.model import AccountClaims, Export, Import, read_activation
+from jetlake.server.claims.model import AccountClaims, ExportClaim, ImportClaim, read_activation
 from jetlake.server.claims.token import InvalidTokenError
 from jetlake.server.claims.validation import Issue, activation_issues, has_wildcards, subject_issues
 
@@ -45,7 +45,7 @@ def is_contained(subject: str, other: str) -> bool:
     return True
 
 
-def import_issues(each: Import, account: str) -> list[Issue]:
+def import_issues(each: ImportClaim, account: str) -> list[Issue]:
     """Return what is wrong with an import of this account."""
     issues = []
     if not each.type:
@@ -66,7 +66,7 @@ def import_issues(each: Import, account: str) -> list[Issue]:
     return issues + (_activation_issues(each, account) if each.token else [])
 
 
-def _activation_issues(each: Import, account: str) -> list[Issue]:
+def _activation_issues(each: ImportClaim, account: str) -> list[Issue]:
     """A token is of use only for the account, the exporter and the subject that it was made for."""
     try:
         activation = read_activation(each.token)
@@ -108,7 +108,7 @@ def _renaming_issues(renamed: str, subject: str) -> list[Issue]:
     return issues
 
 
-def _overlap_issues(imports: tuple[Import, ...]) -> list[Issue]:
+def _overlap_issues(imports: tuple[ImportClaim, ...]) -> list[Issue]:
     """Two services of one account must not be asked on the same subjects."""
     issues = []
     taken: dict[str, list[str]] = {}
@@ -131,7 +131,7 @@ def _wildcards_of(renamed: str) -> str:
     return ".".join("*" if token.startswith("$") and token[1:].isdecimal() else token for token in renamed.split("."))
 
 
-def _export_issues(each: Export) -> list[Issue]:
+def _export_issues(each: ExportClaim) -> list[Issue]:
     issues = subject_issues(each.subject)
     if not each.type:
         issues.append(Issue('invalid export type: "unknown"'))
@@ -151,7 +151,7 @@ def _export_issues(each: Export) -> list[Issue]:
     return issues + _position_issues(each)
 
 
-def _position_issues(each: Export) -> list[Issue]:
+def _position_issues(each: ExportClaim) -> list[Issue]:
     """The name of the importing account stands at this position of the subject."""
     position, parts = each.account_token_position, each.subject.split(".")
     if position <= 0:
@@ -166,7 +166,7 @@ def _position_issues(each: Export) -> list[Issue]:
     return []
 
 
-def _latency_issues(each: Export) -> list[Issue]:
+def _latency_issues(each: ExportClaim) -> list[Issue]:
     latency = each.service_latency
     assert latency is not None, "the caller has looked"
     issues = subject_issues(latency.results)

@@ -27,7 +27,7 @@ MISSING = " "
 """In the place of a tag that the user does not have; no subject contains it."""
 
 
-class TemplateError(Exception):
+class ClaimTemplateError(Exception):
     """A template that cannot be filled in for this user; the message says why."""
 
 
@@ -42,7 +42,7 @@ class TemplateValues(msgspec.Struct, frozen=True, kw_only=True):
     account_tags: tuple[str, ...] = ()
 
     def of(self, reference: str) -> tuple[str, ...]:
-        """Return the values of a reference, none for a tag that is missing. Raises `TemplateError`."""
+        """Return the values of a reference, none for a tag that is missing. Raises `ClaimTemplateError`."""
         operation = reference.strip()
         simple = {
             "name()": self.name,
@@ -54,14 +54,14 @@ class TemplateValues(msgspec.Struct, frozen=True, kw_only=True):
             return (simple[operation.lower()],)
         found = TAG.fullmatch(operation)
         if found is None:
-            raise TemplateError(f'template operation "{operation}" is not defined')
+            raise ClaimTemplateError(f'template operation "{operation}" is not defined')
         tags = self.tags if found[1].lower() == "tag" else self.account_tags
         start = f"{found[2].lower()}:"
         return tuple(tag.removeprefix(start) for tag in tags if tag.startswith(start))
 
 
 def fill_in(template: UserPermissions, values: TemplateValues) -> UserPermissions:
-    """Return what a template allows one user. Raises `TemplateError`."""
+    """Return what a template allows one user. Raises `ClaimTemplateError`."""
     return msgspec.structs.replace(
         template, pub=_fill_in_subjects(template.pub, values), sub=_fill_in_subjects(template.sub, values)
     )
@@ -85,7 +85,7 @@ def _fill_in_list(subjects: tuple[str, ...], values: TemplateValues, *, is_denie
             if is_subject(result):
                 filled.append(result)
             elif is_denied:
-                raise TemplateError("generated invalid subject")
+                raise ClaimTemplateError("generated invalid subject")
     return tuple(filled)
 
 
@@ -97,11 +97,11 @@ def _expand(subject: str, values: TemplateValues, count_before: int, *, is_denie
     for reference in references:
         found = values.of(reference[2:-2])
         if not found and is_denied:
-            raise TemplateError(f'generated invalid subject "{subject}": {reference} is not defined')
+            raise ClaimTemplateError(f'generated invalid subject "{subject}": {reference} is not defined')
         choices.append(found or (MISSING,))
         count *= len(choices[-1])
         if count_before + count > EXPANSIONS_MAX:
-            raise TemplateError(f"the template becomes more than {EXPANSIONS_MAX} subjects")
+            raise ClaimTemplateError(f"the template becomes more than {EXPANSIONS_MAX} subjects")
     results = []
     for combination in product(*choices):
         result = subject

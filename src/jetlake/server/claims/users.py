@@ -13,10 +13,10 @@ from jetlake.server.claims.accounts import ClaimedAccount
 from jetlake.server.claims.model import UserClaims
 from jetlake.server.claims.permissions import NO_PERMISSIONS, UserPermissions, limit_of, lower_limit
 from jetlake.server.claims.places_and_times import Hours, hours_of, may_come_from
-from jetlake.server.claims.templates import TemplateError, TemplateValues, fill_in
+from jetlake.server.claims.templates import ClaimTemplateError, TemplateValues, fill_in
 from jetlake.server.nkeys import verify
 from jetlake.server.options.accounts import Account
-from jetlake.server.options.users import CONNECTION_TYPES, Permissions
+from jetlake.server.options.users import CONNECTION_TYPES, LEAF_TYPES, Permissions
 
 MILLISECONDS_PER_SECOND = 1_000
 
@@ -90,6 +90,7 @@ def admit_user(
     subscriptions, payload_bytes = (
         None if zero_is_unlimited and limit == 0 else limit_of(limit) for limit in (allowed.subs, allowed.payload)
     )
+    is_leaf = login.connection_type in LEAF_TYPES
     # When its account expires, the client is asked about again.
     ends = [end for end in (user.exp, hours.until_unix_s) if end]
     return Verdict(
@@ -99,7 +100,7 @@ def admit_user(
         max_payload_bytes=lower_limit(payload_bytes, account.max_payload_bytes),
         # With none at all it is sent away, as nothing could be delivered to it.
         max_subscriptions=lower_limit(subscriptions, account.max_subscriptions),
-        max_account_connections=account.max_connections,
+        max_account_connections=account.max_leafnodes if is_leaf else account.max_connections,
         expires_unix_ms=min(int(min(ends) * MILLISECONDS_PER_SECOND), EXPIRES_UNIX_MS_MAX) if ends else None,
     )
 
@@ -124,7 +125,7 @@ def allowed_to(user: UserClaims, account: ClaimedAccount) -> UserPermissions:
     )
     try:
         return fill_in(scope.template, values)
-    except TemplateError as error:
+    except ClaimTemplateError as error:
         raise RefusedUserError(f"the template of the signing key cannot be filled in: {error}") from error
 
 

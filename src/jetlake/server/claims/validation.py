@@ -17,7 +17,7 @@ import msgspec
 
 from jetlake.server import nkeys
 from jetlake.server.claims.model import (
-    Account,
+    AccountClaimBody,
     AccountClaims,
     ActivationClaims,
     AuthorizationResponseClaims,
@@ -241,7 +241,7 @@ def _authorization_issues(authorization: ExternalAuthorization) -> list[Issue]:
     return issues
 
 
-def _trace_issues(account: Account) -> list[Issue]:
+def _trace_issues(account: AccountClaimBody) -> list[Issue]:
     trace = account.trace
     if trace is None:
         return []

@@ -20,7 +20,9 @@ From the characters to the options:
 - `permissions`  what a user may publish and subscribe to
 - `tls`          the block `tls`
 - `websocket`    the block `websocket`
-- `leafnodes`    the block `leafnodes`, which has no effect
+- `leafnodes`    the block `leafnodes`
+- `leaf_remotes` the hubs that the server is a leaf node of
+- `leaf_compression` how leaf connections compress
 - `jetstream`    the block `jetstream`, of the server and of an account
 - `choria`       the block `choria`
 - `remotes`      the block `remotes` of `jetstream`

@@ -4,7 +4,7 @@ import msgspec
 
 from jetlake.server.authentication.passwords import HASH_ADVICE, is_usable
 from jetlake.server.configuration.callout import check_callout, read_callout
-from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.document import ConfigurationNode, kind_of
 from jetlake.server.configuration.exports import check_imports, read_exports, read_imports
 from jetlake.server.configuration.jetstream import read_account_jetstream
 from jetlake.server.configuration.mappings import read_mappings
@@ -176,10 +176,10 @@ def _read_account(name: str, section: Section) -> tuple[Account, list[User]]:
     if inner is not None:
         limits = {
             "max_connections": _limit(inner, "max_connections", "max_conn"),
+            "max_leafnodes": _limit(inner, "max_leafnodes", "max_leafs"),
             "max_subscriptions": _limit(inner, "max_subscriptions", "max_subs"),
             "max_payload_bytes": _limit(inner, "max_payload", "max_pay"),
         }
-        inner.accept("max_leafnodes", "max_leafs")
         inner.finish()
     message_trace = read_message_trace(section)
     mappings = read_mappings(section)
@@ -201,7 +201,7 @@ def _limit(section: Section, *names: str) -> int | None:
     return None if value is None or value < 0 else value
 
 
-def _check_name(section: Section, name: str, node: Node) -> None:
+def _check_name(section: Section, name: str, node: ConfigurationNode) -> None:
     if name == GLOBAL_ACCOUNT:
         section.error(node, f'"{name}" is a Reserved Account; its users belong into authorization')
     elif not name or any(character.isspace() for character in name):

@@ -9,7 +9,7 @@ import hashlib
 
 import msgspec
 
-from jetlake.server.configuration.document import Data, Moment, Node
+from jetlake.server.configuration.document import ConfigurationNode, Data, DateLiteral
 
 GO_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -17,7 +17,7 @@ GO_EXPONENT_FROM = 1e21
 """Below this, Go writes a whole number without a point and without an exponent."""
 
 
-def digest_of(document: Node) -> str:
+def digest_of(document: ConfigurationNode) -> str:
     """Return `sha256:` and the digest in hexadecimal."""
     return "sha256:" + hashlib.sha256(f"{_as_json(document.data)}\n".encode()).hexdigest()
 
@@ -28,7 +28,7 @@ def _as_json(data: Data) -> str:
         return "{" + ",".join(f"{_text_as_json(key)}:{_as_json(node.data)}" for key, node in ordered) + "}"
     if isinstance(data, list):
         return "[" + ",".join(_as_json(node.data) for node in data) + "]"
-    if isinstance(data, Moment):
+    if isinstance(data, DateLiteral):
         return f'"{data.text}"'
     if isinstance(data, str):
         return _text_as_json(data)

@@ -1,17 +1,17 @@
 """What a configuration file says, before anybody asks what it means: values, each with the place it stands at.
 
-A `Node` is one value. The place of a value in a map is that of its key, because that is where a reader looks; the place
-of a value in a list is its own. Lines and columns count from 1.
+A `ConfigurationNode` is one value. The place of a value in a map is that of its key, because that is where a reader
+looks; the place of a value in a list is its own. Lines and columns count from 1.
 """
 
 from typing import Any, TypeAlias
 
 import msgspec
 
-Data: TypeAlias = "str | int | float | bool | Moment | list[Node] | dict[str, Node]"
+Data: TypeAlias = "str | int | float | bool | DateLiteral | list[ConfigurationNode] | dict[str, ConfigurationNode]"
 
 
-class Position(msgspec.Struct, frozen=True):
+class FilePosition(msgspec.Struct, frozen=True):
     """A place in a file; the text of a program has no file, and is called by what made it."""
 
     file: str
@@ -22,17 +22,17 @@ class Position(msgspec.Struct, frozen=True):
         return f"{self.file}:{self.line}:{self.column}"
 
 
-class Moment(msgspec.Struct, frozen=True):
+class DateLiteral(msgspec.Struct, frozen=True):
     """A date and time, as written: `2026-11-15T18:15:55Z`. No key takes one; a variable may hold one."""
 
     text: str
 
 
-class Node(msgspec.Struct, eq=False):
+class ConfigurationNode(msgspec.Struct, eq=False):
     """One value. `used` is set once a variable refers to it: then nobody minds that its key has no other meaning."""
 
     data: Data
-    position: Position
+    position: FilePosition
     used: bool = False
 
 
@@ -47,7 +47,7 @@ def kind_of(data: Data) -> str:
             return "a decimal number"
         case str():
             return "text"
-        case Moment():
+        case DateLiteral():
             return "a date"
         case list():
             return "a list"
@@ -55,14 +55,14 @@ def kind_of(data: Data) -> str:
             return "a map"
 
 
-def plain(node: Node) -> Any:
+def plain(node: ConfigurationNode) -> Any:
     """Return a value without its places: maps, lists, texts and numbers."""
     match node.data:
         case dict():
             return {key: plain(entry) for key, entry in node.data.items()}
         case list():
             return [plain(entry) for entry in node.data]
-        case Moment():
+        case DateLiteral():
             return node.data.text
         case _:
             return node.data

@@ -11,7 +11,7 @@
 
 import msgspec
 
-from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.document import ConfigurationNode, kind_of
 from jetlake.server.configuration.latency import check_latency, read_latency
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import Account
@@ -161,7 +161,7 @@ def check_imports(section: Section, accounts: list[Account], system_account: str
 
 
 def _check_import(
-    section: Section, node: Node | None, account: Account, wanted: Import, by_name: dict[str, Account]
+    section: Section, node: ConfigurationNode | None, account: Account, wanted: Import, by_name: dict[str, Account]
 ) -> None:
     kind = "service" if wanted.is_service else "stream"
     exporter = by_name.get(wanted.account)
@@ -178,7 +178,9 @@ def _check_import(
         section.error(node, f'Error adding {kind} import "{wanted.subject}": import forms a cycle; remove one of them')
 
 
-def _check_duplicate(section: Section, node: Node | None, wanted: Import, before: tuple[Import, ...]) -> None:
+def _check_duplicate(
+    section: Section, node: ConfigurationNode | None, wanted: Import, before: tuple[Import, ...]
+) -> None:
     other = find_duplicate(wanted, before)
     if other is None:
         return

@@ -4,22 +4,22 @@ It is a subject, or a map of `subject` and `sampling`: a whole number of percent
 `headers` for only those requests whose tracing headers ask for it.
 """
 
-from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.document import ConfigurationNode, kind_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import Account
-from jetlake.server.options.imports import ONE, Export, Latency, includes
+from jetlake.server.options.imports import ONE, Export, LatencyReports, includes
 
 BY_HEADERS = "headers"
 """Only requests with tracing headers are measured."""
 
 
-def read_latency(section: Section) -> Latency | None:
+def read_latency(section: Section) -> LatencyReports | None:
     """Return where latency events go; None = there are none."""
     node = section.node("latency")
     if node is None:
         return None
     if isinstance(node.data, str):
-        return Latency(subject=node.data)
+        return LatencyReports(subject=node.data)
     if not isinstance(node.data, dict):
         section.error(
             node, f"Expected latency to be a subject or a map of subject and sampling, not {kind_of(node.data)}"
@@ -32,7 +32,7 @@ def read_latency(section: Section) -> Latency | None:
         if inner.node("subject") is None:
             section.error(node, "Latency subject required, but missing: name the subject that events are published to")
         return None
-    return Latency(subject=subject, sampling_percent=percent)
+    return LatencyReports(subject=subject, sampling_percent=percent)
 
 
 def _read_sampling(section: Section) -> int:
@@ -57,7 +57,7 @@ def _read_sampling(section: Section) -> int:
     return given
 
 
-def check_latency(section: Section, node: Node | None, account: Account, system_account: str) -> None:
+def check_latency(section: Section, node: ConfigurationNode | None, account: Account, system_account: str) -> None:
     """Report exports whose latency cannot be measured."""
     for export in account.exports:
         if export.latency is not None:

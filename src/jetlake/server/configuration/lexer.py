@@ -15,7 +15,7 @@ Invariant: `position` only grows, and every method either moves it past what it 
 import re
 
 from jetlake.errors import ConfigurationError
-from jetlake.server.configuration.document import Moment, Position
+from jetlake.server.configuration.document import DateLiteral, FilePosition
 from jetlake.server.configuration.quantities import SIZE_FACTORS
 from jetlake.shared.durations import INTEGER_MAX
 
@@ -64,15 +64,15 @@ class Lexer:
 
     # Places
 
-    def place(self) -> Position:
+    def place(self) -> FilePosition:
         """Return where the next character stands."""
         newlines = self._text.count("\n", self._line_start, self._offset)
         if newlines:
             self._line += newlines
             self._line_start = self._text.rindex("\n", 0, self._offset) + 1
-        return Position(self._file, self._line, self._offset - self._line_start + 1)
+        return FilePosition(self._file, self._line, self._offset - self._line_start + 1)
 
-    def error(self, reason: str, place: Position | None = None) -> ConfigurationError:
+    def error(self, reason: str, place: FilePosition | None = None) -> ConfigurationError:
         return ConfigurationError(f"{place or self.place()}: {reason}")
 
     # Single characters
@@ -133,7 +133,7 @@ class Lexer:
             raise self.error("include needs the name of a file; put it in quotes", begun_at)
         return name
 
-    def read_scalar(self) -> "str | int | float | bool | Moment | Variable":
+    def read_scalar(self) -> "str | int | float | bool | DateLiteral | Variable":
         """Read a value that is neither a list nor a map."""
         begun_at = self.place()
         first = self.peek()
@@ -157,7 +157,7 @@ class Lexer:
             raise self.error("a number begins with a digit; write 0.5 instead of .5, or put a text in quotes")
         return self._read_bare(begun_at)
 
-    def _read_bare(self, begun_at: Position) -> "str | bool | Variable":
+    def _read_bare(self, begun_at: FilePosition) -> "str | bool | Variable":
         text, escaped = self._read_escaped(_BARE_PART, begun_at)
         # As in nats-server, where `it's` is the text `it` and then something unexpected.
         self.skip_if_next("'")
@@ -171,7 +171,7 @@ class Lexer:
             return Variable(text[1:])
         return text
 
-    def _read_until(self, quote: str, what: str, begun_at: Position) -> str:
+    def _read_until(self, quote: str, what: str, begun_at: FilePosition) -> str:
         end = self._text.find(quote, self._offset)
         if end < 0:
             raise self.error(f"{what} that begins here has no closing {quote}", begun_at)
@@ -179,7 +179,7 @@ class Lexer:
         self._offset = end + 1
         return text
 
-    def _read_escaped(self, plain: re.Pattern[str], begun_at: Position) -> tuple[str, bool]:
+    def _read_escaped(self, plain: re.Pattern[str], begun_at: FilePosition) -> tuple[str, bool]:
         """Read what `plain` matches and escapes, and return the text and whether it had escapes."""
         # Escapes stand for bytes, of which several may make one character.
         content = bytearray()
@@ -213,7 +213,7 @@ class Lexer:
             'unknown escape; these exist: \\xHH \\t \\n \\r \\" \\\\ - or use single quotes, which know none', place
         )
 
-    def _read_block(self, begun_at: Position) -> str:
+    def _read_block(self, begun_at: FilePosition) -> str:
         start = self._offset
         end = _BLOCK_END.search(self._text, start)
         if end is None:
@@ -221,7 +221,7 @@ class Lexer:
         self._offset = end.end()
         return self._text[start : end.start() + 1]
 
-    def _read_number(self, begun_at: Position) -> "int | float | str | Moment | None":
+    def _read_number(self, begun_at: FilePosition) -> "int | float | str | DateLiteral | None":
         """Read a number, date or address; None = it is not one of these, read it as a bare text."""
         for pattern in (_DATE, _ADDRESS, _FLOAT, _SIZE):
             found = pattern.match(self._text, self._offset)
@@ -239,7 +239,7 @@ class Lexer:
             raise self.error("a number was expected after the minus sign; put a text in quotes", begun_at)
         return None
 
-    def _check_size(self, digits: str, suffix: str, begun_at: Position) -> int:
+    def _check_size(self, digits: str, suffix: str, begun_at: FilePosition) -> int:
         factor = SIZE_FACTORS.get(suffix.lower())
         if factor is None:
             raise self.error(f"{digits}{suffix} is not a size; the units are K KB M MB G GB T TB P PB E EB", begun_at)
@@ -248,14 +248,14 @@ class Lexer:
             raise self.error("the number is out of range; the largest is 9223372036854775807", begun_at)
         return number
 
-    def _check_date(self, text: str, begun_at: Position) -> Moment:
+    def _check_date(self, text: str, begun_at: FilePosition) -> DateLiteral:
         from datetime import datetime
 
         try:
             datetime.fromisoformat(text)
         except ValueError:
             raise self.error(f"{text} is not a calendar date", begun_at) from None
-        return Moment(text)
+        return DateLiteral(text)
 
 
 class Variable(str):

@@ -5,7 +5,7 @@ import os
 import msgspec
 
 from jetlake.server.configuration.digest import digest_of
-from jetlake.server.configuration.document import Node
+from jetlake.server.configuration.document import ConfigurationNode
 from jetlake.server.configuration.parser import parse_file, parse_text
 from jetlake.server.configuration.section import Problems
 from jetlake.server.configuration.top_level import read_options
@@ -37,7 +37,7 @@ def load_text(text: str) -> Configuration:
     return _load(parse_text(text), "")
 
 
-def _load(document: Node, name: str) -> Configuration:
+def _load(document: ConfigurationNode, name: str) -> Configuration:
     problems = Problems()
     options = read_options(document, problems)
     problems.check()

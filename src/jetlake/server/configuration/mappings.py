@@ -7,7 +7,7 @@
 | `orders: [{destination: orders.new, weight: 10%}]`             | one of ten goes there, the others stay          |
 """
 
-from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.document import ConfigurationNode, kind_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.mappings import Mapping, MappingDestination
 
@@ -27,7 +27,7 @@ def read_mappings(section: Section) -> tuple[Mapping, ...]:
     return tuple(mappings)
 
 
-def _read_destinations(section: Section, source: str, entry: Node) -> list[MappingDestination]:
+def _read_destinations(section: Section, source: str, entry: ConfigurationNode) -> list[MappingDestination]:
     if isinstance(entry.data, str):
         return [MappingDestination(subject=entry.data)]
     nodes = entry.data if isinstance(entry.data, list) else [entry]
@@ -57,7 +57,7 @@ def _read_destination(source: str, section: Section) -> MappingDestination:
     return MappingDestination(subject=subject, weight_percent=weight, cluster=cluster)
 
 
-def _read_weight(section: Section, node: Node) -> int:
+def _read_weight(section: Section, node: ConfigurationNode) -> int:
     text = str(node.data).removesuffix("%")
     if isinstance(node.data, bool) or not text.isascii() or not text.isdigit() or int(text) > PERCENT_MAX:
         section.error(node, f"Invalid weight {text} for mapping destination: give a percentage between 0 and 100")
@@ -65,7 +65,7 @@ def _read_weight(section: Section, node: Node) -> int:
     return int(text)
 
 
-def _check(section: Section, mapping: Mapping, entry: Node) -> None:
+def _check(section: Section, mapping: Mapping, entry: ConfigurationNode) -> None:
     # Only files with mappings pay for this import.
     from jetlake.management.subjects.transform import TransformError, check_mapping
 

@@ -19,7 +19,7 @@ from jetlake.server.claims.model import OperatorClaims, UserClaims, read_account
 from jetlake.server.claims.permissions import NO_PERMISSIONS, UserPermissions
 from jetlake.server.claims.token import InvalidTokenError
 from jetlake.server.configuration.accounts import TRUST_KEYS
-from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.document import ConfigurationNode, kind_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.nkeys import is_public_account_key, is_public_operator_key
 from jetlake.server.options.trust import ResolverKind, ResolverOptions, ResolverTls, TrustOptions
@@ -147,7 +147,7 @@ def _read_token(given: str) -> str:
     return decorated[1] if decorated else text.strip()
 
 
-def _check_operator(section: Section, node: Node | None, claims: OperatorClaims) -> None:
+def _check_operator(section: Section, node: ConfigurationNode | None, claims: OperatorClaims) -> None:
     for key in claims.issuers():
         if not is_public_operator_key(key):
             section.error(node, f'trusted Keys "{key}" are required to be a valid public operator nkey')
@@ -208,7 +208,7 @@ def _read_resolver_tls(section: Section) -> ResolverTls:
     return tls
 
 
-def _read_resolver_block(section: Section, node: Node) -> ResolverOptions | None:
+def _read_resolver_block(section: Section, node: ConfigurationNode) -> ResolverOptions | None:
     inner = Section(node, section.problems)
     word = inner.text("type") or ""
     kind = RESOLVER_KINDS.get(word.upper())

@@ -18,7 +18,7 @@ import os
 import re
 
 from jetlake.errors import ConfigurationError, reason_of
-from jetlake.server.configuration.document import Data, Node, Position
+from jetlake.server.configuration.document import ConfigurationNode, Data, FilePosition
 from jetlake.server.configuration.lexer import NEWLINES, Lexer, Variable
 
 NESTING_MAX = 64
@@ -39,17 +39,17 @@ SECRET_KEYS = frozenset({"pass", "password", "token", "key", "ek", "encryption_k
 _BCRYPT_VARIABLE = re.compile(r"2[abxy]\$")
 
 
-def parse_file(path: str) -> Node:
+def parse_file(path: str) -> ConfigurationNode:
     """Return the map a file describes. Raises `ConfigurationError`."""
     return _parse_file(path, ())
 
 
-def parse_text(text: str, folder: str = "") -> Node:
+def parse_text(text: str, folder: str = "") -> ConfigurationNode:
     """Return the map a text describes; its includes are relative to `folder`. Raises `ConfigurationError`."""
     return _Parser(Lexer(text, TEXT_NAME), folder, ()).parse()
 
 
-def _parse_file(path: str, including: tuple[str, ...]) -> Node:
+def _parse_file(path: str, including: tuple[str, ...]) -> ConfigurationNode:
     try:
         with open(path, "rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
@@ -79,13 +79,13 @@ class _Parser:
         # The variables whose environment text is being read: one that comes up again refers to itself.
         self._environment_names = environment_names
         # The maps around the current place, outermost first, as far as they have been read.
-        self._scopes: list[dict[str, Node]] = []
+        self._scopes: list[dict[str, ConfigurationNode]] = []
         self._key = ""
         self._nesting = 0
 
-    def parse(self) -> Node:
+    def parse(self) -> ConfigurationNode:
         lexer = self._lexer
-        entries: dict[str, Node] = {}
+        entries: dict[str, ConfigurationNode] = {}
         self._scopes.append(entries)
         start = lexer.place()
         braces = 0
@@ -105,7 +105,7 @@ class _Parser:
                 self._end_top_entry(in_braces=bool(braces))
         if braces:
             raise lexer.error("the file ends inside a map; a } is missing")
-        return Node(entries, start)
+        return ConfigurationNode(entries, start)
 
     def _is_last_brace(self) -> bool:
         """A closing brace too many is forgiven at the end of a file, as in nats-server, and nowhere else."""
@@ -118,7 +118,7 @@ class _Parser:
 
     # Entries of a map
 
-    def _read_entry(self, entries: dict[str, Node], *, in_map: bool) -> None:
+    def _read_entry(self, entries: dict[str, ConfigurationNode], *, in_map: bool) -> None:
         lexer = self._lexer
         if lexer.peek() in ("=", ":"):
             raise lexer.error(f"a key was expected before {lexer.peek()!r}")
@@ -145,9 +145,9 @@ class _Parser:
         node = self._read_value()
         # The place of an entry is that of its key; the value of a variable is shared, so the node is a new one.
         entries.pop(key, None)
-        entries[key] = Node(node.data, place)
+        entries[key] = ConfigurationNode(node.data, place)
 
-    def _include(self, entries: dict[str, Node]) -> None:
+    def _include(self, entries: dict[str, ConfigurationNode]) -> None:
         place = self._lexer.place()
         path = os.path.normpath(os.path.join(self._folder, self._lexer.read_include().lstrip("/")))
         if os.path.realpath(path) in self._including:
@@ -173,7 +173,7 @@ class _Parser:
 
     # Values
 
-    def _read_value(self) -> Node:
+    def _read_value(self) -> ConfigurationNode:
         lexer = self._lexer
         place = lexer.place()
         if lexer.peek() in ("[", "{"):
@@ -182,13 +182,13 @@ class _Parser:
                 raise lexer.error(f"more than {NESTING_MAX} maps and lists inside each other")
             data: Data = self._read_list(place) if lexer.skip_if_next("[") else self._read_map(place)
             self._nesting -= 1
-            return Node(data, place)
+            return ConfigurationNode(data, place)
         value = lexer.read_scalar()
-        return Node(self._resolve(value, place) if isinstance(value, Variable) else value, place)
+        return ConfigurationNode(self._resolve(value, place) if isinstance(value, Variable) else value, place)
 
-    def _read_list(self, begun_at: Position) -> list[Node]:
+    def _read_list(self, begun_at: FilePosition) -> list[ConfigurationNode]:
         lexer = self._lexer
-        values: list[Node] = []
+        values: list[ConfigurationNode] = []
         while True:
             self._skip_space_and_comments()
             if lexer.skip_if_next("]"):
@@ -203,10 +203,10 @@ class _Parser:
             if lexer.peek() not in ("", "]", *NEWLINES) and not lexer.skip_if_next(","):
                 raise lexer.error("a comma, a newline or a ] was expected in the list; a text with blanks needs quotes")
 
-    def _read_map(self, begun_at: Position) -> dict[str, Node]:
+    def _read_map(self, begun_at: FilePosition) -> dict[str, ConfigurationNode]:
         lexer = self._lexer
         lexer.skip_if_next("{")
-        entries: dict[str, Node] = {}
+        entries: dict[str, ConfigurationNode] = {}
         self._scopes.append(entries)
         while True:
             self._skip_space_and_comments()
@@ -227,7 +227,7 @@ class _Parser:
 
     # Variables
 
-    def _resolve(self, name: Variable, place: Position) -> Data:
+    def _resolve(self, name: Variable, place: FilePosition) -> Data:
         if _BCRYPT_VARIABLE.match(name):
             # A hash that was not put in quotes, as nats-server allows.
             return f"${name}"
@@ -247,7 +247,7 @@ class _Parser:
             )
         return self._read_environment(name, text, place)
 
-    def _read_environment(self, name: Variable, text: str, place: Position) -> Data:
+    def _read_environment(self, name: Variable, text: str, place: FilePosition) -> Data:
         try:
             lexer = Lexer(f"value={text}", f"environment variable {name}")
             entries = _Parser(lexer, "", self._including, self._environment_names | {name}).parse().data

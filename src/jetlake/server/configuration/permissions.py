@@ -9,7 +9,7 @@ permissions {
 ```
 """
 
-from jetlake.server.configuration.document import Node, kind_of
+from jetlake.server.configuration.document import ConfigurationNode, kind_of
 from jetlake.server.configuration.section import Problems, Section
 from jetlake.server.options.users import UNLIMITED, Permissions, ResponsePermissions, SubjectPermissions
 
@@ -98,7 +98,7 @@ def _read_responses(section: Section) -> ResponsePermissions | None:
     return _read_response_limits(node, section.problems)
 
 
-def _read_response_limits(node: Node, problems: Problems) -> ResponsePermissions:
+def _read_response_limits(node: ConfigurationNode, problems: Problems) -> ResponsePermissions:
     section = Section(node, problems)
     count = section.integer("max", "max_msgs", "max_messages", "max_responses")
     expires_s = section.strict_duration_s("expires", "expiration", "ttl")

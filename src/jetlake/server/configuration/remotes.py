@@ -8,7 +8,8 @@ import urllib.parse
 from jetlake.server.addresses import DEFAULT_PORT
 from jetlake.server.configuration.document import kind_of
 from jetlake.server.configuration.section import Section
-from jetlake.server.options.remotes import Remote, RemoteTls
+from jetlake.server.options.remote_files import RemoteTls
+from jetlake.server.options.remotes import Remote
 
 SCHEMES = ("nats", "tls")
 

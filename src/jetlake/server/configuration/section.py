@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from jetlake.errors import ConfigurationError
-from jetlake.server.configuration.document import Data, Node, Position, kind_of
+from jetlake.server.configuration.document import ConfigurationNode, Data, FilePosition, kind_of
 from jetlake.server.configuration.quantities import host_and_port, quoted_size
 from jetlake.shared.durations import go_duration_ns
 
@@ -29,13 +29,13 @@ class Problems:
     """All mistakes of one configuration, and warnings, which are no mistakes."""
 
     def __init__(self) -> None:
-        self._errors: list[tuple[Position, str]] = []
+        self._errors: list[tuple[FilePosition, str]] = []
         self.warnings: list[str] = []
 
-    def error(self, position: Position, reason: str) -> None:
+    def error(self, position: FilePosition, reason: str) -> None:
         self._errors.append((position, reason))
 
-    def warning(self, position: Position, reason: str) -> None:
+    def warning(self, position: FilePosition, reason: str) -> None:
         self.warnings.append(f"{position}: {reason}")
 
     def check(self) -> None:
@@ -48,7 +48,7 @@ class Problems:
 class Section:
     """One map, and which of its keys have been asked for."""
 
-    def __init__(self, node: Node, problems: Problems) -> None:
+    def __init__(self, node: ConfigurationNode, problems: Problems) -> None:
         assert isinstance(node.data, dict), "the caller has checked that it is a map"
         self.position = node.position
         self.problems = problems
@@ -177,7 +177,7 @@ class Section:
 
     # The map itself
 
-    def node(self, *names: str) -> Node | None:
+    def node(self, *names: str) -> ConfigurationNode | None:
         """Return the value as it stands; None = it is not there. The names count as asked for."""
         self._asked.update(names)
         found = None
@@ -186,7 +186,7 @@ class Section:
                 found = entry
         return found
 
-    def entries(self) -> Iterator[tuple[str, Node]]:
+    def entries(self) -> Iterator[tuple[str, ConfigurationNode]]:
         """Yield every entry that nobody asked for and no variable refers to, under its name as written."""
         for key, entry in self._entries:
             if key.lower() not in self._asked and not entry.used:
@@ -208,7 +208,7 @@ class Section:
         for key, entry in self.entries():
             self.problems.error(entry.position, f'unknown field "{key}"')
 
-    def error(self, node: Node | None, reason: str) -> None:
+    def error(self, node: ConfigurationNode | None, reason: str) -> None:
         self.problems.error(node.position if node else self.position, reason)
 
     def _get(self, names: tuple[str, ...], expected: str, pick: Callable[[Data], Type | None]) -> Type | None:
@@ -220,12 +220,12 @@ class Section:
             self.problems.error(node.position, f'"{names[0]}" must be {expected}, not {kind_of(node.data)}')
         return value
 
-    def _duration(self, node: Node, name: str) -> float | None:
+    def _duration(self, node: ConfigurationNode, name: str) -> float | None:
         assert isinstance(node.data, str)
         nanoseconds = self._convert(node, name, go_duration_ns, node.data)
         return None if nanoseconds is None else nanoseconds / NANOSECONDS_PER_SECOND
 
-    def _convert(self, node: Node, name: str, convert: Callable[[str], Type], text: str) -> Type | None:
+    def _convert(self, node: ConfigurationNode, name: str, convert: Callable[[str], Type], text: str) -> Type | None:
         try:
             return convert(text)
         except ValueError as error:

@@ -63,7 +63,7 @@ def read_tls(section: Section, *, allow_plain: bool) -> TlsOptions | None:
         timeout_s=inner.seconds("timeout") or DEFAULT_TIMEOUT_S,
         min_version=_read_min_version(inner),
         cipher_suites=_read_cipher_suites(inner),
-        handshake_first_ms=_read_handshake_first(inner),
+        handshake_first_ms=read_handshake_first(inner),
         pinned_certificates=_read_fingerprints(inner),
         further_files=tuple(further_files),
         curves=_read_curves(inner),
@@ -135,7 +135,8 @@ def _read_cipher_suites(section: Section) -> tuple[str, ...]:
     return offered
 
 
-def _read_handshake_first(section: Section) -> int | None:
+def read_handshake_first(section: Section) -> int | None:
+    """Return how long the handshake of a client is waited for; None = INFO comes first, 0 = it always does."""
     node = section.node("handshake_first", "first", "immediate")
     if node is None or node.data is False:
         return None

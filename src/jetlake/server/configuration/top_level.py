@@ -17,9 +17,9 @@ from jetlake.server.configuration.accounts import read_access
 from jetlake.server.configuration.address import read_address
 from jetlake.server.configuration.choria import read_choria
 from jetlake.server.configuration.dashboard import read_dashboard
-from jetlake.server.configuration.document import Node
+from jetlake.server.configuration.document import ConfigurationNode
 from jetlake.server.configuration.jetstream import read_jetstream
-from jetlake.server.configuration.leafnodes import listens_for_leaf_nodes
+from jetlake.server.configuration.leafnodes import read_leafnodes
 from jetlake.server.configuration.remotes import check_accounts
 from jetlake.server.configuration.section import Problems, Section
 from jetlake.server.configuration.submission import read_submission
@@ -55,7 +55,7 @@ WITHOUT_EFFECT = (
 DEFAULTS = ServerOptions()
 
 
-def read_options(document: Node, problems: Problems) -> ServerOptions:
+def read_options(document: ConfigurationNode, problems: Problems) -> ServerOptions:
     """Return the options a file asks for; mistakes are noted, and the options then not to be used."""
     section = Section(document, problems)
     section.refuse(unsupported.TOP_LEVEL)
@@ -83,6 +83,7 @@ def read_options(document: Node, problems: Problems) -> ServerOptions:
         monitoring=_read_monitoring(section),
         tls=tls,
         websocket=read_websocket(section, access),
+        leaf=read_leafnodes(section, access),
         submission=read_submission(section),
         dashboard=read_dashboard(section),
         allow_plain=allow_plain,
@@ -223,7 +224,6 @@ def _read_unserved(section: Section) -> tuple[str, ...]:
         "remote_syslog": section.text("remote_syslog"),
         "profile": section.integer("prof_port"),
         "max_traced_msg_len": section.integer("max_traced_msg_len"),
-        "leafnodes": listens_for_leaf_nodes(section),
     }
     return tuple(name for name, value in asked.items() if value)
 

@@ -1,7 +1,7 @@
 """The key `users`: a list of users, each with a password or a public key, in `authorization` or in an account."""
 
 from jetlake.server.authentication.passwords import HASH_ADVICE, is_usable
-from jetlake.server.configuration.document import Node
+from jetlake.server.configuration.document import ConfigurationNode
 from jetlake.server.configuration.permissions import read_permissions
 from jetlake.server.configuration.section import Section
 from jetlake.server.nkeys import is_public_user_key
@@ -19,7 +19,7 @@ def read_users(section: Section, account: str, default_permissions: Permissions 
     return [user for user in users if user is not None]
 
 
-def refuse_duplicates(node: Node | None, section: Section, users: list[User]) -> None:
+def refuse_duplicates(node: ConfigurationNode | None, section: Section, users: list[User]) -> None:
     """Report names that occur twice: a user is found by its name alone, whatever its account."""
     seen: set[str] = set()
     for user in users:

@@ -10,9 +10,23 @@ import msgspec
 from jetlake._engine import __version__
 from jetlake.config import NATS_VERSION
 from jetlake.monitoring.claims_facts import ClaimsFacts
-from jetlake.monitoring.facts import JetStreamFacts, ServerFacts, TlsFacts, WebSocketFacts
+from jetlake.monitoring.facts import (
+    JetStreamFacts,
+    LeafFacts,
+    LeafRemoteFacts,
+    ServerFacts,
+    TlsFacts,
+    WebSocketFacts,
+)
 from jetlake.server.monitoring.sharing import sharing_of
-from jetlake.server.options import JetStreamOptions, ServerOptions, TlsOptions, WebSocketOptions
+from jetlake.server.options import (
+    JetStreamOptions,
+    LeafOptions,
+    LeafRemote,
+    ServerOptions,
+    TlsOptions,
+    WebSocketOptions,
+)
 from jetlake.shared.engine_reports import GLOBAL_ACCOUNT
 
 RUNTIME = f"rust jetlake-{__version__}"
@@ -30,8 +44,9 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     git_commit: str
     port: int
-    # 0 = there is no such listener.
+    # 0 = there is no such listener, for this port and the next.
     websocket_port: int = 0
+    leaf_port: int = 0
     config_loaded_unix_ns: int
     config_digest: str = ""
     monitor_port: int = 0
@@ -73,6 +88,7 @@ def facts_of(options: ServerOptions, running: Running, claims: ClaimsFacts | Non
         auth_required=options.access.required and not options.access.no_auth_user,
         tls=_tls_facts(options.tls, running),
         websocket=_websocket_facts(options.websocket, running),
+        leaf=_leaf_facts(options.leaf, running),
         tags=options.tags,
         metadata=options.metadata,
         accounts=tuple(options.access.account_names()),
@@ -116,6 +132,37 @@ def _websocket_facts(websocket: WebSocketOptions | None, running: Running) -> We
         allowed_origins=websocket.allowed_origins,
         compress=websocket.compress,
         certificate_expires_unix_ns=expires_unix_ns,
+    )
+
+
+def _leaf_facts(leaf: LeafOptions | None, running: Running) -> LeafFacts | None:
+    if leaf is None:
+        return None
+    listener, remotes = leaf.listener, tuple(map(_remote_facts, leaf.remotes))
+    if listener is None:
+        return LeafFacts(remotes=remotes)
+    tls = listener.tls
+    return LeafFacts(
+        host=listener.listen_host,
+        port=running.leaf_port,
+        auth_timeout_s=listener.login_timeout_s,
+        tls_timeout_s=listener.tls_timeout_s,
+        tls_required=tls is not None,
+        tls_verify=tls is not None and tls.verify_clients,
+        certificate_expires_unix_ns=None
+        if tls is None
+        else _expiry_unix_ns(tls.certificate_file, running.config_loaded_unix_ns),
+        remotes=remotes,
+    )
+
+
+def _remote_facts(remote: LeafRemote) -> LeafRemoteFacts:
+    return LeafRemoteFacts(
+        account=remote.account,
+        addresses=tuple(url.address for url in remote.urls),
+        tls_timeout_s=0.0 if remote.tls is None else remote.tls.timeout_s,
+        deny_imports=remote.deny_imports,
+        deny_exports=remote.deny_exports,
     )
 
 

@@ -10,7 +10,7 @@ from jetlake.shared.listener_urls import join_address
 if TYPE_CHECKING:
     from jetlake.monitoring.facts import ServerFacts
     from jetlake.monitoring.jsz import AccountUsage
-    from jetlake.monitoring.readings import EngineReadings, Source
+    from jetlake.monitoring.readings import EngineReadings, MonitoredServer
     from jetlake.server.options import ServerOptions
 
 
@@ -34,10 +34,10 @@ def open_monitor(
     # Clients and pages share an address, unless the configuration says otherwise.
     host = monitoring.host or options.host
 
-    def source() -> "Source":
-        from jetlake.monitoring.readings import Source
+    def source() -> "MonitoredServer":
+        from jetlake.monitoring.readings import MonitoredServer
 
-        return Source(engine, facts, usages=usages)
+        return MonitoredServer(engine, facts, usages=usages)
 
     try:
         return Monitor(

@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import Any
 
-from jetlake.management.catalog.streams import Catalog
+from jetlake.management.catalog.streams import StreamCatalog
 from jetlake.management.consumers.info import describe_consumer
 from jetlake.management.endpoints.account import AccountEndpoints
 from jetlake.management.settings import ManagementSettings
@@ -16,12 +16,16 @@ from jetlake.management.wire.error_codes import RequestError
 from jetlake.monitoring.jsz import UNLIMITED, AccountUsage
 
 
-def account_usages(catalog: Catalog, accounts: AccountEndpoints, settings: ManagementSettings) -> list[AccountUsage]:
+def account_usages(
+    catalog: StreamCatalog, accounts: AccountEndpoints, settings: ManagementSettings
+) -> list[AccountUsage]:
     """Return what each account with JetStream stores, by name. Asks the engine about every stream."""
     return [_usage_of(name, catalog, accounts, settings) for name in sorted(settings.accounts)]
 
 
-def _usage_of(account: str, catalog: Catalog, accounts: AccountEndpoints, settings: ManagementSettings) -> AccountUsage:
+def _usage_of(
+    account: str, catalog: StreamCatalog, accounts: AccountEndpoints, settings: ManagementSettings
+) -> AccountUsage:
     held = {"memory": 0, "file": 0}
     messages = consumers = 0
     descriptions: list[dict[str, Any]] = []
@@ -66,7 +70,7 @@ def _usage_of(account: str, catalog: Catalog, accounts: AccountEndpoints, settin
     )
 
 
-def _describe_consumers(catalog: Catalog, account: str, stream: str, *, is_direct: bool) -> list[dict[str, Any]]:
+def _describe_consumers(catalog: StreamCatalog, account: str, stream: str, *, is_direct: bool) -> list[dict[str, Any]]:
     """Return the descriptions of the consumers of a stream, of either kind, by name."""
     consumers = catalog.consumers.of(account, stream)
     descriptions = []

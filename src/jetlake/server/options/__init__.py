@@ -11,8 +11,10 @@ Small frozen values, grouped as the parts of the server use them; nothing behind
 - `trust`       operator mode: whom the server trusts
 - `tls`         certificates
 - `websocket`   the listener for WebSocket clients
+- `leafnodes`   the listener for leaf nodes, and the hubs that the server is a leaf node of
 - `jetstream`   what JetStream may use
 - `remotes`     other servers and accounts that streams may be copied from
+- `remote_files` certificates and credentials for connections to other servers
 - `submission`  a spool, and the sender that the server runs for it
 - `dashboard`   the dashboard that the server runs
 - `choria`      what a server does for Choria
@@ -22,7 +24,9 @@ Small frozen values, grouped as the parts of the server use them; nothing behind
 from jetlake.server.options.accounts import AccessOptions, Account, Credentials, JetStreamAccountLimits
 from jetlake.server.options.from_flags import from_flags
 from jetlake.server.options.jetstream import JetStreamOptions, default_store_directory
-from jetlake.server.options.remotes import Remote, RemoteTls
+from jetlake.server.options.leafnodes import LeafListenerOptions, LeafOptions, LeafRemote, LeafUrl
+from jetlake.server.options.remote_files import RemoteTls
+from jetlake.server.options.remotes import Remote
 from jetlake.server.options.server import LameDuckOptions, LogOptions, MonitoringOptions, ServerOptions
 from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
@@ -41,6 +45,10 @@ __all__ = [
     "JetStreamAccountLimits",
     "JetStreamOptions",
     "LameDuckOptions",
+    "LeafListenerOptions",
+    "LeafOptions",
+    "LeafRemote",
+    "LeafUrl",
     "LogOptions",
     "MonitoringOptions",
     "Permissions",

@@ -60,6 +60,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     max_connections: int | None = None
+    # Servers that may connect as leaf nodes; those that this one connects to are not counted.
+    max_leafnodes: int | None = None
     # Per connection, and so is the next.
     max_subscriptions: int | None = None
     max_payload_bytes: int | None = None
@@ -80,6 +82,8 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     mappings: tuple[Mapping, ...] = ()
     # The user that clients without credentials become; empty = they are refused.
     no_auth_user: str = ""
+    # Where clients come in if nobody needs to log in; leaf nodes may have another one.
+    default_account: str = GLOBAL_ACCOUNT
     # Empty = there is none.
     system_account: str = SYSTEM_ACCOUNT
     # Users come from certificates.

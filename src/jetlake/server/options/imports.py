@@ -14,7 +14,7 @@ ONE, STREAM, CHUNKED = "one", "stream", "chunked"
 """How many answers a request to a service has; of those in chunks, an empty one is the last."""
 
 
-class Latency(msgspec.Struct, frozen=True, kw_only=True):
+class LatencyReports(msgspec.Struct, frozen=True, kw_only=True):
     """Where events about the duration of requests go, and for how many of a hundred requests."""
 
     subject: str
@@ -34,8 +34,8 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     responses: str = ONE
     response_timeout_ms: int = RESPONSE_TIMEOUT_MS
     # None = the duration of requests is not published.
-    latency: Latency | None = None
-    # Whoever traces a request hears what becomes of it in this account.
+    latency: LatencyReports | None = None
+    # Traces show what happens to the requests in this account.
     allow_trace: bool = False
 
 
@@ -48,7 +48,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     is_service: bool
     # A service hears who asks, and not only of which account it is.
     share: bool = False
-    # Whoever traces a message of a stream hears what becomes of it in this account.
+    # Traces show what happens to the messages in this account.
     allow_trace: bool = False
 
 

@@ -4,6 +4,8 @@ Invariant: here a port of 0 always means "a random free one" and an empty text a
 of command line and file (-1 for random, 0 for the default) end where these options are made.
 """
 
+from typing import Self
+
 import msgspec
 
 from jetlake.config import EngineMessageTrace, EngineOptions, Limits, check_server_name
@@ -13,6 +15,7 @@ from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.options.choria import ChoriaOptions
 from jetlake.server.options.dashboard import HostedDashboardOptions
 from jetlake.server.options.jetstream import JetStreamOptions
+from jetlake.server.options.leafnodes import LeafOptions
 from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
 from jetlake.server.options.websocket import WebSocketOptions
@@ -77,6 +80,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     tls: TlsOptions | None = None
     # None = only the client port is served.
     websocket: WebSocketOptions | None = None
+    # None = the server is neither a hub nor a leaf node.
+    leaf: LeafOptions | None = None
     submission: SubmissionOptions | None = None
     dashboard: HostedDashboardOptions | None = None
     # What a file says about plain text; it holds for certificates of the command line, too.
@@ -97,6 +102,15 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"log size limit is {self.log.size_limit_bytes}: give a number of bytes, or 0 to never rotate"
             )
+
+    def with_default_host(self, host: str) -> Self:
+        """Return these options with an address for the listeners for WebSocket and leaf nodes that have none."""
+        websocket, leaf = self.websocket, self.leaf
+        if websocket is not None and not websocket.host:
+            websocket = msgspec.structs.replace(websocket, host=host)
+        if leaf is not None and leaf.listener is not None and not leaf.listener.host:
+            leaf = msgspec.structs.replace(leaf, listener=msgspec.structs.replace(leaf.listener, host=host))
+        return msgspec.structs.replace(self, websocket=websocket, leaf=leaf)
 
     def engine_options(self, git_commit: str) -> EngineOptions:
         """Return the part of these options that the engine needs. Reads certificates; raises `ConfigurationError`."""
@@ -136,4 +150,5 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             trace=self.log.trace,
             tls=None if self.tls is None else self.tls.for_engine(),
             websocket=None if self.websocket is None else self.websocket.for_engine(),
+            leaf=None if self.leaf is None else self.leaf.for_engine(access),
         )

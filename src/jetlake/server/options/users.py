@@ -12,9 +12,14 @@ GLOBAL_ACCOUNT = "$G"
 SYSTEM_ACCOUNT = "$SYS"
 
 STANDARD, WEBSOCKET = "STANDARD", "WEBSOCKET"
-"""The ways to connect that this server serves: TCP, and WebSocket."""
+"""The ways in which clients connect: TCP, and WebSocket."""
 
-CONNECTION_TYPES = frozenset({STANDARD, WEBSOCKET, "LEAFNODE", "LEAFNODE_WS", "MQTT", "MQTT_WS", "INPROCESS"})
+LEAF, LEAF_WEBSOCKET = "LEAFNODE", "LEAFNODE_WS"
+"""The same for leaf nodes."""
+
+LEAF_TYPES = frozenset({LEAF, LEAF_WEBSOCKET})
+
+CONNECTION_TYPES = frozenset({STANDARD, WEBSOCKET, *LEAF_TYPES, "MQTT", "MQTT_WS", "INPROCESS"})
 """nats-server's ways to connect, as the configuration of a user names them."""
 
 UNLIMITED = -1

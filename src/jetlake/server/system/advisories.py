@@ -3,6 +3,8 @@
 | subject                                                            | when                                   |
 |--------------------------------------------------------------------|----------------------------------------|
 | `$SYS.ACCOUNT.<account>.CONNECT`                                   | a client was let in                    |
+| `$SYS.ACCOUNT.<account>.LEAFNODE.CONNECT`                          | a leaf node was let in, or a hub is    |
+|                                                                    | connected to                           |
 | `$SYS.ACCOUNT.<account>.DISCONNECT`                                | a client has gone                      |
 | `$SYS.SERVER.<id>.CLIENT.AUTH.ERR`                                 | a client was refused                   |
 | `$SYS.ACCOUNT.CLIENT.AUTH.ERR`, in the account of a service        | it was asked about a client, which was |
@@ -20,7 +22,7 @@ import msgspec
 from jetlake.monitoring.accstatz import DirectionFigures, MessageFigures, account_figures
 from jetlake.monitoring.claims_facts import ClaimsFacts, ShownUser
 from jetlake.monitoring.statsz import ServerInformation
-from jetlake.shared.engine_reports import CLIENT_TYPES, AccountStatistics, Connection
+from jetlake.shared.engine_reports import CLIENT_TYPES, KINDS, AccountStatistics, Connection, LeafLink
 from jetlake.shared.go_text import time_text
 
 TYPE_PREFIX = "io.nats.server.advisory.v1."
@@ -50,7 +52,7 @@ class ClientInformation(msgspec.Struct, kw_only=True, omit_defaults=True):
     name_tag: str
     tags: list[str] = []
     kind: str
-    client_type: str
+    client_type: str = ""
 
 
 class ConnectAdvisory(msgspec.Struct, kw_only=True):
@@ -61,6 +63,13 @@ class ConnectAdvisory(msgspec.Struct, kw_only=True):
     timestamp: str
     server: ServerInformation
     client: ClientInformation
+
+
+class LeafAdvisory(msgspec.Struct, kw_only=True):
+    """A leaf node was let in, or a hub is connected to."""
+
+    server: ServerInformation
+    acc: str
 
 
 class DisconnectAdvisory(ConnectAdvisory, kw_only=True):
@@ -110,9 +119,11 @@ def disconnect_advisory(
     )
 
 
-def counts_advisory(account: AccountStatistics, server: ServerInformation, name: str) -> CountsAdvisory:
+def counts_advisory(
+    account: AccountStatistics, server: ServerInformation, name: str, links: list[LeafLink]
+) -> CountsAdvisory:
     """Return the event with the figures of an account, and what people call it."""
-    figures = msgspec.structs.asdict(account_figures(account, name))
+    figures = msgspec.structs.asdict(account_figures(account, name, links))
     return CountsAdvisory(**_head("account_connections", server), **figures)
 
 
@@ -144,6 +155,6 @@ def _client(connection: Connection, claims: ClaimsFacts | None, *, gone: bool) -
         issuer_key=user.issuer_key,
         name_tag=claims.account_name(connection.account) if claims else connection.account,
         tags=user.tags,
-        kind="Client",
+        kind=KINDS[connection.connection_type],
         client_type=CLIENT_TYPES[connection.connection_type],
     )

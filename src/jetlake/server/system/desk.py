@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jetlake.management.engine.protocols import Request
     from jetlake.server.system.handler import Handler
-    from jetlake.server.system.protocols import ConnectionEvent, Listeners
+    from jetlake.server.system.protocols import ConnectionEvent, EngineListeners
 
 REQUESTS_OF_ACCOUNT_MAX = 64
 """Requests of one account that wait: more than an operator's tools send at once, and a second or so of work."""
@@ -54,7 +54,7 @@ class Desk:
 
     def __init__(
         self,
-        engine: "Listeners",
+        engine: "EngineListeners",
         system_account: str,
         accounts: Callable[[], list[str]],
         make_handler: "Callable[[], Handler]",

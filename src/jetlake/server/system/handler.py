@@ -15,13 +15,13 @@ from jetlake.monitoring.accstatz import name_of
 from jetlake.monitoring.facts import ServerFacts
 from jetlake.monitoring.jsz import AccountUsage
 from jetlake.monitoring.parameters import ConnectionId, PageError, UnreadableOptionsError
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.server.options.accounts import AccessOptions
 from jetlake.server.system import advisories, replies
 from jetlake.server.system.filters import ServerFilter
 from jetlake.server.system.payloads import read_options
 from jetlake.server.system.registration import ACCOUNT_REFUSALS
-from jetlake.server.system.replies import Reply, ReplyError
+from jetlake.server.system.replies import ReplyError, SystemReply
 from jetlake.server.system.requests import Question, build_data, count_subscribers, read_question
 from jetlake.server.system.user_information import claimed_user_information, user_information
 from jetlake.shared.engine_reports import AccountStatistics
@@ -59,7 +59,7 @@ class Handler:
         self._reload = reload
         self._warn = warn
         self._claims = claims
-        self._source = Source(engine, facts, usages=usages)
+        self._source = MonitoredServer(engine, facts, usages=usages)
         self._system_account = facts().system_account
         # What listeners were told last, by account.
         self._counts: dict[str, int] = {}
@@ -108,6 +108,10 @@ class Handler:
             if event.kind == "connect":
                 self._publish(f"{place}.CONNECT", advisories.connect_advisory(connection, self._server(), claims))
                 accounts.add(connection.account)
+            elif event.kind == "link":
+                link = advisories.LeafAdvisory(server=self._server(), acc=connection.account)
+                self._publish(f"{place}.LEAFNODE.CONNECT", link)
+                accounts.add(connection.account)
             else:
                 refused = event.kind == "refused"
                 subject = f"$SYS.SERVER.{self._source.facts.server_id}.CLIENT.AUTH.ERR"
@@ -140,7 +144,8 @@ class Handler:
         self._publish(f"$SYS.SERVER.{self._source.facts.server_id}.STATSZ", self._statistics())
 
     def send_counts(self, accounts: set[str] | None = None, *, anew: bool = False) -> None:
-        """Publish how many clients accounts have, to those who listen and were told otherwise last, or `anew`."""
+        """Publish how many clients and links accounts have, to those who were told otherwise last, or `anew`."""
+        links = self._source.leaf_links()
         for account in self._source.statistics().accounts:
             if accounts is not None and account.name not in accounts:
                 continue
@@ -148,10 +153,11 @@ class Handler:
             if not any(self._engine.has_interest(self._system_account, subject) for subject in subjects):
                 self._counts.pop(account.name, None)
                 continue
-            if anew and not account.connections:
+            count = account.connections + sum(link.account == account.name for link in links)
+            if anew and not count:
                 continue
-            if anew or self._counts.get(account.name, 0) != account.connections:
-                self._counts[account.name] = account.connections
+            if anew or self._counts.get(account.name, 0) != count:
+                self._counts[account.name] = count
                 advisory = self._counts_advisory(account)
                 for subject in subjects:
                     self._publish(subject, advisory)
@@ -178,7 +184,7 @@ class Handler:
             return self._error(replies.UNREADABLE, str(error))
         except PageError as error:
             failure = ReplyError(code=replies.FAILED, description=str(error))
-            return msgspec.json.encode(Reply(server=self._server(), data=None, error=failure))
+            return msgspec.json.encode(SystemReply(server=self._server(), data=None, error=failure))
 
     def _body(self, question: Question, payload: bytes) -> bytes | None:
         facts = self._source.facts
@@ -191,7 +197,7 @@ class Handler:
         if question.word == "CONNS":
             return self._counts_of(question.account)
         data = msgspec.Raw(build_data(question, self._source, payload))
-        return msgspec.json.encode(Reply(server=self._server(), data=data))
+        return msgspec.json.encode(SystemReply(server=self._server(), data=data))
 
     def _counts_of(self, name: str) -> bytes | None:
         for account in self._source.statistics().accounts:
@@ -200,7 +206,8 @@ class Handler:
         return None
 
     def _counts_advisory(self, account: AccountStatistics) -> advisories.CountsAdvisory:
-        return advisories.counts_advisory(account, self._server(), name_of(self._source, account.name))
+        name, links = name_of(self._source, account.name), self._source.leaf_links()
+        return advisories.counts_advisory(account, self._server(), name, links)
 
     def _user_information(self, request: "Request") -> bytes | None:
         connection = self._source.connection(request.connection_id)
@@ -213,7 +220,7 @@ class Handler:
             if claims is None
             else claimed_user_information(claims, connection, self._source.now_unix_ns())
         )
-        return msgspec.json.encode(Reply(server=self._server(), data=msgspec.Raw(msgspec.json.encode(body))))
+        return msgspec.json.encode(SystemReply(server=self._server(), data=msgspec.Raw(msgspec.json.encode(body))))
 
     def _obey(self, command: str, payload: bytes) -> bytes | None:
         if not read_options(payload, ServerFilter).fits(self._source.facts):
@@ -221,13 +228,15 @@ class Handler:
         if command == "RELOAD":
             failure = self._reload()
             return (
-                self._error(replies.FAILED, failure) if failure else msgspec.json.encode(Reply(server=self._server()))
+                self._error(replies.FAILED, failure)
+                if failure
+                else msgspec.json.encode(SystemReply(server=self._server()))
             )
         wanted = read_options(payload, Kick)
         if command == "LDM":
             return self._error(replies.NOT_SUPPORTED, "lame duck mode for one client is not supported; use KICK")
         if wanted.cid > 0 and self._engine.kick(wanted.cid):
-            return msgspec.json.encode(Reply(server=self._server()))
+            return msgspec.json.encode(SystemReply(server=self._server()))
         return self._error(replies.FAILED, "no such client or leafnode id")
 
     def _statistics(self) -> replies.StatisticsReply:
@@ -235,7 +244,9 @@ class Handler:
         return replies.StatisticsReply(server=self._server(), statsz=figures)
 
     def _error(self, code: int, description: str) -> bytes:
-        return msgspec.json.encode(Reply(server=self._server(), error=ReplyError(code=code, description=description)))
+        return msgspec.json.encode(
+            SystemReply(server=self._server(), error=ReplyError(code=code, description=description))
+        )
 
     def _server(self) -> statsz.ServerInformation:
         now_unix_ns = self._source.now_unix_ns()

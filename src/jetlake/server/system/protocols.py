@@ -5,7 +5,7 @@ Only type checkers load this: making such classes takes longer than registering 
 
 from typing import Protocol
 
-from jetlake.management.engine.protocols import Publisher
+from jetlake.management.engine.protocols import EnginePublisher
 from jetlake.monitoring.readings import EngineReadings
 
 
@@ -18,7 +18,7 @@ class ConnectionEvent(Protocol):
     def connection(self) -> bytes: ...
 
 
-class Listeners(Protocol):
+class EngineListeners(Protocol):
     """What of the engine is needed; `jetlake._engine.Engine` has it."""
 
     @property
@@ -26,7 +26,7 @@ class Listeners(Protocol):
     def has_interest(self, account: str, subject: str) -> bool: ...
 
 
-class Subscriptions(Protocol):
+class EngineSubscriptions(Protocol):
     """What of the engine is needed; `jetlake._engine.Engine` has it."""
 
     @property
@@ -35,7 +35,7 @@ class Subscriptions(Protocol):
     def unsubscribe(self, service: int) -> bool: ...
 
 
-class SystemEngine(EngineReadings, Publisher, Protocol):
+class SystemEngine(EngineReadings, EnginePublisher, Protocol):
     """What of the engine is needed; `jetlake._engine.Engine` has it."""
 
     def next_event_sequence(self) -> int: ...

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jetlake.server.system.protocols import Subscriptions
+    from jetlake.server.system.protocols import EngineSubscriptions
 
 SERVER_BODIES = (
     "ACCOUNTZ",
@@ -65,7 +65,7 @@ def system_subjects(server_id: str) -> list[str]:
 class Registration:
     """The subscriptions of the server itself. Without a system account there are none."""
 
-    def __init__(self, engine: "Subscriptions", system_account: str, further: tuple[str, ...] = ()) -> None:
+    def __init__(self, engine: "EngineSubscriptions", system_account: str, further: tuple[str, ...] = ()) -> None:
         self._engine = engine
         self._system_account = system_account
         # What is answered in the system account besides.

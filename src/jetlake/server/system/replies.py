@@ -29,7 +29,7 @@ class ReplyError(msgspec.Struct, frozen=True, kw_only=True):
     description: str
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class SystemReply(msgspec.Struct, frozen=True, kw_only=True):
     """Most replies. A command has no data; a question without an answer has null."""
 
     server: ServerInformation

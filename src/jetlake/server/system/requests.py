@@ -13,7 +13,7 @@ import msgspec
 from jetlake.monitoring import bodies
 from jetlake.monitoring.accstatz import AccstatzOptions
 from jetlake.monitoring.accstatz import build as build_account_statistics
-from jetlake.monitoring.readings import Source
+from jetlake.monitoring.readings import MonitoredServer
 from jetlake.server.system.payloads import read_options
 from jetlake.server.system.registration import (
     COMMANDS,
@@ -66,7 +66,7 @@ def _own_question(subject: str, account: str) -> Question | None:
     return Question("account", "STATZ", account) if subject == OWN_STATISTICS else None
 
 
-def build_data(question: Question, source: Source, payload: bytes) -> bytes:
+def build_data(question: Question, source: MonitoredServer, payload: bytes) -> bytes:
     """Return the JSON of the body. Raises `PageError`, `UnreadableOptionsError` for what cannot be read."""
     if question.about == "account":
         return bodies.answer_account(question.word, question.account, source, payload)
@@ -77,7 +77,7 @@ def build_data(question: Question, source: Source, payload: bytes) -> bytes:
     return bodies.answer(question.word, source, payload)
 
 
-def count_subscribers(source: Source, account: str, payload: bytes) -> int:
+def count_subscribers(source: MonitoredServer, account: str, payload: bytes) -> int:
     """Return how many subscriptions of clients meet the subject in the request, of one queue if it names one."""
     words = payload.decode(errors="replace").split()
     if not words:

@@ -28,7 +28,7 @@ class Responses(msgspec.Struct, frozen=True, kw_only=True):
     ttl: int
 
 
-class UserPermissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PermissionSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a user may do."""
 
     publish: Subjects
@@ -43,7 +43,7 @@ class UserInformation(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     account_name: str
     user_name: str | msgspec.UnsetType = msgspec.UNSET
-    permissions: UserPermissions | msgspec.UnsetType = msgspec.UNSET
+    permissions: PermissionSummary | msgspec.UnsetType = msgspec.UNSET
     # In nanoseconds from now.
     expires: int | msgspec.UnsetType = msgspec.UNSET
 
@@ -91,9 +91,9 @@ def _until(unix_s: int, now_unix_ns: int) -> int | msgspec.UnsetType:
     return unix_s * NANOSECONDS_PER_SECOND - now_unix_ns if unix_s else msgspec.UNSET
 
 
-def _shown(permissions: ShownPermissions) -> UserPermissions:
+def _shown(permissions: ShownPermissions) -> PermissionSummary:
     responses = permissions.responses
-    return UserPermissions(
+    return PermissionSummary(
         publish=_subjects(permissions.publish),
         subscribe=_subjects(permissions.subscribe),
         responses=None

@@ -5,7 +5,7 @@
 - `snapshot`    what a log says at one version: files and columns
 - `delta_log`   the log, written by the package deltalake
 - `upserts`     one row per key, the newest wins
-- `moments`     which version of a table is meant: a number or a time
+- `as_of`       which version of a table is meant: a number or a time
 - `staging`     how a frame becomes files that are in place before the log names them
 - `compaction`  many small files into few large ones
 - `columns`     columns are only ever added

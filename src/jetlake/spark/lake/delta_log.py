@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from jetlake.errors import ConfigurationError, MissingDependencyError
 from jetlake.spark.lake import upserts
-from jetlake.spark.lake.moments import Moment
+from jetlake.spark.lake.as_of import AsOf
 from jetlake.spark.lake.snapshot import DataFile, LogConflictError, Snapshot, TableChange
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class DeltaLog:
         opened = self._open()
         return None if opened is None else self._snapshot(opened)
 
-    def read_at(self, moment: Moment) -> Snapshot | None:
+    def read_at(self, as_of: AsOf) -> Snapshot | None:
         """Return a snapshot of earlier; None when there is no table. Raises `ConfigurationError`."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
@@ -63,13 +63,13 @@ class DeltaLog:
         if self._open() is None:
             return None
         try:
-            if isinstance(moment, int):
-                return self._snapshot(DeltaTable(self.table, version=moment))
+            if isinstance(as_of, int):
+                return self._snapshot(DeltaTable(self.table, version=as_of))
             opened = DeltaTable(self.table)
-            opened.load_as_version(moment)
+            opened.load_as_version(as_of)
         except (DeltaError, ValueError, OverflowError) as error:
             raise ConfigurationError(
-                f"table {self.table.name} has no version {moment} any more or not yet: it is at version "
+                f"table {self.table.name} has no version {as_of} any more or not yet: it is at version "
                 f"{self._current_version()}"
             ) from error
         return self._snapshot(opened)

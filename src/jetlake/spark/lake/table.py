@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.lake import columns, compaction, staging, upserts
+from jetlake.spark.lake.as_of import AsOf
 from jetlake.spark.lake.delta_log import DeltaLog, is_delta
-from jetlake.spark.lake.moments import Moment
 from jetlake.spark.lake.snapshot import LogConflictError, Snapshot, TableChange
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class LakeTable:
     def exists(self) -> bool:
         return is_delta(self.path)
 
-    def snapshot(self, as_of: Moment | None = None) -> Snapshot:
+    def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
         """Return what the log says now, or said at a version or a time.
 
         Raises `ConfigurationError` when there is no such table or version.
@@ -233,7 +233,7 @@ class LakeTable:
         return Appended(sum(file.rows for file in files), len(files), result.version)
 
     def read(
-        self, spark: "SparkSession", snapshot: Snapshot | None = None, *, as_of: Moment | None = None
+        self, spark: "SparkSession", snapshot: Snapshot | None = None, *, as_of: AsOf | None = None
     ) -> "DataFrame":
         """Return the rows as a frame, as they are now or were once: later batches do not change it."""
         snapshot = snapshot or self.snapshot(as_of)
@@ -254,7 +254,7 @@ class LakeTable:
         wanted: list[str] | None = None,
         rows_max: int | None = None,
         snapshot: Snapshot | None = None,
-        as_of: Moment | None = None,
+        as_of: AsOf | None = None,
     ) -> "pyarrow.Table":
         """Return rows, newest files first, without Spark; files after the one that fills `rows_max` are not opened."""
         import pyarrow

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jetlake.errors import ConfigurationError, JetlakeError
 from jetlake.spark.pipelines import adapter, archive, dead, definition, devices, fleet, logs, python_file
 from jetlake.spark.pipelines.model import Pipeline
-from jetlake.spark.pipelines.sections import Section, Tables
+from jetlake.spark.pipelines.sections import ReportSection, Tables
 from jetlake.suggestions import hint, nearest
 
 SHIPPED: dict[str, Any] = {
@@ -29,7 +29,7 @@ SHIPPED: dict[str, Any] = {
 DEFAULT_FOLDER = Path("pipelines")
 
 
-class Entry(NamedTuple):
+class CatalogEntry(NamedTuple):
     """A pipeline, or why a file is none."""
 
     name: str
@@ -44,14 +44,14 @@ class Catalog:
     def __init__(self, folder: Path = DEFAULT_FOLDER) -> None:
         self.folder = folder
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CatalogEntry]:
         """Return everything that is found, those that ship first."""
-        found = [Entry(name, "jetlake", shipped(name, name, {})) for name in SHIPPED]
+        found = [CatalogEntry(name, "jetlake", shipped(name, name, {})) for name in SHIPPED]
         for path in self._files():
             try:
-                found += [Entry(made.name, str(path), made) for made in load(path)]
+                found += [CatalogEntry(made.name, str(path), made) for made in load(path)]
             except JetlakeError as error:
-                found.append(Entry(path.stem, str(path), None, str(error)))
+                found.append(CatalogEntry(path.stem, str(path), None, str(error)))
         return found
 
     def find(self, name: str, settings: Mapping[str, str] | None = None) -> Pipeline:
@@ -133,7 +133,7 @@ def shipped(kind: str, name: str, settings: Mapping[str, str]) -> Pipeline:
     return made
 
 
-def report_of(kind: str) -> Callable[[Tables], list[Section]] | None:
+def report_of(kind: str) -> Callable[[Tables], list[ReportSection]] | None:
     """Return what a pipeline that ships has to say about its tables; None when it leaves that to the tables."""
-    report: Callable[[Tables], list[Section]] | None = getattr(SHIPPED.get(kind), "report", None)
+    report: Callable[[Tables], list[ReportSection]] | None = getattr(SHIPPED.get(kind), "report", None)
     return report

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jetlake.spark.pipelines import charts
-from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, Rows, Section, Tables, Tone
+from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, ReportSection, Rows, Tables, Tone
 from jetlake.spark.pipelines.summary import bucketed
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ RECENT = timedelta(hours=1)
 """What counts as news."""
 
 
-def report(tables: Tables) -> list[Section]:
+def report(tables: Tables) -> list[ReportSection]:
     """Return the sections of the page."""
     letters = tables.find(
         "letters", ["keeper", "letter", "died_at", "stream", "consumer", "cause", "subject", "reason"]
@@ -30,7 +30,7 @@ def report(tables: Tables) -> list[Section]:
     return [overview(tables, letters), causes(tables), offenders(tables, letters), newest(letters)]
 
 
-def overview(tables: Tables, letters: "pyarrow.Table") -> Section:
+def overview(tables: Tables, letters: "pyarrow.Table") -> ReportSection:
     """Return the numbers at a glance, and whether it gets worse."""
     died = letters["died_at"].to_pylist()
     recent = sum(moment >= tables.now - RECENT for moment in died)
@@ -48,10 +48,10 @@ def overview(tables: Tables, letters: "pyarrow.Table") -> Section:
     if trends is not None:
         series = bucketed(with_consumer(trends), "window_start", "by", "letters")
         parts.append(Plot("Dead letters over time, by consumer", charts.areas(series, "dead letters over time")))
-    return Section("At a glance", tuple(parts))
+    return ReportSection("At a glance", tuple(parts))
 
 
-def causes(tables: Tables) -> Section:
+def causes(tables: Tables) -> ReportSection:
     """Return why messages were given up, and how to redrive them."""
     found = tables.find("reasons")
     rows = sorted(found.to_pylist(), key=lambda row: -row["letters"]) if found is not None else []
@@ -60,7 +60,7 @@ def causes(tables: Tables) -> Section:
     totals: Counter[str] = Counter()
     for row in rows:
         totals[row["cause"] or "no reason given"] += row["letters"]
-    return Section(
+    return ReportSection(
         "Causes",
         (
             Plot("Letters by cause", charts.ranked([(name, float(count)) for name, count in totals.items()], "causes")),
@@ -98,12 +98,12 @@ def redrive_command(place: str, row: dict[str, object]) -> str:
     return shlex.join(parts)
 
 
-def offenders(tables: Tables, letters: "pyarrow.Table") -> Section:
+def offenders(tables: Tables, letters: "pyarrow.Table") -> ReportSection:
     """Return whose messages are given up, and who gives them up."""
     found = tables.find("offenders", ["stream", "subject", "letters"])
     subjects = [(row["subject"], float(row["letters"])) for row in found.to_pylist()] if found is not None else []
     by_consumer = [(name, float(count)) for name, count in Counter(consumers(letters)).most_common()]
-    return Section(
+    return ReportSection(
         "Offenders",
         (
             Plot("Subjects", charts.ranked(subjects, "dead letters by subject"), half=True),
@@ -112,11 +112,11 @@ def offenders(tables: Tables, letters: "pyarrow.Table") -> Section:
     )
 
 
-def newest(letters: "pyarrow.Table") -> Section:
+def newest(letters: "pyarrow.Table") -> ReportSection:
     """Return the letters that came last."""
     rows = letters.sort_by([("died_at", "descending")]).slice(0, ROWS_SHOWN).to_pylist()
     columns = ("letter", "died", "from", "consumer", "subject", "reason")
-    return Section(
+    return ReportSection(
         "Letters",
         (
             Rows(

@@ -36,7 +36,7 @@ from jetlake.spark.pipelines.model import (
     TableInput,
     TableOutput,
 )
-from jetlake.spark.pipelines.steps import Step, transform_of
+from jetlake.spark.pipelines.steps import QueryStep, transform_of
 from jetlake.suggestions import hint, nearest
 
 TOP_KEYS = ("pipeline", "about", "from", "sql", "steps", "to", "trigger", "options", "sample", "expected")
@@ -138,12 +138,12 @@ def parse_expect(value: Any, where: str) -> dict[str, str]:
     return {f"not true: {condition}": text(condition, where) for condition in listed(value, where)}
 
 
-def parse_steps(loaded: Mapping[str, Any], where: str, name: str) -> list[Step]:
+def parse_steps(loaded: Mapping[str, Any], where: str, name: str) -> list[QueryStep]:
     """Return the steps; `sql` alone is one step with the name of the pipeline."""
     if "sql" in loaded and "steps" in loaded:
         raise ConfigurationError(f"{where}: give either `sql`, for one step, or `steps`")
     if "sql" in loaded:
-        return [Step(name.replace("-", "_"), text(loaded["sql"], f"{where}, sql"))]
+        return [QueryStep(name.replace("-", "_"), text(loaded["sql"], f"{where}, sql"))]
     found = []
     for number, value in enumerate(listed(loaded.get("steps"), f"{where}, steps"), 1):
         given = mapping(value, f"{where}, step {number}")
@@ -151,7 +151,7 @@ def parse_steps(loaded: Mapping[str, Any], where: str, name: str) -> list[Step]:
         for key in STEP_KEYS:
             if not given.get(key):
                 raise ConfigurationError(f"{where}, step {number}: `{key}` is missing")
-        found.append(Step(text(given["name"], where), text(given["sql"], where)))
+        found.append(QueryStep(text(given["name"], where), text(given["sql"], where)))
     return found
 
 
@@ -181,7 +181,7 @@ def parse_output(value: Any, where: str, frames: list[str]) -> Output:
     )
 
 
-def named(outputs: Iterable[Output], steps: list[Step], inputs: Mapping[str, Input]) -> tuple[Output, ...]:
+def named(outputs: Iterable[Output], steps: list[QueryStep], inputs: Mapping[str, Input]) -> tuple[Output, ...]:
     """Return the outputs, each with the frame it takes: the last step, or the last input, unless it says so."""
     from dataclasses import replace
 

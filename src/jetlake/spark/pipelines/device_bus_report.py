@@ -9,7 +9,7 @@ from typing import Any
 
 from jetlake.spark.pipelines import charts
 from jetlake.spark.pipelines.device_figures import duration, named
-from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, Rows, Section, Tables, Tone
+from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, ReportSection, Rows, Tables, Tone
 
 ROWS_SHOWN = 10
 
@@ -17,7 +17,7 @@ FAULTS: dict[str, Tone] = {"missing": "bad", "duplicates": "warning", "reordered
 """Columns that count what the bus did wrong, and how that is meant."""
 
 
-def pending(tables: Tables, names: dict[str, str]) -> Section | None:
+def pending(tables: Tables, names: dict[str, str]) -> ReportSection | None:
     """Return which resources owe an answer; None if none does."""
     found = tables.find("pending", ["device_id", "href", "open", "oldest_requested_at", "valid_until"])
     rows = [row for row in found.to_pylist() if row["open"]] if found is not None else []
@@ -31,7 +31,7 @@ def pending(tables: Tables, names: dict[str, str]) -> Section | None:
         Fact("oldest", age(oldest, tables.now)),
     )
     longest = sorted(rows, key=lambda row: row["oldest_requested_at"])[:ROWS_SHOWN]
-    return Section(
+    return ReportSection(
         "Commands that wait for an answer",
         (
             Facts(facts),
@@ -62,7 +62,7 @@ def age(since: datetime, now: datetime) -> str:
     return duration(max(0.0, (now - since).total_seconds() * 1000))
 
 
-def bus(tables: Tables, names: dict[str, str]) -> Section | None:
+def bus(tables: Tables, names: dict[str, str]) -> ReportSection | None:
     """Return what the bus lost, repeated, reordered and delayed."""
     wanted = ["device_id", "href", "events", *FAULTS, "lateness_ms_mean", "lateness_ms_max"]
     found = tables.find("bus_quality", wanted)
@@ -104,4 +104,4 @@ def bus(tables: Tables, names: dict[str, str]) -> Section | None:
                 ],
             )
         )
-    return Section("Quality of the bus", tuple(parts))
+    return ReportSection("Quality of the bus", tuple(parts))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jetlake.spark.decoders import Decoder, load_decoder
-from jetlake.spark.packs import Part
+from jetlake.spark.packs import RowPart
 from jetlake.spark.pipelines.targets import arrow_type
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class DevicePacker:
     def __init__(self, decoder: str) -> None:
         self._path = decoder
 
-    def parts(self, batch: "pa.RecordBatch") -> list[Part]:
+    def parts(self, batch: "pa.RecordBatch") -> list[RowPart]:
         """Return the changes and the other events of a batch."""
         import pyarrow as pa
         from pyarrow import compute
@@ -108,7 +108,7 @@ class DevicePacker:
         return found
 
 
-def _part(name: str, messages: "pa.RecordBatch", decoder: Decoder, fields: dict[str, str]) -> Part:
+def _part(name: str, messages: "pa.RecordBatch", decoder: Decoder, fields: dict[str, str]) -> RowPart:
     import pyarrow as pa
     from pyarrow import compute
 
@@ -128,7 +128,7 @@ def _part(name: str, messages: "pa.RecordBatch", decoder: Decoder, fields: dict[
             **columns,
         }
     )
-    return Part(name, rows, bucket_of(columns["device_id"]))
+    return RowPart(name, rows, bucket_of(columns["device_id"]))
 
 
 def bucket_of(devices: "pa.Array") -> "np.ndarray[Any, np.dtype[Any]]":

@@ -40,7 +40,7 @@ EVENT_FIELDS = DeviceEvent.__struct_fields__
 States = dict[str, msgspec.Raw]
 
 
-class Aggregate(msgspec.Struct, array_like=True):
+class KnownAggregate(msgspec.Struct, array_like=True):
     """What is remembered of an aggregate."""
 
     quality: Quality
@@ -49,7 +49,7 @@ class Aggregate(msgspec.Struct, array_like=True):
 
 _states = msgspec.msgpack.Decoder(States)
 _device = msgspec.msgpack.Decoder(DeviceState)
-_aggregate = msgspec.msgpack.Decoder(Aggregate)
+_aggregate = msgspec.msgpack.Decoder(KnownAggregate)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -98,7 +98,7 @@ class BucketFold:
         self.devices = devices
         self.aggregates = aggregates
         self.tables: dict[str, pa.Table] = {}
-        self._opened: dict[str, Aggregate] = {}
+        self._opened: dict[str, KnownAggregate] = {}
 
     def add(self, changes: "pa.Table | None", events: "pa.Table | None") -> "BucketFold":
         """Take the changes and the other events of a batch; `tables` then has the rows that change."""
@@ -123,7 +123,7 @@ class BucketFold:
         for arrivals in Arrivals.of_tables(parts, aggregate_of):
             there = self._aggregate(arrivals.aggregate_id)
             if there is None:
-                there = self._opened[arrivals.aggregate_id] = Aggregate(arrivals.new_quality())
+                there = self._opened[arrivals.aggregate_id] = KnownAggregate(arrivals.new_quality())
             arrivals.add_to(there.quality)
             rows.append(there.quality.row(arrivals.aggregate_id))
         self.tables[QUALITY] = table_of(rows, device_tables.TABLES[QUALITY])
@@ -158,7 +158,7 @@ class BucketFold:
         for table, found in rows.items():
             self.tables[table] = table_of(found, device_tables.TABLES[table])
 
-    def _aggregate(self, name: str) -> Aggregate | None:
+    def _aggregate(self, name: str) -> KnownAggregate | None:
         if name not in self._opened:
             packed = self.aggregates.get(name)
             if packed is None:

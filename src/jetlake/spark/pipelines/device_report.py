@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jetlake.spark.pipelines import charts
 from jetlake.spark.pipelines.device_bus_report import bus, pending
 from jetlake.spark.pipelines.device_figures import duration, named, names_of, quantile, share
-from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, Rows, Section, Tables, Tone
+from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, ReportSection, Rows, Tables, Tone
 from jetlake.spark.pipelines.summary import bucketed
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ TONES: dict[str, Tone] = {
 }
 
 
-def report(tables: Tables) -> list[Section]:
+def report(tables: Tables) -> list[ReportSection]:
     """Return the sections of the page."""
     names = names_of(tables)
     found = [
@@ -59,7 +59,7 @@ def report(tables: Tables) -> list[Section]:
     return [section for section in found if section is not None]
 
 
-def overview(tables: Tables) -> Section | None:
+def overview(tables: Tables) -> ReportSection | None:
     """Return the numbers at a glance and how many devices were online."""
     there = tables.find("sessions", ["device_id", "started_at", "ended_at", "is_open"])
     resources = tables.find("resources", ["device_id", "is_removed"])
@@ -81,7 +81,7 @@ def overview(tables: Tables) -> Section | None:
     if there is not None:
         series = online_over_time(there, tables.now)
         parts.append(Plot("Devices online", charts.lines({"online": series}, "devices online over time")))
-    return Section("At a glance", tuple(parts))
+    return ReportSection("At a glance", tuple(parts))
 
 
 def sync_fact(tables: Tables) -> list[Fact]:
@@ -116,7 +116,7 @@ def bad_fact(tables: Tables) -> list[Fact]:
     return [Fact("unreadable events", f"{count:,}", "bad" if count else "good")]
 
 
-def changes(tables: Tables, names: dict[str, str]) -> Section | None:
+def changes(tables: Tables, names: dict[str, str]) -> ReportSection | None:
     """Return how much changes, and where."""
     found = tables.find("changes", ["changed_at", "device_id", "href"])
     if found is None:
@@ -153,10 +153,10 @@ def changes(tables: Tables, names: dict[str, str]) -> Section | None:
                 tones=(("OK", "good"), ("NOT_FOUND", "warning"), ("ERROR", "bad")),
             )
         )
-    return Section("Changes", tuple(parts))
+    return ReportSection("Changes", tuple(parts))
 
 
-def commands(tables: Tables, names: dict[str, str]) -> Section | None:
+def commands(tables: Tables, names: dict[str, str]) -> ReportSection | None:
     """Return what became of commands and how long that took."""
     wanted = ["requested_at", "device_id", "href", "kind", "outcome", "latency_ms", "valid_until", "requester"]
     found = tables.find("commands", wanted)
@@ -191,10 +191,10 @@ def commands(tables: Tables, names: dict[str, str]) -> Section | None:
             tones=tuple(TONES.items()),
         )
     )
-    return Section("Commands", tuple(parts))
+    return ReportSection("Commands", tuple(parts))
 
 
-def sessions(tables: Tables, names: dict[str, str]) -> Section | None:
+def sessions(tables: Tables, names: dict[str, str]) -> ReportSection | None:
     """Return how connections ended, and who connects most often."""
     found = tables.find(
         "sessions", ["device_id", "connection_id", "started_at", "ended_at", "ended_by", "seconds", "protocol"]
@@ -205,7 +205,7 @@ def sessions(tables: Tables, names: dict[str, str]) -> Section | None:
     ends = Counter(row["ended_by"] or "open" for row in rows)
     often = Counter(row["device_id"] for row in rows).most_common(ROWS_SHOWN)
     last = sorted(rows, key=lambda row: row["started_at"], reverse=True)[:ROWS_SHOWN]
-    return Section(
+    return ReportSection(
         "Sessions",
         (
             Plot(
@@ -239,7 +239,7 @@ def sessions(tables: Tables, names: dict[str, str]) -> Section | None:
     )
 
 
-def twins(tables: Tables, names: dict[str, str]) -> Section | None:
+def twins(tables: Tables, names: dict[str, str]) -> ReportSection | None:
     """Return how far the twins of connected devices are."""
     wanted = ["device_id", "connection_id", "state", "is_open", "sync_seconds", "seconds_to_in_sync", "changed_at"]
     found = tables.find("twins", wanted)
@@ -275,10 +275,10 @@ def twins(tables: Tables, names: dict[str, str]) -> Section | None:
                 tones=tuple(TONES.items()),
             )
         )
-    return Section("Twins", tuple(parts))
+    return ReportSection("Twins", tuple(parts))
 
 
-def unread(tables: Tables) -> Section | None:
+def unread(tables: Tables) -> ReportSection | None:
     """Return why events could not be read."""
     found = tables.find("bad", ["reason", "subject", "sequence"])
     if found is None:
@@ -286,7 +286,7 @@ def unread(tables: Tables) -> Section | None:
     rows = found.to_pylist()
     reasons = Counter(row["reason"] for row in rows)
     example = {row["reason"]: row for row in rows}
-    return Section(
+    return ReportSection(
         "Events that cannot be read",
         (
             Rows(

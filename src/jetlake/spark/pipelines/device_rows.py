@@ -15,11 +15,11 @@ import msgspec
 from jetlake.spark.pipelines.device_state import (
     METADATA_TYPES,
     OK_STATUSES,
-    Command,
+    DeviceCommand,
     DeviceEvent,
+    DeviceLink,
     DeviceSession,
     DeviceState,
-    Link,
     Touched,
     apply,
     trim,
@@ -119,7 +119,7 @@ def twin_row(device_id: str, session: DeviceSession, ended_ns: int) -> dict[str,
     }
 
 
-def command_row(device_id: str, command: Command) -> dict[str, Any]:
+def command_row(device_id: str, command: DeviceCommand) -> dict[str, Any]:
     is_late = bool(command.valid_until_ns and command.finished_ns > command.valid_until_ns)
     return {
         "device_id": device_id,
@@ -142,7 +142,7 @@ def command_row(device_id: str, command: Command) -> dict[str, Any]:
     }
 
 
-def outcome_of(command: Command) -> str:
+def outcome_of(command: DeviceCommand) -> str:
     if not command.finished_ns:
         return "open"
     if command.status == "CANCELED":
@@ -150,11 +150,11 @@ def outcome_of(command: Command) -> str:
     return "ok" if command.status in OK_STATUSES else "error"
 
 
-def latency_ms(command: Command) -> float:
+def latency_ms(command: DeviceCommand) -> float:
     return (command.finished_ns - command.requested_ns) / 1e6
 
 
-def pending_row(device_id: str, href: str, commands: Iterable[Command]) -> dict[str, Any]:
+def pending_row(device_id: str, href: str, commands: Iterable[DeviceCommand]) -> dict[str, Any]:
     """Return what waits for an answer. Its age, and how many have expired, is for the reader, who knows the time."""
     waiting = [each for each in commands if each.href == href and each.requested_ns and not each.finished_ns]
     limits = sorted(each.valid_until_ns // 1000 for each in waiting if each.valid_until_ns)
@@ -168,7 +168,7 @@ def pending_row(device_id: str, href: str, commands: Iterable[Command]) -> dict[
     }
 
 
-def link_row(device_id: str, link: Link) -> dict[str, Any]:
+def link_row(device_id: str, link: DeviceLink) -> dict[str, Any]:
     return {
         "device_id": device_id,
         "href": link.href,

@@ -87,7 +87,7 @@ class DeviceEvent(msgspec.Struct, frozen=True):
         return self.event_ns, self.version
 
 
-class Transition(msgspec.Struct, frozen=True, order=True, array_like=True):
+class TwinTransition(msgspec.Struct, frozen=True, order=True, array_like=True):
     """A state of a twin, and since when."""
 
     event_ns: int
@@ -111,14 +111,14 @@ class DeviceSession(msgspec.Struct, array_like=True):
     service_id: str = ""
     local_endpoints: tuple[str, ...] = ()
     online_until_ns: int = 0
-    transitions: list[Transition] = []
+    transitions: list[TwinTransition] = []
     # Of transitions that are forgotten, by state.
     spent_ns: dict[str, int] = {}
     first_in_sync_ns: int = 0
     forced: list[int] = []
 
 
-class Command(msgspec.Struct, array_like=True):
+class DeviceCommand(msgspec.Struct, array_like=True):
     """One command, as far as it is known."""
 
     aggregate_id: str
@@ -134,7 +134,7 @@ class Command(msgspec.Struct, array_like=True):
     responder: str = ""
 
 
-class Link(msgspec.Struct, array_like=True):
+class DeviceLink(msgspec.Struct, array_like=True):
     """One link, as its newest event says."""
 
     href: str
@@ -151,23 +151,23 @@ class DeviceState(msgspec.Struct, array_like=True):
     # Grows with each batch that changes a row: of two rows with one key the newer one has the higher revision.
     revision: int = 0
     sessions: list[DeviceSession] = []
-    commands: dict[str, Command] = {}
+    commands: dict[str, DeviceCommand] = {}
     # Ends of metadata updates whose request was not seen: their events say nothing about what they end.
     metadata_ends: dict[str, tuple[int, str]] = {}
-    links: dict[str, Link] = {}
+    links: dict[str, DeviceLink] = {}
 
 
 @dataclass
 class Touched:
     """What events have touched of a state, as it was before: looking at the rest of a device would cost more."""
 
-    commands: dict[str, Command | None] = field(default_factory=dict)
-    links: dict[str, Link | None] = field(default_factory=dict)
+    commands: dict[str, DeviceCommand | None] = field(default_factory=dict)
+    links: dict[str, DeviceLink | None] = field(default_factory=dict)
 
-    def changed_commands(self, state: DeviceState) -> list[Command]:
+    def changed_commands(self, state: DeviceState) -> list[DeviceCommand]:
         return [state.commands[key] for key, before in self.commands.items() if state.commands[key] != before]
 
-    def changed_links(self, state: DeviceState) -> list[Link]:
+    def changed_links(self, state: DeviceState) -> list[DeviceLink]:
         return [state.links[href] for href, before in self.links.items() if state.links[href] != before]
 
 
@@ -240,7 +240,7 @@ def find_session(state: DeviceState, event: DeviceEvent) -> DeviceSession | None
 
 def add_transition(session: DeviceSession, event: DeviceEvent) -> None:
     """Keep a state of the twin in the order of time."""
-    made = Transition(
+    made = TwinTransition(
         *event.order,
         event.twin_state,
         event.syncing_at_ns,
@@ -261,14 +261,14 @@ def add_transition(session: DeviceSession, event: DeviceEvent) -> None:
 # Commands.
 
 
-def command_of(state: DeviceState, event: DeviceEvent, touched: Touched, kind: str, href: str) -> Command:
+def command_of(state: DeviceState, event: DeviceEvent, touched: Touched, kind: str, href: str) -> DeviceCommand:
     """Return the command an event is about."""
     key = f"{event.aggregate_id}/{event.correlation_id}"
     command = state.commands.get(key)
     if key not in touched.commands:
         touched.commands[key] = copy(command)
     if command is None:
-        command = state.commands[key] = Command(event.aggregate_id, event.correlation_id, href, kind)
+        command = state.commands[key] = DeviceCommand(event.aggregate_id, event.correlation_id, href, kind)
     return command
 
 
@@ -283,7 +283,7 @@ def request(state: DeviceState, event: DeviceEvent, touched: Touched, kind: str,
         finish(command, *state.metadata_ends.pop(event.correlation_id), responder="")
 
 
-def finish(command: Command, event_ns: int, status: str, responder: str) -> None:
+def finish(command: DeviceCommand, event_ns: int, status: str, responder: str) -> None:
     """Take the confirmation of a command; the first one counts."""
     if not command.finished_ns or event_ns < command.finished_ns:
         command.finished_ns, command.status, command.responder = event_ns, status, responder
@@ -321,7 +321,7 @@ def put_link(
     if href not in touched.links:
         touched.links[href] = copy(link)
     if link is None:
-        link = state.links[href] = Link(href, event.event_ns, event.event_ns, event.version)
+        link = state.links[href] = DeviceLink(href, event.event_ns, event.event_ns, event.version)
     elif event.event_type != "resourcelinkssnapshottaken" or details is None:
         if event.event_ns < link.first_ns and details is not None:
             link.first_ns = event.event_ns

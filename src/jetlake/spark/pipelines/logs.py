@@ -165,7 +165,7 @@ def parse_lines(messages: "DataFrame") -> "DataFrame":
             "level"
         ),
         functions.coalesce(
-            _moment(in_json["time"]), functions.try_to_timestamp(functions.nullif(stamp, functions.lit("")))
+            _timestamp(in_json["time"]), functions.try_to_timestamp(functions.nullif(stamp, functions.lit("")))
         ).alias("logged_at"),
         functions.coalesce(in_json["message"], "_text").alias("message"),
         functions.when(~functions.expr("is_valid_utf8(data)"), NOT_TEXT)
@@ -285,7 +285,7 @@ def _level(word: "Column") -> "Column":
     return functions.try_element_at(known, functions.lower(word))
 
 
-def _moment(text: "Column") -> "Column":
+def _timestamp(text: "Column") -> "Column":
     """Return a time from text in ISO form or from seconds since 1970, or NULL."""
     from pyspark.sql import functions
 

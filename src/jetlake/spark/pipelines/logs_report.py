@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from jetlake.spark.pipelines import charts
-from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, Rows, Section, Tables, Tone
+from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, ReportSection, Rows, Tables, Tone
 from jetlake.spark.pipelines.summary import bucketed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ ANOMALIES_SHOWN_MAX = 20
 BAD_SHOWN_MAX = 10
 
 
-def report(tables: Tables) -> list[Section]:
+def report(tables: Tables) -> list[ReportSection]:
     """Return the sections; none before a line was counted."""
     rates = tables.find("rates", ["window_start", "window_end", "source", "level", "lines"])
     if rates is None:
@@ -47,10 +47,12 @@ def report(tables: Tables) -> list[Section]:
     anomalies = tables.find("anomalies")
     bad = tables.find("bad", ["reason"])
     parts: list[Part] = [facts(rates, anomalies, bad), *plots(rates)]
-    sections = [Section("Log lines", tuple(parts)), Section("Unusual", (unusual(anomalies),))]
+    sections = [ReportSection("Log lines", tuple(parts)), ReportSection("Unusual", (unusual(anomalies),))]
     if bad is not None:
         reasons = Counter(bad.column("reason").to_pylist()).most_common(BAD_SHOWN_MAX)
-        sections.append(Section("Set aside", (Rows("Lines that could not be read", ("reason", "lines"), reasons),)))
+        sections.append(
+            ReportSection("Set aside", (Rows("Lines that could not be read", ("reason", "lines"), reasons),))
+        )
     return sections
 
 

@@ -30,7 +30,7 @@ class BatchProgress(msgspec.Struct, frozen=True):
     time: str
 
 
-class Listener(StreamingQueryListener):
+class BatchListener(StreamingQueryListener):
     """Tells two functions about batches and about queries that have nothing to do."""
 
     def __init__(self, on_batch: Callable[[BatchProgress], None], on_idle: Callable[[str], None]) -> None:

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from jetlake.spark.pipelines import charts
-from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, Rows, Section
+from jetlake.spark.pipelines.sections import Fact, Facts, Part, Plot, ReportSection, Rows
 from jetlake.spark.pipelines.state import RunState
 from jetlake.spark.pipelines.summary import TableSummary, shown, size
 
@@ -70,7 +70,7 @@ def page(
     state: RunState | None,
     progress: Sequence[Mapping[str, Any]],
     tables: Sequence[TableSummary],
-    sections: Sequence[Section] = (),
+    sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the page."""
     now = datetime.now(UTC)
@@ -97,7 +97,7 @@ def error(state: RunState | None) -> str:
     return f'<p class="failed">{escape(state.error)}</p>' if state is not None and state.error else ""
 
 
-def section_of(section: Section) -> str:
+def section_of(section: ReportSection) -> str:
     """Return one section: facts across the page, plots and rows in a grid."""
     parts = [f"<h2>{escape(section.title)}</h2>"]
     in_grid: list[str] = []

@@ -21,7 +21,7 @@ from jetlake.errors import JetlakeError
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.pipelines.flows import Flow, Setting, plan
 from jetlake.spark.pipelines.model import ONCE, Pipeline
-from jetlake.spark.pipelines.progress import BatchProgress, Listener
+from jetlake.spark.pipelines.progress import BatchListener, BatchProgress
 from jetlake.spark.pipelines.refresh import Refresh
 from jetlake.spark.pipelines.state import HEARTBEAT_S, PipelineFiles, QueryState, RunState, now_ms
 from jetlake.spark.pipelines.steps import quieten
@@ -61,7 +61,7 @@ SETTINGS = {
 
 
 @dataclass
-class Running:
+class RunningQuery:
     """One query, and when to start it again."""
 
     flow: Flow
@@ -78,7 +78,7 @@ class Job:
     pipeline: Pipeline
     files: PipelineFiles
     state: RunState
-    running: list[Running] = field(default_factory=list)
+    running: list[RunningQuery] = field(default_factory=list)
     changed: bool = True
     forget: Callable[[], None] = lambda: None
     """Ends what Spark tells about the queries."""
@@ -162,13 +162,13 @@ class Runner:
         job.changed = True
 
     def _begin_in(self, session: "SparkSession", job: Job) -> None:
-        listener = Listener(lambda progress: self._note(job, progress), lambda query: self._rest(job, query))
+        listener = BatchListener(lambda progress: self._note(job, progress), lambda query: self._rest(job, query))
         session.streams.addListener(listener)
         job.forget = lambda: session.streams.removeListener(listener)
         try:
             setting = Setting(session, self._lake, self._url, job.files, self._once, self._reader, self._connection)
             for flow in plan(job.pipeline, setting):
-                job.running.append(Running(flow, QueryState(name=flow.name)))
+                job.running.append(RunningQuery(flow, QueryState(name=flow.name)))
             job.state.queries = [running.state for running in job.running]
             for running in job.running:
                 self._start(job, running)
@@ -178,7 +178,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001  # of Spark; the other pipelines go on
             self._fail(job, reason(error))
 
-    def _start(self, job: Job, running: Running) -> None:
+    def _start(self, job: Job, running: RunningQuery) -> None:
         query = running.flow.start()
         if isinstance(query, Refresh):
             query.on_batch = lambda name, number, rows, batch_ms: self._note(
@@ -234,7 +234,7 @@ class Runner:
             job.state.state = "finished"
             job.changed = True
 
-    def _failed(self, job: Job, running: Running, error: str) -> None:
+    def _failed(self, job: Job, running: RunningQuery, error: str) -> None:
         running.state.error = error
         job.changed = True
         once = self._once or job.pipeline.trigger == ONCE
@@ -246,7 +246,7 @@ class Runner:
         running.state.restarts += 1
         running.query = None
 
-    def _start_again(self, job: Job, running: Running) -> None:
+    def _start_again(self, job: Job, running: RunningQuery) -> None:
         try:
             self._start(job, running)
         except Exception as error:  # noqa: BLE001  # of Spark; counts as a failure of the query
@@ -264,7 +264,7 @@ class Runner:
         job.state.state = "stopped"
         job.changed = True
 
-    def _stop_query(self, running: Running, deadline: float) -> None:
+    def _stop_query(self, running: RunningQuery, deadline: float) -> None:
         query = running.query
         if query is None:
             return
@@ -340,7 +340,7 @@ def written(job: Job) -> dict[str, int]:
     return {table: counts[table] for table in job.pipeline.table_names() if table in counts}
 
 
-def wait_for_numbers(running: Running) -> None:
+def wait_for_numbers(running: RunningQuery) -> None:
     """Wait until the listener has told about the last batch of a query that has ended: it hears of it a bit later."""
     if running.query is None or isinstance(running.query, Refresh):
         return
@@ -350,7 +350,7 @@ def wait_for_numbers(running: Running) -> None:
         time.sleep(POLL_S / 10)
 
 
-def tidy(running: Running) -> None:
+def tidy(running: RunningQuery) -> None:
     """Tidy the tables of a query that has come to its end."""
     if running.flow.writer is not None:
         running.flow.writer.tidy()

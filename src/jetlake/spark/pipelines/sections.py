@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from jetlake.spark.lake.as_of import AsOf
 from jetlake.spark.lake.folder import Lake
-from jetlake.spark.lake.moments import Moment
 
 if TYPE_CHECKING:
     import pyarrow
@@ -88,7 +88,7 @@ Part: TypeAlias = Facts | Plot | Rows
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """Parts under one title."""
 
     title: str
@@ -98,7 +98,7 @@ class Section:
 class Tables:
     """The tables of one pipeline, as they are now or were at a version or a time."""
 
-    def __init__(self, lake: Lake, names: Sequence[str], as_of: Moment | None = None) -> None:
+    def __init__(self, lake: Lake, names: Sequence[str], as_of: AsOf | None = None) -> None:
         self.lake = lake
         self.names = tuple(names)
         self.as_of = as_of

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jetlake.errors import ConfigurationError
+from jetlake.spark.lake.as_of import AsOf
 from jetlake.spark.lake.folder import Lake
-from jetlake.spark.lake.moments import Moment
 from jetlake.spark.pipelines import report
 from jetlake.spark.pipelines.catalog import report_of
-from jetlake.spark.pipelines.sections import Section, Tables
+from jetlake.spark.pipelines.sections import ReportSection, Tables
 from jetlake.spark.pipelines.state import PipelineFiles, RunState
 from jetlake.spark.pipelines.summary import TableSummary, summarize
 
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
     """See the module; `page` is HTML that needs nothing else."""
 
     tables: list[TableSummary]
-    sections: list[Section]
+    sections: list[ReportSection]
     page: str
 
 
@@ -40,7 +40,7 @@ def described(state: RunState) -> Description:
     return Description(state.tables, state.about, state.shipped)
 
 
-def show(files: PipelineFiles, lake: Path, description: Description, as_of: Moment | None = None) -> Shown:
+def show(files: PipelineFiles, lake: Path, description: Description, as_of: AsOf | None = None) -> Shown:
     """Read the tables of a pipeline, as they are or were. Raises `ConfigurationError`."""
     place = Lake(lake)
     tables = [table for table in (summarize(place, name, as_of) for name in description.tables) if table is not None]

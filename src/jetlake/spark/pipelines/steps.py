@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Step(NamedTuple):
+class QueryStep(NamedTuple):
     """One query and the name of its result."""
 
     name: str
     sql: str
 
 
-def transform_of(steps: Sequence[Step]) -> Transform:
+def transform_of(steps: Sequence[QueryStep]) -> Transform:
     """Return the transformation that runs these steps in their order."""
 
     def transform(inputs: Frames) -> Frames:

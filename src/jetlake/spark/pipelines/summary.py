@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from jetlake.spark.lake.as_of import AsOf
 from jetlake.spark.lake.folder import Lake
-from jetlake.spark.lake.moments import Moment
 from jetlake.spark.lake.snapshot import Snapshot
 from jetlake.spark.lake.table import LakeTable
 
@@ -51,7 +51,7 @@ class TableSummary:
     series_name: str = ""
 
 
-def summarize(lake: Lake, name: str, as_of: Moment | None = None) -> TableSummary | None:
+def summarize(lake: Lake, name: str, as_of: AsOf | None = None) -> TableSummary | None:
     """Return the numbers of a table, now or at a version or a time; None when it is not there yet."""
     table = lake.table(name)
     if not table.exists():

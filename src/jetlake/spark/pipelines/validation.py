@@ -30,7 +30,7 @@ ROWS_SHOWN_MAX = 5
 
 
 @dataclass
-class Verdict:
+class ValidationResult:
     """What is wrong, and what the sample gave."""
 
     pipeline: str
@@ -57,10 +57,12 @@ def check_tables(pipeline: Pipeline, lake: Lake) -> list[str]:
     return problems
 
 
-def validate(pipeline: Pipeline, spark: "SparkSession", lake: Lake, stream_names: Sequence[str] | None) -> Verdict:
+def validate(
+    pipeline: Pipeline, spark: "SparkSession", lake: Lake, stream_names: Sequence[str] | None
+) -> ValidationResult:
     """Return everything that is wrong. `stream_names` is None when no server was asked."""
     quieten()
-    verdict = Verdict(pipeline.name)
+    verdict = ValidationResult(pipeline.name)
     verdict.problems += check_tables(pipeline, lake)
     if stream_names is not None:
         verdict.problems += check_streams(pipeline, stream_names)
@@ -69,7 +71,7 @@ def validate(pipeline: Pipeline, spark: "SparkSession", lake: Lake, stream_names
     return verdict
 
 
-def try_out(pipeline: Pipeline, session: "SparkSession", lake: Lake, verdict: Verdict) -> None:
+def try_out(pipeline: Pipeline, session: "SparkSession", lake: Lake, verdict: ValidationResult) -> None:
     """Have Spark read the steps, and work on the rows of the sample; note what is wrong."""
     frames = tried(verdict, lambda: samples(pipeline, session, lake, verdict))
     if frames is None:
@@ -87,7 +89,7 @@ def try_out(pipeline: Pipeline, session: "SparkSession", lake: Lake, verdict: Ve
         verdict.problems += differences(pipeline, verdict.trial)
 
 
-def tried(verdict: Verdict, work: Callable[[], Any]) -> Any:
+def tried(verdict: ValidationResult, work: Callable[[], Any]) -> Any:
     """Do something, and note what it refuses."""
     from pyspark.errors import PySparkException
 
@@ -102,7 +104,7 @@ def tried(verdict: Verdict, work: Callable[[], Any]) -> Any:
     return None
 
 
-def samples(pipeline: Pipeline, spark: "SparkSession", lake: Lake, verdict: Verdict) -> Frames:
+def samples(pipeline: Pipeline, spark: "SparkSession", lake: Lake, verdict: ValidationResult) -> Frames:
     """Return the inputs with the rows of the sample, and note what the sample sets aside."""
     from jetlake.spark.pipelines.trial import as_rows
 
@@ -137,7 +139,7 @@ def check_on_a_stream(pipeline: Pipeline, spark: "SparkSession", frames: Frames)
 
 
 def check_output(
-    pipeline: Pipeline, output: TableOutput | StreamOutput, results: Frames, lake: Lake, verdict: Verdict
+    pipeline: Pipeline, output: TableOutput | StreamOutput, results: Frames, lake: Lake, verdict: ValidationResult
 ) -> None:
     """Refuse rows that do not fit where they go."""
     frame = pipeline.rows_of(output, results)

@@ -1,9 +1,13 @@
 //! The handshake as the session sees it: CONNECT, the verdict, and the time a client has for it.
 
+use std::sync::Arc;
+
 use super::access::ClientAccess;
 use super::{Context, Next, Session, SessionPhase};
 use crate::common::events::{AuthenticationRequest, Event};
+use crate::config::connection_type::ConnectionType;
 use crate::connection::connect_options::Credentials;
+use crate::routing::account::Account;
 use crate::routing::clients::closed_reason::ClosedReason;
 use crate::routing::clients::mailbox::{Admission, Verdict};
 use crate::routing::monitoring::system_events;
@@ -60,7 +64,7 @@ impl Session {
             nonce: self.nonce.clone(),
             remote_address: self.connection.remote_address.to_string(),
             tls: self.tls.clone(),
-            connection_type: self.connection.connection_type.name(),
+            connection_type: self.connection.connection_type().name(),
             again,
         };
         self.credentials = Some(Box::new(credentials));
@@ -93,6 +97,9 @@ impl Session {
             };
         }
         let account = context.shared.account(&admission.account);
+        if self.is_leaf() {
+            return self.admit_leaf(account, &admission, context);
+        }
         if self.in_account {
             self.account.leave();
         }
@@ -111,6 +118,32 @@ impl Session {
         identity.details.clone_from(&admission.details);
         drop(identity);
         match self.open(context) {
+            Some(next) => Decision::Ended(next),
+            None => Decision::Opened,
+        }
+    }
+
+    /// Another server is who it says: the link is open.
+    fn admit_leaf(
+        &mut self,
+        account: Arc<Account>,
+        admission: &Admission,
+        context: &mut Context<'_>,
+    ) -> Decision {
+        self.account = account;
+        self.access = ClientAccess::new(admission);
+        self.expires_unix_ms = admission.expires_unix_ms;
+        self.connection
+            .identity
+            .lock()
+            .user
+            .clone_from(&admission.user);
+        let leafs_max = admission.max_account_connections;
+        if leafs_max.is_some_and(|max| self.account.leaf_count() >= max) {
+            return Decision::Ended(self.refuse_account(context));
+        }
+        self.grant_leaf(admission);
+        match self.open_leaf(context) {
             Some(next) => Decision::Ended(next),
             None => Decision::Opened,
         }
@@ -138,6 +171,11 @@ impl Session {
     fn review(&mut self, admission: &Admission, context: &mut Context<'_>) -> Option<Next> {
         if admission.account != self.account.name {
             return Some(Next::Close(ClosedReason::AuthenticationFailure));
+        }
+        if self.is_leaf() {
+            self.access = ClientAccess::new(admission);
+            self.review_leaf(admission, context);
+            return None;
         }
         if self.in_account
             && self
@@ -176,7 +214,8 @@ impl Session {
     }
 
     /// The end of the session: its account has one client less.
-    pub fn leave(&mut self) {
+    pub fn leave(&mut self, reason: ClosedReason) {
+        self.leave_leaf(reason);
         self.end_subscriptions();
         if std::mem::take(&mut self.in_account) {
             self.account.leave();
@@ -217,13 +256,17 @@ impl Session {
         if self.said_connect {
             self.acknowledge(context);
         }
-        system_events::connected(context.shared, &self.connection);
+        if self.connection.connection_type() != ConnectionType::Internal {
+            system_events::connected(context.shared, &self.connection);
+        }
         None
     }
 
     /// The handshake timer has come: a client that said nothing useful by now is sent away.
     pub fn handshake_due(&self, context: &mut Context<'_>) -> Option<ClosedReason> {
-        let done = if context.shared.requires_login(&self.connection) {
+        let done = if self.is_leaf() {
+            self.is_link_open() || self.phase == SessionPhase::AwaitingVerdict
+        } else if context.shared.requires_login(&self.connection) {
             // Python answers within limits of its own.
             matches!(
                 self.phase,

@@ -6,12 +6,14 @@
 mod access;
 mod connect;
 mod keepalive;
+mod leaf;
 mod refusals;
 mod subscriptions;
 mod tracing;
 
 pub use connect::Decision;
 pub use keepalive::Tick;
+pub use leaf::LeafState;
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -22,6 +24,8 @@ use access::ClientAccess;
 use tracing::Tracing;
 
 use crate::common::subject;
+use crate::config::connection_type::ConnectionType;
+use crate::config::leaf::LeafCompression;
 use crate::config::options::{
     UNCONNECTED_PAYLOAD_BYTES_MAX, WEBSOCKET_MESSAGE_BYTES_MAX, WEBSOCKET_MESSAGE_PAYLOADS,
 };
@@ -81,6 +85,8 @@ pub struct Session {
     review_pending: bool,
     /// Counted among the clients of `account`.
     in_account: bool,
+    /// Of a conversation with another server.
+    leaf: Option<Box<LeafState>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +114,10 @@ pub enum Next {
     HandOver,
     /// Wait for the verdict; the rest of the buffer is kept.
     Wait,
+    /// Begin TLS, as a client.
+    Secure,
+    /// Everything that follows is compressed, in both directions.
+    Compress(LeafCompression),
     Close(ClosedReason),
 }
 
@@ -125,8 +135,15 @@ impl Session {
     pub fn new(connection: Arc<Connection>, shared: &Shared, nonce: String) -> Self {
         let options = shared.options();
         let requires_login = shared.requires_login(&connection);
-        connection.identity.lock().account = shared.global_account().name.clone();
-        Self {
+        let is_leaf = connection.connection_type().is_leaf();
+        let is_internal = connection.connection_type() == ConnectionType::Internal;
+        let account = match is_internal {
+            true => shared.account(&connection.identity.lock().account.clone()),
+            false => Arc::clone(shared.global_account()),
+        };
+        connection.identity.lock().account.clone_from(&account.name);
+        let is_counted = !is_leaf && !is_internal && !requires_login;
+        let mut session = Self {
             connection,
             input: Input::default(),
             phase: if requires_login {
@@ -134,7 +151,8 @@ impl Session {
             } else {
                 SessionPhase::Open
             },
-            account: Arc::clone(shared.global_account()),
+            in_account: is_counted && account.enter(None),
+            account,
             access: ClientAccess::default(),
             options: ConnectOptions::default(),
             connected: false,
@@ -159,8 +177,12 @@ impl Session {
             cookies: None,
             expires_unix_ms: None,
             review_pending: false,
-            in_account: !requires_login && shared.global_account().enter(None),
+            leaf: None,
+        };
+        if is_leaf {
+            session.prepare_leaf(shared);
         }
+        session
     }
 
     /// Whether the client has been let in or, where nobody asks who it is, has said something that makes sense.
@@ -194,6 +216,9 @@ impl Session {
 
     /// The first thing a client hears.
     pub fn greet(&self, context: &mut Context<'_>) {
+        if self.leaf.is_some() {
+            return self.greet_leaf(context);
+        }
         let mut information = context.shared.information(&self.connection);
         information.nonce.clone_from(&self.nonce);
         information.write(context.staging.entry(&self.connection).line());
@@ -201,6 +226,9 @@ impl Session {
 
     /// Runs every complete operation in the buffer.
     pub fn process(&mut self, buffer: &[u8], context: &mut Context<'_>) -> SessionProgress {
+        if self.leaf.is_some() {
+            return self.process_leaf(buffer, context);
+        }
         let mut consumed = 0;
         let mut messages = 0;
         let mut message_bytes = 0;
@@ -421,6 +449,8 @@ impl Session {
             now_ms: context.now_ms,
             is_imported: false,
             receipts: None,
+            linked: None,
+            deliver_subject: None,
         };
         if mapped == Mapped::Lost {
             Router::answer_nobody(&publisher, publish, context.staging);

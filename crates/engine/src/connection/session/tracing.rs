@@ -7,10 +7,11 @@ use crate::common::events::Level;
 use crate::common::subject;
 use crate::routing::clients::connection::Connection;
 use crate::routing::message_trace::request;
-use crate::routing::message_trace::request::{ORIGIN_ACCOUNT, TRACE_DESTINATION};
+use crate::routing::message_trace::request::ORIGIN_ACCOUNT;
 use crate::routing::message_trace::{MessageTrace, TraceBegin};
 use crate::routing::sender::Sender;
 use crate::routing::targets::{self, Target};
+use crate::wire::trusted_headers::TRACE_DESTINATION_NAME;
 use crate::wire::Publish;
 
 /// What is to be done with a message that has a header of tracing.
@@ -56,7 +57,7 @@ impl Session {
                 None => return Tracing::Unasked,
             }
         } else {
-            request.value(TRACE_DESTINATION).as_bytes().to_vec()
+            request.value(TRACE_DESTINATION_NAME).as_bytes().to_vec()
         };
         let has_blanks = destination
             .iter()

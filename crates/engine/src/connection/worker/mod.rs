@@ -4,6 +4,7 @@
 //! handed over (`delivery`) → newcomers → deadlines (`maintenance`). Everything shared is touched per read or per turn and not per message.
 
 mod delivery;
+mod linking;
 mod maintenance;
 mod reading;
 mod securing;
@@ -29,7 +30,9 @@ use crate::common::identity;
 use crate::common::random::Random;
 use crate::config::connection_type::ConnectionType;
 use crate::config::options::{CLOSE_DEADLINE_MS, PAUSE_MS, READ_BUFFER_BYTES};
-use crate::connection::listener::{Listener, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN};
+use crate::connection::listener::{
+    Listener, LEAF_LISTENER_TOKEN, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN,
+};
 use crate::connection::session::{Context, Decision, Next, Session};
 use crate::connection::timers::{ConnectionTimers, Timer};
 use crate::routing::clients::closed_reason::ClosedReason;
@@ -39,6 +42,7 @@ use crate::routing::sender::Sender;
 use crate::routing::shared::Shared;
 use crate::routing::staging::{Followup, Staging};
 use crate::transport::outbox::{Flushed, Outbox};
+use crate::transport::s2_link::S2Unframing;
 
 use transport::Transport;
 use upgrading::WebSocket;
@@ -90,6 +94,8 @@ struct WorkerConnection {
     transport: Transport,
     /// Of a client that speaks WebSocket.
     websocket: Option<Box<WebSocket>>,
+    /// Of a link that is compressed.
+    unframing: Option<Box<S2Unframing>>,
     /// What it is counted for among those whom nobody knows; 0 when it is known.
     unauthenticated_bytes: usize,
     /// In `ready` already.
@@ -101,6 +107,29 @@ struct WorkerConnection {
     interrupted: bool,
     /// Set when it is being closed: what comes in is read and dropped.
     closing: Option<ClosedReason>,
+}
+
+impl WorkerConnection {
+    fn new(
+        session: Session,
+        socket: Arc<TcpStream>,
+        transport: Transport,
+        websocket: Option<Box<WebSocket>>,
+    ) -> Self {
+        Self {
+            session,
+            socket,
+            transport,
+            websocket,
+            unframing: None,
+            unauthenticated_bytes: 0,
+            queued: false,
+            read_closed: false,
+            stall: None,
+            interrupted: false,
+            closing: None,
+        }
+    }
 }
 
 impl Worker {
@@ -151,7 +180,9 @@ impl Worker {
                         let commands = self.core.shared.take_commands(self.index);
                         self.commands.extend(commands);
                     }
-                    LISTENER_TOKEN | WEBSOCKET_LISTENER_TOKEN => has_accepted = true,
+                    LISTENER_TOKEN | WEBSOCKET_LISTENER_TOKEN | LEAF_LISTENER_TOKEN => {
+                        has_accepted = true;
+                    }
                     Token(slot) => self.note_event(slot, event),
                 }
             }
@@ -238,6 +269,7 @@ impl Worker {
             };
             match command {
                 WorkerCommand::Accepted(accepted) => self.admit(accepted),
+                WorkerCommand::Solicited(solicited) => self.admit_solicited(*solicited),
                 WorkerCommand::Flush {
                     slot,
                     connection_id,
@@ -266,10 +298,16 @@ impl Worker {
                     if member.session.connection.id != connection_id {
                         continue;
                     }
-                    if reason == ClosedReason::MaximumConnectionsExceeded {
-                        member.session.refuse_connection(&mut self.core.context());
-                        self.hand_over(&[]);
+                    match reason {
+                        ClosedReason::MaximumConnectionsExceeded => {
+                            member.session.refuse_connection(&mut self.core.context());
+                        }
+                        ClosedReason::DuplicateLeaf => {
+                            member.session.say_duplicate(&mut self.core.context());
+                        }
+                        _ => {}
                     }
+                    self.hand_over(&[]);
                     self.begin_close(slot, reason);
                 }
                 WorkerCommand::Ended {
@@ -354,8 +392,11 @@ impl Worker {
     fn admit(&mut self, (connection, socket): AcceptedConnection) {
         let slot = connection.slot;
         let shared = &self.core.shared;
-        let over_limit = shared.listed_count() > shared.options().max_connections;
-        let nonce = if shared.options().nonce {
+        let is_leaf = connection.connection_type().is_leaf();
+        let is_internal = connection.connection_type() == ConnectionType::Internal;
+        let over_limit =
+            !is_leaf && !is_internal && shared.listed_count() > shared.options().max_connections;
+        let nonce = if shared.options().nonce || is_leaf {
             identity::nonce().unwrap_or_default()
         } else {
             String::new()
@@ -366,32 +407,23 @@ impl Worker {
             Token(slot),
             Interest::READABLE | Interest::WRITABLE,
         );
-        let upgrades = connection.connection_type == ConnectionType::WebSocket;
+        let upgrades = connection.connection_type() == ConnectionType::WebSocket;
         let (transport, websocket) = if upgrades {
             let settings = shared.websocket();
             let tls = settings.as_ref().and_then(|settings| settings.tls.clone());
             (Transport::new(tls), settings.map(WebSocket::awaiting))
+        } else if is_leaf {
+            (Transport::new(shared.leaf_tls()), None)
+        } else if is_internal {
+            (Transport::Plain, None)
         } else {
             shared
                 .events
                 .debug(|| format!("{} - Client connection created", connection.label()));
             (Transport::new(shared.tls()), None)
         };
-        self.members.insert(
-            slot,
-            WorkerConnection {
-                session,
-                socket,
-                transport,
-                websocket,
-                unauthenticated_bytes: 0,
-                queued: false,
-                read_closed: false,
-                stall: None,
-                interrupted: false,
-                closing: None,
-            },
-        );
+        let member = WorkerConnection::new(session, socket, transport, websocket);
+        self.members.insert(slot, member);
         if registered.is_err() {
             return self.end(slot, ClosedReason::ReadError);
         }
@@ -428,7 +460,10 @@ impl Worker {
             return;
         };
         let connection = &member.session.connection;
-        let timeout_ms = self.core.shared.login_timeout_ms(connection);
+        let timeout_ms = match member.session.leaf_timeout_ms() {
+            Some(timeout_ms) => timeout_ms,
+            None => self.core.shared.login_timeout_ms(connection),
+        };
         let due_ms = self.core.now_ms + timeout_ms;
         let id = member.session.connection.id;
         self.timers.add(due_ms, slot, id, Timer::Handshake);
@@ -466,7 +501,7 @@ impl Worker {
         member.closing = Some(reason);
         member.stall = None;
         member.interrupted = false;
-        member.session.leave();
+        member.session.leave(reason);
         member.session.input.clear();
         let farewell = member.farewell(reason);
         let connection = &member.session.connection;
@@ -497,7 +532,7 @@ impl Worker {
             None if was_cut_off => ClosedReason::SlowConsumerPendingBytes,
             None => reason,
         };
-        member.session.leave();
+        member.session.leave(reason);
         let connection = &member.session.connection;
         connection.outbox.abort();
         // It fails only if it was never registered.

@@ -30,6 +30,9 @@ pub(super) enum Received {
 impl WorkerConnection {
     /// Reads once: to `apart`, or to `buffer`, which is the worker's, behind what is kept there.
     fn receive(&mut self, buffer: &mut Vec<u8>, kept: usize, apart: Option<&mut [u8]>) -> Received {
+        if self.unframing.is_some() {
+            return self.receive_chunks(buffer, kept, apart);
+        }
         match self.websocket {
             None => self.receive_bytes(buffer, kept, apart),
             Some(_) => self.receive_frames(buffer, kept, apart),
@@ -204,7 +207,10 @@ impl Worker {
             }
             progress = member.session.process(bytes, &mut self.core.context());
         }
-        let closes = matches!(progress.next, Next::Close(_));
+        let closes = matches!(
+            progress.next,
+            Next::Close(_) | Next::Secure | Next::Compress(_)
+        );
         if closes || self.core.staging.is_due() {
             self.hand_over(bytes);
         }
@@ -239,6 +245,7 @@ impl Worker {
                 self.begin_close(slot, reason);
                 ReadTurn::More
             }
+            Next::Secure | Next::Compress(_) => self.change_transport(slot, progress.next, rest),
             Next::HandOver => unreachable!("handed over above"),
         }
     }

@@ -188,7 +188,7 @@ impl Worker {
         };
         connection.outbox.encrypt(Arc::clone(&channel));
         let handshake = Handshake {
-            settings: Arc::clone(&awaiting.settings),
+            settings: Some(Arc::clone(&awaiting.settings)),
             greeted: awaiting.greeted,
         };
         member.transport = Transport::Secure(Secure::new(channel, handshake));
@@ -223,7 +223,8 @@ impl Worker {
         let Some(handshake) = secure.handshake.take() else {
             return;
         };
-        if !peer.is_pinned(&handshake.settings.pinned) {
+        let settings = handshake.settings.as_ref();
+        if settings.is_some_and(|settings| !peer.is_pinned(&settings.pinned)) {
             return self.fail_handshake(slot, Level::Error, "certificate not pinned");
         }
         let connection = &member.session.connection;
@@ -243,6 +244,9 @@ impl Worker {
         if member.is_upgrading() {
             return;
         }
+        if handshake.settings.is_none() {
+            return self.continue_link(slot);
+        }
         if !handshake.greeted {
             member.session.greet(&mut self.core.context());
             self.hand_over(&[]);
@@ -250,7 +254,7 @@ impl Worker {
         self.start_clocks(slot);
     }
 
-    fn fail_handshake(&mut self, slot: usize, level: Level, text: &str) {
+    pub(super) fn fail_handshake(&mut self, slot: usize, level: Level, text: &str) {
         let Some(member) = self.members.get_mut(&slot) else {
             return;
         };

@@ -42,8 +42,18 @@ pub(super) struct Secure {
 }
 
 pub(super) struct Handshake {
-    pub(super) settings: Arc<TlsSettings>,
+    /// None if this side is the client.
+    pub(super) settings: Option<Arc<TlsSettings>>,
     pub(super) greeted: bool,
+}
+
+impl Handshake {
+    pub(super) fn as_client() -> Self {
+        Self {
+            settings: None,
+            greeted: true,
+        }
+    }
 }
 
 impl Transport {

@@ -10,7 +10,9 @@ use crate::common::events::Level;
 use crate::config::options::{READ_BUFFER_BYTES, UPGRADE_TIMEOUT_MS};
 use crate::connection::timers::Timer;
 use crate::routing::clients::closed_reason::ClosedReason;
+use crate::transport::outbox::OutboxFraming;
 use crate::transport::websocket::frame_reader::{CloseCause, WebSocketEnd};
+use crate::transport::websocket::request::{UpgradeAnswer, UpgradeRequest};
 use crate::transport::websocket::upgrade;
 use crate::transport::websocket::upgrade::{Accepted, Upgrade, UpgradeRefusal};
 use crate::transport::websocket::{frames, Framing, WebSocketFrameReader, WebSocketSettings};
@@ -20,6 +22,11 @@ pub(super) enum WebSocket {
     /// The request has not arrived as a whole.
     Awaiting {
         settings: Arc<WebSocketSettings>,
+        received: Vec<u8>,
+    },
+    /// This side has asked for the upgrade, and the answer has not arrived as a whole.
+    Asked {
+        request: Box<UpgradeRequest>,
         received: Vec<u8>,
     },
     Open(Open),
@@ -33,6 +40,20 @@ pub(super) struct Open {
     end: Option<WebSocketEnd>,
     /// The close frame is out.
     has_ended: bool,
+    /// What this side sends is masked.
+    masks: bool,
+}
+
+impl Open {
+    fn new(frame_reader: WebSocketFrameReader) -> Self {
+        Self {
+            frame_reader,
+            answers: Vec::new(),
+            end: None,
+            has_ended: false,
+            masks: false,
+        }
+    }
 }
 
 impl WebSocket {
@@ -50,7 +71,7 @@ impl WebSocket {
     /// Bytes of memory it holds.
     pub(super) fn held_bytes(&self) -> usize {
         match self {
-            Self::Awaiting { received, .. } => received.capacity(),
+            Self::Awaiting { received, .. } | Self::Asked { received, .. } => received.capacity(),
             Self::Open(open) => open.frame_reader.held_bytes(),
         }
     }
@@ -75,14 +96,18 @@ impl WorkerConnection {
         if std::mem::replace(&mut open.has_ended, true) {
             return None;
         }
-        Some(match open.end.take() {
+        let mut frame = match open.end.take() {
             Some(end) => end.frame,
             None => {
                 let mut frame = Vec::new();
                 frames::put_close(&mut frame, reason.websocket_status(), reason.text());
                 frame
             }
-        })
+        };
+        if open.masks {
+            frames::mask_control(&mut frame);
+        }
+        Some(frame)
     }
 
     /// Reads once, and takes the bytes of the session out of their frames.
@@ -149,6 +174,66 @@ impl Worker {
         self.timers.add(due_ms, slot, id, Timer::Upgrade);
     }
 
+    /// Asks the server that was connected to for the upgrade.
+    pub(super) fn ask_for_upgrade(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        let Some(request) = member.session.upgrade_request() else {
+            return;
+        };
+        let text = request.text.clone();
+        member.websocket = Some(Box::new(WebSocket::Asked {
+            request: Box::new(request),
+            received: Vec::new(),
+        }));
+        self.flush(slot, |outbox, now_ms| outbox.queue_framed(text, now_ms));
+    }
+
+    /// Reads what the server that was connected to answers.
+    fn read_upgrade_answer(&mut self, slot: usize, bytes: &[u8]) -> ReadTurn {
+        let member = self.members.get_mut(&slot).expect("the caller found it");
+        let Some(WebSocket::Asked { request, received }) = member.websocket.as_deref_mut() else {
+            return ReadTurn::More;
+        };
+        received.extend_from_slice(bytes);
+        let (length, compresses, unmasked) = match request.read_answer(received) {
+            UpgradeAnswer::Incomplete => return ReadTurn::More,
+            UpgradeAnswer::Accepted {
+                length,
+                compresses,
+                unmasked,
+            } => (length, compresses, unmasked),
+            UpgradeAnswer::Refused(reason) => {
+                member.session.note_failure(&reason);
+                let label = member.session.connection.label();
+                let text = format!("{label} - Error soliciting websocket connection: {reason}");
+                self.core.shared.events.log(Level::Error, text);
+                self.begin_close(slot, ClosedReason::ReadError);
+                return ReadTurn::More;
+            }
+        };
+        let mut frames = received.split_off(length);
+        // A server never masks.
+        let mut open = Open::new(WebSocketFrameReader::of_client(compresses));
+        open.masks = !unmasked;
+        let message_bytes_max = member.session.message_bytes_max();
+        let decoded = open.frame_reader.decode(&mut frames, message_bytes_max);
+        open.answers.extend_from_slice(&decoded.answers);
+        open.end = decoded.end;
+        member.websocket = Some(Box::new(WebSocket::Open(open)));
+        member.session.upgraded();
+        let framing = OutboxFraming::WebSocket(Framing {
+            compresses,
+            masks: !unmasked,
+        });
+        member.session.connection.outbox.frame(framing);
+        match decoded.count {
+            0 => ReadTurn::More,
+            count => self.process(slot, &frames[..count]),
+        }
+    }
+
     /// The time for the upgrade is over.
     pub(super) fn upgrade_overdue(&mut self, slot: usize) {
         if self
@@ -169,6 +254,9 @@ impl Worker {
             Received::Nothing { drained: false } => return ReadTurn::More,
             Received::Ended(reason) => return ReadTurn::Ended(reason),
         };
+        if let Some(WebSocket::Asked { .. }) = member.websocket.as_deref() {
+            return self.read_upgrade_answer(slot, &buffer[..count]);
+        }
         let Some(WebSocket::Awaiting { settings, received }) = member.websocket.as_deref_mut()
         else {
             return ReadTurn::More;
@@ -187,6 +275,12 @@ impl Worker {
             }
             Upgrade::Refused(refusal) => {
                 self.refuse_upgrade(slot, refusal);
+                ReadTurn::More
+            }
+            Upgrade::Accepted(accepted)
+                if accepted.is_leaf && self.core.shared.options().leaf.is_none() =>
+            {
+                self.refuse_upgrade(slot, upgrade::refuse_leaf());
                 ReadTurn::More
             }
             Upgrade::Accepted(accepted) => {
@@ -215,12 +309,7 @@ impl Worker {
     fn finish_upgrade(&mut self, slot: usize, accepted: Accepted) {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let frame_reader = WebSocketFrameReader::new(accepted.unmasked, accepted.compresses);
-        member.websocket = Some(Box::new(WebSocket::Open(Open {
-            frame_reader,
-            answers: Vec::new(),
-            end: None,
-            has_ended: false,
-        })));
+        member.websocket = Some(Box::new(WebSocket::Open(Open::new(frame_reader))));
         member.session.cookies = Some(Box::new(accepted.cookies));
         let connection = Arc::clone(&member.session.connection);
         if let Some(ip) = accepted.forwarded_for {
@@ -228,21 +317,26 @@ impl Worker {
             let _ = connection.forwarded_for.set(ip);
         }
         let shared = Arc::clone(&self.core.shared);
-        shared.list_connection(&connection);
-        shared
-            .events
-            .debug(|| format!("{} - Client connection created", connection.label()));
+        if accepted.is_leaf {
+            member.session.become_leaf(&shared);
+        } else {
+            shared.list_connection(&connection);
+            shared
+                .events
+                .debug(|| format!("{} - Client connection created", connection.label()));
+        }
         self.flush(slot, |outbox, now_ms| {
             outbox.queue_framed(accepted.answer, now_ms)
         });
-        connection.outbox.frame(Framing {
+        connection.outbox.frame(OutboxFraming::WebSocket(Framing {
             compresses: accepted.compresses,
-        });
+            masks: false,
+        }));
         let Some(member) = self.members.get_mut(&slot) else {
             return;
         };
         member.session.greet(&mut self.core.context());
-        if shared.listed_count() > shared.options().max_connections {
+        if !accepted.is_leaf && shared.listed_count() > shared.options().max_connections {
             member.session.refuse_connection(&mut self.core.context());
             self.hand_over(&[]);
             return self.begin_close(slot, ClosedReason::MaximumConnectionsExceeded);

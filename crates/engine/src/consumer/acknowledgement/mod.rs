@@ -1,11 +1,12 @@
 //! What was delivered, and what of that is acknowledged.
 //!
-//! - `acking` takes an acknowledgement in, whose `body` says what kind it is, and changes the `state`.
+//! - `delivered` is everything a consumer has delivered and what became of it; `acking` takes an acknowledgement in, whose `body` says what kind it is.
 //! - `state` is floors and pending messages, with `pending_list` and `census` as its parts; `state_changes` is what happens to it, `state_restoring`
 //!   how it is read from disk.
 
 pub mod acking;
 pub mod body;
 pub mod census;
+pub mod delivered;
 pub mod pending_list;
 pub mod state;

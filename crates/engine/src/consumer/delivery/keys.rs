@@ -11,7 +11,7 @@ use ahash::AHashMap;
 use crate::consumer::acknowledgement::pending_list::{PendingMessage, Standing};
 use crate::consumer::acknowledgement::state::AckState;
 use crate::consumer::settings::Key;
-use crate::storage::store::Store;
+use crate::storage::store::committed::CommittedMessages;
 use crate::wire::stored_headers;
 
 /// Messages that are passed over at most while others of their keys are under way.
@@ -58,13 +58,13 @@ impl Keys {
     }
 
     /// Those of messages that are pending.
-    pub fn restore(key: Key, acks: &AckState, store: &Store) -> Self {
+    pub fn restore(key: Key, acks: &AckState, messages: &CommittedMessages) -> Self {
         let mut keys = Self::new(key);
         let (parked, delivered): (Vec<&PendingMessage>, Vec<&PendingMessage>) =
             (acks.pending.iter()).partition(|entry| entry.standing == Standing::Parked);
         for entry in delivered.into_iter().chain(parked) {
             // What cannot be read is settled when its turn comes.
-            let Ok(Some(message)) = store.read(entry.stream_sequence) else {
+            let Ok(Some(message)) = messages.read(entry.stream_sequence) else {
                 continue;
             };
             let Some(key) = keys.of(message.subject(), message.headers()) else {

@@ -1,12 +1,10 @@
 //! Which message goes to whom next, and how it gets there.
 //!
-//! - `choosing` finds the next receiver, `delivering` the next message: one that comes again, or a new one. `keys` says which messages must wait for
-//!   others; `pending_count` is how much is to come; `read_ahead` reads from the disk without the lock.
-//! - `outbound` is what has been decided and is sent when the lock is released, to receivers whose `interest` is known; `undelivered` is what reached
-//!   nobody; `status` is what is sent instead of a message.
+//! - `delivering` finds the next receiver and the next message: one that comes again, or a new one. `keys` says which messages must wait for
+//!   others; `upcoming` is what is to come and `pending_count` how much that is; `read_ahead` reads from the disk without the lock.
+//! - `outbound` is what has been decided and is sent when the lock is released, to receivers whose `interest` is known; `status` is what is sent instead of a message.
 //! - `push` sends without being asked, at most as fast as its `rate_limit`.
 
-pub mod choosing;
 pub mod delivering;
 pub mod interest;
 pub mod keys;
@@ -16,3 +14,4 @@ pub mod push;
 pub mod rate_limit;
 pub mod read_ahead;
 pub mod status;
+pub mod upcoming;

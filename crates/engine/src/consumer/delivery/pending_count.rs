@@ -3,8 +3,7 @@
 //! New messages are looked at one by one; when messages were removed everything is counted anew, but not so often that counting takes more than a
 //! small part of the time. Invariant: after `count` with `exactly` the number is right for the marks it was counted at.
 
-use crate::storage::store::walking::Marks;
-use crate::storage::store::Store;
+use crate::storage::store::committed::{CommittedMessages, Marks};
 
 /// Counting anew may take one in so many parts of the time.
 const TIME_PART: i64 = 16;
@@ -44,19 +43,19 @@ impl PendingCount {
     /// Brings the number up to date: messages from `from` on, and so many beside.
     pub fn count(
         &mut self,
-        store: &Store,
+        messages: &CommittedMessages,
         patterns: &[Vec<u8>],
         from: u64,
         beside: u64,
         now_ns: i64,
         exactly: bool,
     ) {
-        let marks = store.marks();
+        let marks = messages.marks();
         let removed = marks.removed != self.marks.removed;
         let is_time = exactly || now_ns - self.counted_ns >= self.took_ns * TIME_PART;
         if self.is_outdated || removed && is_time {
             let begun = std::time::Instant::now();
-            let (count, marks) = store.count_matching(patterns, from);
+            let (count, marks) = messages.count_matching(patterns, from);
             self.value = count + beside;
             self.marks = marks;
             self.is_outdated = false;
@@ -64,7 +63,7 @@ impl PendingCount {
             self.took_ns = begun.elapsed().as_nanos() as i64;
         } else if marks.last_sequence > self.marks.last_sequence {
             let first_new = from.max(self.marks.last_sequence + 1);
-            let (count, marks) = store.count_new(patterns, first_new);
+            let (count, marks) = messages.count_new(patterns, first_new);
             self.value += count;
             self.marks.last_sequence = marks.last_sequence;
         }

@@ -3,11 +3,16 @@
 //! With flow control, what is under way is counted in bytes, and the receiver is asked now and then to say that it has come so far. Invariant: at most one
 //! such question is open.
 
+use std::sync::Arc;
+
 use super::interest::Interest;
+use super::outbound::Outbound;
 use super::rate_limit::RateLimit;
+use super::status;
 use crate::common::random::Random;
 use crate::consumer::settings::ConsumerSettings;
 use crate::routing::account::Account;
+use crate::routing::tree::Routes;
 use crate::wire::ack_subject::AckPrefix;
 
 /// Bytes that may be under way at most, and at first.
@@ -15,17 +20,27 @@ const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const WINDOW_BYTES_FIRST: u64 = 2 * 1024 * 1024;
 
 pub struct Push {
-    pub interest: Interest,
-    pub is_bound: bool,
-    pub heartbeat_due_ns: i64,
-    pub rate: Option<RateLimit>,
+    interest: Interest,
+    is_bound: bool,
+    heartbeat_due_ns: i64,
+    rate: Option<RateLimit>,
     /// Nothing is sent before.
-    pub rate_due_ns: i64,
-    pub flow: Option<FlowControl>,
+    rate_due_ns: i64,
+    flow: Option<FlowControl>,
+    /// Room for the status that is sent next.
+    header: Vec<u8>,
+}
+
+/// How far a consumer is, as its heartbeats say.
+#[derive(Debug, Clone, Copy)]
+pub struct HeartbeatPosition {
+    pub consumer_sequence: u64,
+    /// Everything up to here was looked at.
+    pub stream_sequence: u64,
 }
 
 /// Flow control.
-pub struct FlowControl {
+struct FlowControl {
     window_bytes: u64,
     under_way_bytes: u64,
     question: Option<Question>,
@@ -37,20 +52,31 @@ struct Question {
 }
 
 impl Push {
+    /// `None` if the consumer waits to be asked.
     pub fn new(
         account: &Account,
         settings: &ConsumerSettings,
-        subject: &[u8],
-        rate: Option<RateLimit>,
-    ) -> Self {
-        Self {
-            interest: Interest::new(account, subject),
+        message_bytes_max: u64,
+        now_ns: i64,
+    ) -> Option<Self> {
+        let subject = settings.deliver_subject.as_ref()?;
+        let mut push = Self {
+            interest: Interest::new(account, subject.as_bytes()),
             is_bound: false,
-            heartbeat_due_ns: 0,
-            rate,
+            heartbeat_due_ns: now_ns.saturating_add(settings.idle_heartbeat_ns),
+            rate: rate_limit(settings, message_bytes_max),
             rate_due_ns: 0,
             flow: settings.flow_control.then(FlowControl::new),
-        }
+            header: Vec::new(),
+        };
+        push.look(account, settings);
+        Some(push)
+    }
+
+    /// Another rate from now on.
+    pub fn set_rate(&mut self, settings: &ConsumerSettings, message_bytes_max: u64) {
+        self.rate = rate_limit(settings, message_bytes_max);
+        self.rate_due_ns = 0;
     }
 
     /// Looks whether somebody listens.
@@ -60,6 +86,104 @@ impl Push {
         self.is_bound = self.interest.is_bound(group);
         self.is_bound
     }
+
+    /// Whether somebody listened when it was looked at last.
+    pub fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
+    /// Whether a message may be sent now.
+    pub fn is_ready(
+        &mut self,
+        account: &Account,
+        settings: &ConsumerSettings,
+        now_ns: i64,
+    ) -> bool {
+        self.look(account, settings) && !self.is_limited(now_ns) && !self.is_stalled()
+    }
+
+    /// Whether its rate does not let it send yet.
+    pub fn is_limited(&self, now_ns: i64) -> bool {
+        self.rate_due_ns > now_ns
+    }
+
+    /// Whether as much is under way as its receiver may have.
+    pub fn is_stalled(&self) -> bool {
+        self.flow.as_ref().is_some_and(FlowControl::is_full)
+    }
+
+    pub fn subject(&self) -> &[u8] {
+        &self.interest.subject
+    }
+
+    pub fn routes(&self) -> &Arc<Routes> {
+        self.interest.routes()
+    }
+
+    /// A message was sent; true if it is time to ask the receiver how far it is.
+    pub fn note_sent(&mut self, settings: &ConsumerSettings, bytes: u64, now_ns: i64) -> bool {
+        self.heartbeat_due_ns = now_ns.saturating_add(settings.idle_heartbeat_ns);
+        if let Some(rate) = &mut self.rate {
+            self.rate_due_ns = now_ns.saturating_add(rate.charge(now_ns, bytes));
+        }
+        self.flow.as_mut().is_some_and(|flow| flow.sent(bytes))
+    }
+
+    /// Says that it is alive, if that is due; true if it did.
+    pub fn heartbeat(
+        &mut self,
+        settings: &ConsumerSettings,
+        position: HeartbeatPosition,
+        now_ns: i64,
+        out: &mut Outbound,
+    ) -> bool {
+        if settings.idle_heartbeat_ns == 0 || now_ns < self.heartbeat_due_ns {
+            return false;
+        }
+        self.heartbeat_due_ns = now_ns.saturating_add(settings.idle_heartbeat_ns);
+        if !self.is_bound {
+            return false;
+        }
+        self.header.clear();
+        let stalled = self.flow.as_ref().and_then(|flow| flow.question());
+        let (consumer, stream) = (position.consumer_sequence, position.stream_sequence);
+        status::idle_heartbeat(&mut self.header, consumer, stream, stalled);
+        let interest = &self.interest;
+        let routes = Some(interest.routes());
+        out.status(routes, &interest.subject, b"", &self.header);
+        true
+    }
+
+    /// Asks the receiver how far it is, unless it was asked already.
+    pub fn ask(&mut self, prefix: &AckPrefix, random: &mut Random, out: &mut Outbound) {
+        let Some(flow) = self.flow.as_mut().filter(|flow| !flow.has_asked()) else {
+            return;
+        };
+        let question = flow.begin(prefix, random);
+        self.header.clear();
+        status::flow_control_request(&mut self.header);
+        let interest = &self.interest;
+        let routes = Some(interest.routes());
+        out.status(routes, &interest.subject, question, &self.header);
+    }
+
+    /// The receiver has answered; false if that was not the question.
+    pub fn hear(&mut self, subject: &[u8]) -> bool {
+        let flow = self.flow.as_mut();
+        flow.is_some_and(|flow| flow.answered(subject))
+    }
+
+    /// When the clock has to look at it next.
+    pub fn next_due_ns(&self, settings: &ConsumerSettings, now_ns: i64) -> Option<i64> {
+        let heartbeat = (settings.idle_heartbeat_ns > 0).then_some(self.heartbeat_due_ns);
+        let rate = self.is_limited(now_ns).then_some(self.rate_due_ns);
+        heartbeat.into_iter().chain(rate).min()
+    }
+}
+
+fn rate_limit(settings: &ConsumerSettings, message_bytes_max: u64) -> Option<RateLimit> {
+    (settings.rate_limit_bps > 0)
+        .then(|| RateLimit::new(settings.rate_limit_bps, message_bytes_max))
 }
 
 impl FlowControl {
@@ -71,29 +195,29 @@ impl FlowControl {
         }
     }
 
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.under_way_bytes > self.window_bytes
     }
 
     /// So much was sent; true if it is time to ask the receiver how far it is.
-    pub fn sent(&mut self, bytes: u64) -> bool {
+    fn sent(&mut self, bytes: u64) -> bool {
         self.under_way_bytes += bytes;
         self.question.is_none() && self.under_way_bytes > self.window_bytes / 2
     }
 
-    pub fn has_asked(&self) -> bool {
+    fn has_asked(&self) -> bool {
         self.question.is_some()
     }
 
     /// The subject of the question that is open.
-    pub fn question(&self) -> Option<&[u8]> {
+    fn question(&self) -> Option<&[u8]> {
         self.question
             .as_ref()
             .map(|question| question.subject.as_slice())
     }
 
     /// Asks; returns the subject on which to answer.
-    pub fn begin(&mut self, prefix: &AckPrefix, random: &mut Random) -> &[u8] {
+    fn begin(&mut self, prefix: &AckPrefix, random: &mut Random) -> &[u8] {
         let mut subject = Vec::new();
         prefix.encode_flow_control(random, &mut subject);
         let question = self.question.insert(Question {
@@ -104,7 +228,7 @@ impl FlowControl {
     }
 
     /// The receiver has answered; false if that was not the question.
-    pub fn answered(&mut self, subject: &[u8]) -> bool {
+    fn answered(&mut self, subject: &[u8]) -> bool {
         let Some(question) = self
             .question
             .take_if(|question| question.subject == subject)

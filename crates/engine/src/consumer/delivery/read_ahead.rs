@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::consumer::settings::ConsumerSettings;
 use crate::storage::message::{Message, StoreResult};
+use crate::storage::store::committed::CommittedMessages;
 use crate::storage::store::walking::Walk;
-use crate::storage::store::Store;
 
 #[derive(Default)]
 pub struct ReadAhead {
@@ -34,14 +34,14 @@ impl ReadAhead {
     /// A message by its sequence, if it was read already; else it is what `read` reads next.
     pub fn take_message(
         &mut self,
-        store: &Store,
+        messages: &CommittedMessages,
         sequence: u64,
     ) -> Option<StoreResult<Option<Message>>> {
-        if !store.has_disk() {
-            return Some(store.read(sequence));
+        if !messages.has_disk() {
+            return Some(messages.read(sequence));
         }
         match self.read.take() {
-            Some((read, message)) if read == sequence => match store.contains(sequence) {
+            Some((read, message)) if read == sequence => match messages.contains(sequence) {
                 true => Some(message),
                 false => Some(Ok(None)),
             },
@@ -53,19 +53,19 @@ impl ReadAhead {
     }
 
     /// Whether `read` may have to wait for the disk: what was written last is in the system's memory.
-    pub fn waits_for_disk(&self, store: &Store) -> bool {
+    pub fn waits_for_disk(&self, messages: &CommittedMessages) -> bool {
         let next = self.wanted.or_else(|| self.walk.next_sequence());
-        next.is_some_and(|sequence| !store.is_recent(sequence))
+        next.is_some_and(|sequence| !messages.is_recent(sequence))
     }
 
     /// Reads what a pass could not go on without.
-    pub fn read(&mut self, store: &Store) -> StoreResult<()> {
+    pub fn read(&mut self, messages: &CommittedMessages) -> StoreResult<()> {
         match self.wanted.take() {
             Some(sequence) => {
-                self.read = Some((sequence, store.read(sequence)));
+                self.read = Some((sequence, messages.read(sequence)));
                 Ok(())
             }
-            None => store.load(&mut self.walk),
+            None => self.walk.load(),
         }
     }
 }

@@ -11,8 +11,7 @@ use std::sync::{Arc, Weak};
 use ahash::AHashMap;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::state_record;
-use super::state_record::{Replayed, SlicedRecord};
+use super::state_record::Replayed;
 use crate::consumer::consumer::Consumer;
 use crate::consumer::consumers::JournalPlace;
 use crate::consumer::core::Core;
@@ -157,8 +156,7 @@ impl Journal {
         let mut work = self.work.lock();
         let mut record = Vec::new();
         consumer.with_core(|core, _, _| {
-            let aside = core.aside();
-            state_record::encode(&mut core.acks, aside, 1, true, &mut record);
+            core.write_state(1, true, &mut record);
         });
         let parts = [
             (DEFINITION, definition),
@@ -295,7 +293,8 @@ impl Journal {
                     if let Some(kept) = work.kept.get_mut(&consumer.name) {
                         kept.needs_whole = true;
                     }
-                    consumer.with_core(|core, _, _| core.confirmations.extend(replies));
+                    consumer
+                        .with_core(|core, _, _| core.deliveries().put_back_confirmations(replies));
                     self.note(consumer);
                 }
             }
@@ -325,7 +324,7 @@ impl Journal {
             // It was deleted meanwhile, and another may have its name.
             return (
                 Ok(None),
-                consumer.with_core(|core, _, _| std::mem::take(&mut core.confirmations)),
+                consumer.with_core(|core, _, _| core.deliveries().take_confirmations()),
             );
         };
         let most = CHANGES_BYTES_MIN.max(kept.whole_bytes * CHANGES_FACTOR);
@@ -417,27 +416,25 @@ fn encode_state(
     behind: &mut Vec<u8>,
 ) -> (WrittenState, Vec<Box<[u8]>>) {
     let sliced = in_turn(consumer, |core| {
-        let is_whole = wholly || core.acks.is_changed_wholly();
-        let is_large = is_whole && core.acks.known_count() > SLICE_MESSAGES;
-        let aside = core.aside();
-        is_large.then(|| SlicedRecord::begin(&mut core.acks, aside, number))
+        let is_whole = wholly || core.acks().is_changed_wholly();
+        let is_large = is_whole && core.acks().known_count() > SLICE_MESSAGES;
+        is_large.then(|| core.begin_record(number))
     });
     let is_sliced = sliced.is_some();
     if let Some(mut sliced) = sliced {
-        while in_turn(consumer, |core| sliced.add(&core.acks, SLICE_MESSAGES)) {}
+        while in_turn(consumer, |core| sliced.add(core.acks(), SLICE_MESSAGES)) {}
         *record = sliced.record;
     }
     let number = number + u64::from(is_sliced);
     let (is_whole, replies) = consumer.with_core(|core, _, _| {
-        let aside = core.aside();
         let last = if is_sliced {
             &mut *behind
         } else {
             &mut *record
         };
         let wholly = wholly && !is_sliced;
-        let is_whole = state_record::encode(&mut core.acks, aside, number, wholly, last);
-        (is_whole, std::mem::take(&mut core.confirmations))
+        let is_whole = core.write_state(number, wholly, last);
+        (is_whole, core.deliveries().take_confirmations())
     });
     if is_sliced && is_whole {
         // So much has changed meanwhile that the slices are of no use.
@@ -472,7 +469,7 @@ fn load(
 )> {
     let mut found: BTreeMap<String, RecoveredConsumer> = BTreeMap::new();
     let mut kept: AHashMap<String, JournaledConsumer> = AHashMap::new();
-    store.scan(0, |record| {
+    store.messages().scan(0, |record| {
         let Some((prefix, name)) = record.subject.split_at_checked(DEFINITION.len()) else {
             return true;
         };

@@ -1,4 +1,4 @@
-//! Pull requests: `request` reads one, `pulling` admits it, and those that wait are in `waiting`.
+//! Pull requests: `request` reads one, `pulling` admits it and chooses the next, and those that wait are in `waiting`.
 
 pub mod pulling;
 pub mod request;

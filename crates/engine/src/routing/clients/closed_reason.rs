@@ -25,6 +25,11 @@ pub enum ClosedReason {
     TlsHandshakeFailure,
     AuthenticationExpired,
     CredentialsRevoked,
+    WrongPort,
+    DuplicateLeaf,
+    ClusterNamesIdentical,
+    MinimumVersionRequired,
+    MissingAccount,
 }
 
 impl ClosedReason {
@@ -53,6 +58,11 @@ impl ClosedReason {
             Self::TlsHandshakeFailure => "TLS Handshake Failure",
             Self::AuthenticationExpired => "Authentication Expired",
             Self::CredentialsRevoked => "Credentials Revoked",
+            Self::WrongPort => "Incorrect Port",
+            Self::DuplicateLeaf => "Duplicate Remote LeafNode Connection",
+            Self::ClusterNamesIdentical => "Cluster Names Identical",
+            Self::MinimumVersionRequired => "Minimum Version Required",
+            Self::MissingAccount => "Missing Account",
         }
     }
 
@@ -78,6 +88,11 @@ impl ClosedReason {
             Self::MessageHeaderViolation
             | Self::NoRespondersRequiresHeaders
             | Self::Kicked
+            | Self::WrongPort
+            | Self::DuplicateLeaf
+            | Self::ClusterNamesIdentical
+            | Self::MinimumVersionRequired
+            | Self::MissingAccount
             | Self::TlsHandshakeFailure => 1011,
         }
     }

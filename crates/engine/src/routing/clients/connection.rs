@@ -28,7 +28,9 @@ pub struct Identity {
 
 pub struct Connection {
     pub id: u64,
-    pub connection_type: ConnectionType,
+    connection_type: ConnectionType,
+    /// A client of WebSocket turned out to be another server.
+    is_leaf_by_upgrade: AtomicBool,
     /// Dense number, unique among the living connections: workers index their staging table by it.
     pub slot: usize,
     /// The worker that owns the session.
@@ -90,6 +92,7 @@ impl Connection {
         Self {
             id,
             connection_type,
+            is_leaf_by_upgrade: AtomicBool::new(false),
             slot,
             worker,
             remote_address,
@@ -107,6 +110,18 @@ impl Connection {
             takes_headers: AtomicBool::new(false),
             takes_information: AtomicBool::new(false),
         }
+    }
+
+    pub fn connection_type(&self) -> ConnectionType {
+        match self.is_leaf_by_upgrade.load(Ordering::Relaxed) {
+            true => ConnectionType::LeafWebSocket,
+            false => self.connection_type,
+        }
+    }
+
+    /// It is another server, as its upgrade to WebSocket shows.
+    pub fn become_leaf(&self) {
+        self.is_leaf_by_upgrade.store(true, Ordering::Relaxed);
     }
 
     #[inline]
@@ -155,9 +170,10 @@ impl Connection {
 
     /// How log lines name it.
     pub fn label(&self) -> String {
-        let kind = match self.connection_type {
-            ConnectionType::Standard => "cid",
+        let kind = match self.connection_type() {
+            ConnectionType::Standard | ConnectionType::Internal => "cid",
             ConnectionType::WebSocket => "wid",
+            ConnectionType::Leaf | ConnectionType::LeafWebSocket => "lid",
         };
         match self.forwarded_for.get() {
             None => format!("{} - {kind}:{}", self.remote_address, self.id),

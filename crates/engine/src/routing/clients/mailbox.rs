@@ -12,12 +12,22 @@ use super::closed_reason::ClosedReason;
 use super::connection::Connection;
 use crate::common::error::EngineError;
 use crate::common::permissions::PermissionLists;
+use crate::config::leaf::LeafUrl;
+use crate::routing::leaf::LeafRemote;
 
 /// A socket that was accepted, with the connection made for it.
 pub type AcceptedConnection = (Arc<Connection>, Arc<TcpStream>);
 
+/// A connection to another server that this one has made.
+pub struct SolicitedConnection {
+    pub accepted: AcceptedConnection,
+    pub remote: Arc<LeafRemote>,
+    pub url: LeafUrl,
+}
+
 pub enum WorkerCommand {
     Accepted(AcceptedConnection),
+    Solicited(Box<SolicitedConnection>),
     /// Go on writing for this connection.
     Flush {
         slot: usize,

@@ -45,7 +45,7 @@ pub struct PendingReply {
     pub terms: AnswerTerms,
     due_ms: AtomicU64,
     is_over: AtomicBool,
-    /// Tells how long the answer took, if somebody wants to know.
+    /// Measures how long the answer takes, if the export asks for latency events.
     pub measurement: Option<Arc<Measurement>>,
 }
 
@@ -93,7 +93,7 @@ impl Replies {
         [&self.prefix[..], b"*"].concat()
     }
 
-    /// Awaits an answer for somebody in `account`, and says where; none when too many are awaited.
+    /// Returns the subject on which the answer to a request of `account` is awaited; `None` if too many are awaited.
     pub fn expect(
         &self,
         terms: &AnswerTerms,
@@ -118,9 +118,6 @@ impl Replies {
         let mut subject = self.prefix.clone();
         subject.extend_from_slice(itoa::Buffer::new().format(token).as_bytes());
         let due_ms = now_ms + terms.timeout_ms;
-        if let Some(measurement) = &measurement {
-            measurement.await_answer(account, reply, &subject, due_ms);
-        }
         let pending = PendingReply {
             token,
             account: Arc::clone(account),
@@ -128,7 +125,7 @@ impl Replies {
             terms: terms.clone(),
             due_ms: AtomicU64::new(due_ms),
             is_over: AtomicBool::new(false),
-            measurement,
+            measurement: measurement.clone(),
         };
         let subscription = Subscription::new(
             Receiver::Reply(Arc::new(pending)),
@@ -138,6 +135,10 @@ impl Replies {
             Restrictions::default(),
         );
         state.by_token.insert(token, Arc::new(subscription));
+        drop(state);
+        if let Some(measurement) = &measurement {
+            measurement.await_answer(account, reply, &subject, due_ms);
+        }
         Some(subject)
     }
 

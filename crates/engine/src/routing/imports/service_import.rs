@@ -28,7 +28,7 @@ pub struct ServiceImport {
     pub terms: AnswerTerms,
     pub map: TokenMap,
     pub share: bool,
-    /// Whoever traces a request hears what becomes of it in the exporting account.
+    /// Traces show what happens to the requests in the exporting account.
     pub allow_trace: bool,
     pub latency: Option<Latency>,
 }

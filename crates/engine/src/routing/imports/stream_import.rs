@@ -24,7 +24,7 @@ pub struct Shadow {
     /// The account of the original.
     pub account: Weak<Account>,
     pub map: Arc<TokenMap>,
-    /// Whoever traces a message hears what becomes of it in the importing account.
+    /// Traces show what happens to the messages in the importing account.
     pub allow_trace: bool,
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::measurement::Measurement;
 use super::sampling::Headers;
 use crate::common::clock;
+use crate::common::go_json;
 use crate::common::timestamp;
 use crate::routing::client_information::ClientInformation;
 
@@ -98,5 +99,7 @@ pub fn to_json(measurement: &Measurement, outcome: &Outcome, id: String) -> Vec<
         system: answer.map_or(0, |answer| answer.system_ns),
         total: answer.map_or(0, |answer| answer.total_ns),
     };
-    serde_json::to_vec(&event).expect("texts and numbers become JSON")
+    let mut out = Vec::new();
+    go_json::append(&mut out, &event);
+    out
 }

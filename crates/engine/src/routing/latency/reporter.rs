@@ -98,8 +98,8 @@ impl LatencyQueue {
         self.state.lock().awaited.remove(&measurement.key());
     }
 
-    /// What is there to be done now, if anything.
-    fn take(&self, now_ms: u64) -> Option<LatencyReport> {
+    /// The next report to handle, if there is one now.
+    fn next_report(&self, now_ms: u64) -> Option<LatencyReport> {
         let mut state = self.state.lock();
         if let Some(report) = state.reports.pop_front() {
             return Some(report);
@@ -157,7 +157,7 @@ impl Reporter {
     /// Publishes events until the queue is closed.
     pub fn run(mut self) {
         while self.queue.wait(&self.shared.clock) {
-            while let Some(report) = self.queue.take(self.shared.clock.now_ms()) {
+            while let Some(report) = self.queue.next_report(self.shared.clock.now_ms()) {
                 self.handle(report);
             }
             self.sender.flush();

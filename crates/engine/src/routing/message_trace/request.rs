@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::wire::trusted_headers::{TRACE_DESTINATION_NAME, TRACE_DISABLED};
+
 const VERSION_LINE: &[u8] = b"NATS/1.0\r\n";
 
-pub const TRACE_DESTINATION: &str = "Nats-Trace-Dest";
 pub const TRACE_ONLY: &str = "Nats-Trace-Only";
 pub const ORIGIN_ACCOUNT: &str = "Nats-Trace-Origin-Account";
 pub const ACCEPT_ENCODING: &str = "Accept-Encoding";
 /// The header of W3C's trace context, in any case.
 const TRACE_PARENT: &[u8] = b"traceparent";
-
-/// Says that the message was traced, or must not be. No subject looks like this.
-pub const TRACE_DISABLED: &[u8] = b"trace disabled";
 
 /// All headers of a message that asks to be traced.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub fn is_mentioned(block: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', block).any(|end| {
         let line = &block[end + 1..];
         match line.first() {
-            Some(b'N') => line.starts_with(TRACE_DESTINATION.as_bytes()),
+            Some(b'N') => line.starts_with(TRACE_DESTINATION_NAME.as_bytes()),
             Some(b't' | b'T') => line
                 .get(..TRACE_PARENT.len())
                 .is_some_and(|name| name.eq_ignore_ascii_case(TRACE_PARENT)),
@@ -70,7 +68,7 @@ pub fn read(block: &[u8]) -> Option<TraceRequest> {
         if name.is_empty() || value.is_empty() {
             continue;
         }
-        if name == TRACE_DESTINATION.as_bytes() && !names_destination {
+        if name == TRACE_DESTINATION_NAME.as_bytes() && !names_destination {
             if value == TRACE_DISABLED {
                 return None;
             }
@@ -142,7 +140,7 @@ mod tests {
         assert!(is_mentioned(&block));
         let request = read(&block).unwrap();
         assert!(request.is_only() && !request.external);
-        assert_eq!(request.value(TRACE_DESTINATION), "t.1");
+        assert_eq!(request.value(TRACE_DESTINATION_NAME), "t.1");
         assert_eq!(request.headers["A"], ["1", "2"]);
         assert!(!request.headers.contains_key("Empty"));
     }

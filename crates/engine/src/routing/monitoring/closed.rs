@@ -37,6 +37,22 @@ pub struct ClosedConnection {
 }
 
 impl ClosedConnection {
+    /// A connection that has just ended.
+    pub fn new(shared: &Shared, connection: &Connection, reason: ClosedReason) -> Self {
+        let last = std::mem::take(&mut *connection.last_subscriptions.lock());
+        let mut report = ConnectionReport::new(shared, connection);
+        report.subscriptions = last.count;
+        shorten(&mut report.name);
+        shorten(&mut report.language);
+        shorten(&mut report.version);
+        Self {
+            report,
+            stopped_unix_ns: unix_ns(SystemTime::now()),
+            reason: reason.text(),
+            last_subscriptions: last.first,
+        }
+    }
+
     pub fn account(&self) -> &str {
         &self.report.account
     }
@@ -54,18 +70,7 @@ impl ClosedConnections {
     /// Remembers a connection, and forgets the oldest when there are too many.
     pub fn add(&self, shared: &Shared, connection: &Connection, reason: ClosedReason) {
         let count_max = shared.options().max_closed_connections;
-        let last = std::mem::take(&mut *connection.last_subscriptions.lock());
-        let mut report = ConnectionReport::new(shared, connection);
-        report.subscriptions = last.count;
-        shorten(&mut report.name);
-        shorten(&mut report.language);
-        shorten(&mut report.version);
-        let closed = ClosedConnection {
-            report,
-            stopped_unix_ns: unix_ns(SystemTime::now()),
-            reason: reason.text(),
-            last_subscriptions: last.first,
-        };
+        let closed = ClosedConnection::new(shared, connection, reason);
         system_events::disconnected(shared, &closed, reason);
         let mut connections = self.connections.lock();
         connections.push_back(closed);

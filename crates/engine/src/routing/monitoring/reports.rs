@@ -155,7 +155,7 @@ impl ConnectionReport {
         let last_activity = shared.started + Duration::from_millis(connection.last_traffic_ms());
         Self {
             id: connection.id,
-            connection_type: connection.connection_type.name(),
+            connection_type: connection.connection_type().name(),
             ip: connection.remote_address.ip().to_string(),
             port: connection.remote_address.port(),
             started_unix_ns,

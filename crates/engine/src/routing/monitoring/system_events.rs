@@ -21,6 +21,17 @@ pub fn connected(shared: &Shared, connection: &Connection) {
     }
 }
 
+/// A server behind a link was let in.
+pub fn linked(shared: &Shared, connection: &Connection) {
+    let account = connection.identity.lock().account.clone();
+    if is_wanted(shared, &format!("$SYS.ACCOUNT.{account}.LEAFNODE.CONNECT")) {
+        shared.events.push_connection(ConnectionEvent {
+            kind: ConnectionEventKind::Link,
+            connection: to_json(&ConnectionReport::new(shared, connection)),
+        });
+    }
+}
+
 /// A connection has ended, as `closed` says.
 pub fn disconnected(shared: &Shared, closed: &ClosedConnection, reason: ClosedReason) {
     let refused = matches!(

@@ -256,7 +256,13 @@ mod tests {
         scheduler.tick().unwrap();
 
         let after = open(&disk.after_power_cut(Survival::Nothing));
-        assert_eq!((before.state().messages, after.state().messages), (0, 1));
+        assert_eq!(
+            (
+                before.messages().state().messages,
+                after.messages().state().messages
+            ),
+            (0, 1)
+        );
     }
 
     #[test]
@@ -320,6 +326,6 @@ mod tests {
             assert!(next >= last);
             last = next;
         }
-        assert_eq!(scheduler.store().state().messages, 20_000);
+        assert_eq!(scheduler.store().messages().state().messages, 20_000);
     }
 }

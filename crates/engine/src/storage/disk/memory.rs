@@ -203,8 +203,11 @@ mod tests {
         store.commit().unwrap();
         store.maintain().unwrap();
 
-        assert_eq!(store.state().messages, 100);
-        assert_eq!(store.read(10_000).unwrap().unwrap().payload(), [b'x'; 500]);
+        assert_eq!(store.messages().state().messages, 100);
+        assert_eq!(
+            store.messages().read(10_000).unwrap().unwrap().payload(),
+            [b'x'; 500]
+        );
         let state = memory.state.lock();
         let held: u64 = state.files.values().map(|file| file.len().unwrap()).sum();
         assert!(held < 400 * 1024, "{held}");

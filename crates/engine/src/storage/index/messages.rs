@@ -123,6 +123,19 @@ pub struct MessageIndex {
 }
 
 impl MessageIndex {
+    /// Whether its sums are those of the segments, and those are in order; for assertions.
+    pub fn is_whole(&self) -> bool {
+        let sum = |of: fn(&Segment) -> u64| self.segments.iter().map(of).sum::<u64>();
+        let is_ordered = self
+            .segments
+            .windows(2)
+            .all(|pair| pair[0].index.last_sequence < pair[1].index.base_sequence);
+        is_ordered
+            && self.messages == sum(|segment| segment.live_count)
+            && self.bytes == sum(|segment| segment.live_bytes)
+            && self.first_sequence <= self.last_sequence + 1
+    }
+
     /// The segment that answers for a sequence.
     pub fn segment_of(&self, sequence: u64) -> Option<usize> {
         let after = self

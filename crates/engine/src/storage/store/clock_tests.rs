@@ -50,16 +50,20 @@ fn a_clock_set_back_neither_reorders_nor_expires_nor_hides_messages() {
         store = open(&disk);
     }
 
-    assert_eq!(store.state().messages, 14);
-    assert_eq!(store.sequence_at(now + 5).unwrap(), 6);
-    assert_eq!(store.sequence_at(i64::MIN).unwrap(), 1);
+    assert_eq!(store.messages().state().messages, 14);
+    assert_eq!(store.messages().sequence_at(now + 5).unwrap(), 6);
+    assert_eq!(store.messages().sequence_at(i64::MIN).unwrap(), 1);
     let mut last = i64::MIN;
     store
+        .messages()
         .scan(0, |record| {
             assert!(record.time_ns >= last);
             last = record.time_ns;
             true
         })
         .unwrap();
-    assert_eq!(store.next_expiry_ns().unwrap(), Some(now + HOUR_NS / 2));
+    assert_eq!(
+        store.messages().next_expiry_ns().unwrap(),
+        Some(now + HOUR_NS / 2)
+    );
 }

@@ -1,6 +1,7 @@
 //! Filling a new segment with what is still needed of old ones.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::verifying::links;
@@ -11,6 +12,7 @@ use crate::storage::format::removal;
 use crate::storage::format::removal::Removal;
 use crate::storage::format::segment_header::RECORDS_START;
 use crate::storage::index::bits::Bits;
+use crate::storage::index::messages::MessageIndex;
 use crate::storage::index::segments::{Placed, RecordLocation, SegmentIndex};
 use crate::storage::index::subjects::SubjectId;
 use crate::storage::message::Counting;
@@ -28,6 +30,23 @@ impl CopySource {
     fn is_live(&self, rank: usize) -> bool {
         self.index.place(rank) != RecordLocation::NONE && !self.dead.get(rank)
     }
+}
+
+/// Some segments as they are at one moment.
+pub fn sources(index: &MessageIndex, run: Range<usize>) -> Vec<CopySource> {
+    let name = |id: usize| {
+        let id = id as SubjectId;
+        (id, index.subjects.name(id).into())
+    };
+    index.segments[run]
+        .iter()
+        .map(|segment| CopySource {
+            file: Arc::clone(&segment.file),
+            index: Arc::clone(&segment.index),
+            dead: segment.dead.clone(),
+            names: segment.subjects.ones().map(name).collect(),
+        })
+        .collect()
 }
 
 /// What the live messages of some segments have in common; nothing if that is too little.

@@ -10,15 +10,16 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::assembling::not_removed;
+use super::committed::CommittedMessages;
 use super::copying::CopySource;
-use super::maintenance::{Front, RewriteTarget};
+use super::folder::StoreFolder;
 use super::opening::random_identity;
-use super::writing::{create, write_zeros, BLOCK_BYTES, SLACK_BYTES};
-use super::Store;
+use super::rewriting::{rewrite, Front, RewriteTarget};
+use super::spare::create;
+use super::writing::{write_zeros, BLOCK_BYTES, SLACK_BYTES};
 use crate::common::clock::system_ns;
 use crate::storage::disk::failure;
 use crate::storage::disk::twin_file;
@@ -57,7 +58,7 @@ impl ForkedSegment {
 }
 
 /// What a fork is made of.
-struct Pieces {
+pub struct ForkPieces {
     pieces: Vec<ForkedSegment>,
     /// Messages of shared segments that are gone, and sequences that no segment answers for.
     removals: Vec<Removal>,
@@ -65,96 +66,82 @@ struct Pieces {
     last_sequence: u64,
 }
 
-impl Store {
-    /// Makes a store in another folder of the same file system that holds what this one holds up to `last_sequence`, and goes on behind it.
-    /// When this returns, it is durable. A folder that has a store already is refused.
-    pub fn fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
-        if last_sequence > SEQUENCE_MAX {
-            return Err(fork_error(io::ErrorKind::InvalidInput.into()));
-        }
-        loop {
-            self.health.check_removable()?;
-            self.commit_staged(true)?;
-            // Segments stay as they are meanwhile; messages may be added.
-            let _maintaining = self.maintenance.lock();
-            let pieces = {
-                let _writer = self.writer.lock();
-                // What was to be overwritten must not be shared before it is.
-                let settled = self.erasures.lock().is_empty();
-                settled.then(|| pieces(&self.index.read(), last_sequence))
-            };
-            if let Some(pieces) = pieces {
-                return self.fork_pieces(folder, &pieces).map_err(fork_error);
-            }
-            std::thread::yield_now();
-        }
-    }
+/// A fork that is being made.
+struct Fork<'a> {
+    from: &'a StoreFolder,
+    messages: &'a CommittedMessages,
+    folder: &'a Path,
+    pieces: &'a ForkPieces,
+}
 
-    /// Whether this store has shared a segment with another one since it was opened, or was found with one.
-    pub fn shares_segments(&self) -> bool {
-        self.has_shared.load(Ordering::Relaxed)
-    }
+/// Makes a store in another folder of the same file system, of what was found (`pieces`). Segments are held until it is durable.
+pub fn fork(
+    from: &StoreFolder,
+    messages: &CommittedMessages,
+    folder: &Path,
+    pieces: &ForkPieces,
+) -> StoreResult<()> {
+    let fork = Fork {
+        from,
+        messages,
+        folder,
+        pieces,
+    };
+    fork.run().map_err(fork_error)
+}
 
-    /// Segments that other stores may have as well: the identity of each, and what its messages here count for.
-    pub fn shared_segments(&self) -> Vec<(u64, u64)> {
-        let index = self.index.read();
-        let shared = index.segments.iter().filter(|one| one.file.is_shared());
-        let held: Vec<(u64, u64)> = shared
-            .map(|segment| (segment.file.header.identity, segment.live_bytes))
-            .collect();
-        held
+/// Whether a fork may go so far.
+pub fn check_last_sequence(last_sequence: u64) -> StoreResult<()> {
+    match last_sequence <= SEQUENCE_MAX {
+        true => Ok(()),
+        false => Err(fork_error(io::ErrorKind::InvalidInput.into())),
     }
+}
 
-    /// What a fork up to this sequence would count for beyond the segments it shares.
-    pub fn copied_by_fork(&self, last_sequence: u64) -> u64 {
-        let index = self.index.read();
-        let copied = index.segments.iter().filter(|segment| {
-            let is_whole = segment.sealed && segment.index.last_sequence <= last_sequence;
-            !is_whole && segment.index.base_sequence <= last_sequence
-        });
-        copied.map(|segment| segment.live_bytes).sum()
-    }
-
-    fn fork_pieces(&self, folder: &Path, pieces: &Pieces) -> io::Result<()> {
-        self.file_system.create_folder(folder)?;
-        let names = self.file_system.list(folder)?;
+impl Fork<'_> {
+    fn run(&self) -> io::Result<()> {
+        let file_system = &*self.from.file_system;
+        file_system.create_folder(self.folder)?;
+        let names = file_system.list(self.folder)?;
         if (1..=2).any(|copy| names.contains(&format!("{}.{copy}", anchor::NAME))) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        self.clear(folder)?;
-        let made = self.make_fork(folder, pieces);
+        self.clear()?;
+        let made = self.make();
         if made.is_err() {
             // Whatever is left of it is cleared away by the next attempt.
-            let _ = self.clear(folder);
+            let _ = self.clear();
         }
         made
     }
 
     /// Removes what an attempt left behind that did not get as far as the anchor.
-    fn clear(&self, folder: &Path) -> io::Result<()> {
-        for name in self.file_system.list(folder)? {
+    fn clear(&self) -> io::Result<()> {
+        let file_system = &*self.from.file_system;
+        for name in file_system.list(self.folder)? {
             let is_twin = |of: &str| name == format!("{of}.1") || name == format!("{of}.2");
             let is_ours = segment_file::number(&name).is_some()
                 || name.ends_with(".new")
                 || is_twin(encryption::NAME)
                 || is_twin(anchor::NAME);
             if is_ours {
-                self.file_system.remove_file(&folder.join(name))?;
+                file_system.remove_file(&self.folder.join(name))?;
             }
         }
         Ok(())
     }
 
-    fn make_fork(&self, folder: &Path, pieces: &Pieces) -> io::Result<()> {
-        self.copy_key(folder)?;
+    fn make(&self) -> io::Result<()> {
+        let (file_system, folder, pieces) = (&*self.from.file_system, self.folder, self.pieces);
+        self.copy_key()?;
         for piece in &pieces.pieces {
             let target = segment_file::path(folder, piece.number());
             match piece {
                 ForkedSegment::Shared(file) => {
                     // Before it has two names, so that nobody writes into it between the two.
                     file.set_shared();
-                    self.has_shared.store(true, Ordering::Relaxed);
-                    self.file_system.link(&file.path, &target)?;
+                    self.messages.note_shared();
+                    file_system.link(&file.path, &target)?;
                 }
                 ForkedSegment::Copied(source) => {
                     let into = RewriteTarget {
@@ -163,22 +150,22 @@ impl Store {
                         last_sequence: pieces.last_sequence,
                     };
                     let source = std::slice::from_ref(&**source);
-                    let copied = self.rewrite(source, pieces.front, &into)?;
-                    self.file_system.rename(&copied.file.path, &target)?;
+                    let copied = rewrite(self.from, source, pieces.front, &into)?;
+                    file_system.rename(&copied.file.path, &target)?;
                 }
             }
         }
-        let (header, end) = self.begin_fork(folder, pieces)?;
+        let (header, end) = self.begin()?;
         // Also makes the names above durable.
-        self.file_system.sync_folder(folder)?;
+        file_system.sync_folder(folder)?;
         if let Some(parent) = folder.parent() {
-            self.file_system.sync_folder(parent)?;
+            file_system.sync_folder(parent)?;
         }
         let next_sequence = pieces.last_sequence + 1;
         let mut kept = StoredAnchor {
             anchor: Anchor {
-                stream: self.stream,
-                origin_sequence: self.origin_sequence.min(next_sequence),
+                stream: self.from.stream,
+                origin_sequence: self.from.origin_sequence.min(next_sequence),
                 reserved_sequence: next_sequence + RESERVE_STEP,
                 last_number: header.number,
                 closed: Some(Closed {
@@ -189,14 +176,15 @@ impl Store {
             },
             generation: 0,
         };
-        kept.write(&*self.file_system, folder)
+        kept.write(file_system, folder)
     }
 
-    fn copy_key(&self, folder: &Path) -> io::Result<()> {
-        if self.stream_key.is_none() {
+    fn copy_key(&self) -> io::Result<()> {
+        let (file_system, folder) = (&*self.from.file_system, self.folder);
+        if self.from.stream_key.is_none() {
             return Ok(());
         }
-        let twins = twin_file::read(&*self.file_system, &self.folder, encryption::NAME, false)?;
+        let twins = twin_file::read(file_system, &self.from.path, encryption::NAME, false)?;
         let body = match twins {
             Twins::Good(twin) | Twins::Behind(twin) | Twins::Healed(twin) => twin.body,
             Twins::Missing | Twins::Lost | Twins::TooNew(_) => {
@@ -205,21 +193,22 @@ impl Store {
         };
         let generation = 1;
         let twin = TwinFile { generation, body };
-        twin_file::write(&*self.file_system, folder, encryption::NAME, &twin)
+        twin_file::write(file_system, folder, encryption::NAME, &twin)
     }
 
     /// The segment a fork goes on with: what is gone of the others stands in it. Returns where its records end.
-    fn begin_fork(&self, folder: &Path, pieces: &Pieces) -> io::Result<(SegmentHeader, u64)> {
+    fn begin(&self) -> io::Result<(SegmentHeader, u64)> {
+        let (file_system, folder, pieces) = (&*self.from.file_system, self.folder, self.pieces);
         let last_number = pieces.pieces.iter().map(ForkedSegment::number).max();
         let header = SegmentHeader {
             version: FORMAT_VERSION,
             identity: random_identity(),
-            stream: self.stream,
+            stream: self.from.stream,
             number: last_number.unwrap_or(0) + 1,
             base_sequence: pieces.last_sequence + 1,
             created_ns: system_ns(),
-            chained: self.options.chained,
-            encrypted: self.stream_key.is_some(),
+            chained: self.from.options.chained,
+            encrypted: self.from.stream_key.is_some(),
             compressed: false,
             rewritten: false,
         };
@@ -239,7 +228,7 @@ impl Store {
                 round = round.further();
             }
         }
-        let (_, file) = create(&*self.file_system, folder, &header, true)?;
+        let (_, file) = create(file_system, folder, &header, true)?;
         let end = RECORDS_START + bytes.len() as u64;
         file.write_all_at(&bytes, RECORDS_START)?;
         let filled = (end + SLACK_BYTES).next_multiple_of(BLOCK_BYTES);
@@ -250,7 +239,7 @@ impl Store {
 }
 
 /// What a fork takes of the segments there are.
-fn pieces(index: &MessageIndex, last_sequence: u64) -> Pieces {
+pub fn pieces(index: &MessageIndex, last_sequence: u64) -> ForkPieces {
     let mut pieces = Vec::new();
     let mut gone: Vec<Removal> = Vec::new();
     let mut first_base = last_sequence + 1;
@@ -284,7 +273,7 @@ fn pieces(index: &MessageIndex, last_sequence: u64) -> Pieces {
         // Passed over.
         removals.push(range(index.last_sequence + 1, last_sequence));
     }
-    Pieces {
+    ForkPieces {
         pieces,
         removals,
         front: Front {

@@ -1,4 +1,4 @@
-//! Whether a store takes messages, and what was found wrong with it.
+//! Whether a store takes messages.
 //!
 //! Invariant: a store that has become read-only stays so; one that is hindered is tried again now and then, and takes messages as soon as a write succeeds.
 
@@ -8,11 +8,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::storage::finding::Finding;
+use crate::storage::disk::failure;
 use crate::storage::message::{StoreError, StoreResult};
-
-/// Findings kept for whoever asks; the oldest go first.
-const FINDINGS_MAX: usize = 1000;
 
 /// How often a disk that is full, or a process that lacks something, is tried again.
 const HINDERED_RETRY: Duration = Duration::from_millis(100);
@@ -29,14 +26,12 @@ enum StoreStatus {
 
 pub(super) struct Health {
     status: Mutex<StoreStatus>,
-    findings: Mutex<Vec<Finding>>,
 }
 
 impl Health {
-    pub(super) fn new(findings: Vec<Finding>) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             status: Mutex::new(StoreStatus::Writable),
-            findings: Mutex::new(findings),
         }
     }
 
@@ -95,23 +90,15 @@ impl Health {
         }
     }
 
+    /// What says nothing about the disk only postpones what was to be done; anything else is serious.
+    pub(super) fn postpone(&self, error: io::Error) -> StoreError {
+        failure::refusal(&error).unwrap_or_else(|| self.become_read_only(error))
+    }
+
     pub(super) fn become_read_only(&self, error: io::Error) -> StoreError {
         let cause = Arc::new(error);
         *self.status.lock() = StoreStatus::ReadOnly(Arc::clone(&cause));
         StoreError::ReadOnly(cause)
-    }
-
-    pub(super) fn report(&self, finding: Finding) {
-        let mut findings = self.findings.lock();
-        if findings.len() == FINDINGS_MAX {
-            findings.remove(0);
-        }
-        findings.push(finding);
-    }
-
-    /// What has been found since the last time somebody asked.
-    pub(super) fn take_findings(&self) -> Vec<Finding> {
-        std::mem::take(&mut self.findings.lock())
     }
 }
 
@@ -121,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_store_that_is_read_only_stays_so() {
-        let health = Health::new(Vec::new());
+        let health = Health::new();
 
         drop(health.become_read_only(io::Error::other("broken")));
         health.recover();
@@ -132,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_hindered_store_takes_removals_and_recovers() {
-        let health = Health::new(Vec::new());
+        let health = Health::new();
 
         drop(health.hinder(StoreError::Full));
 

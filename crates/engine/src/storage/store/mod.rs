@@ -1,148 +1,136 @@
 //! The messages of one stream, in a folder of segments.
 //!
-//! - `staging` takes messages and removals and gives them their places; nothing touches the disk there.
-//! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile; `staged_work` tells each caller what became of its own.
-//! - `reading` and `removing` work on what is committed, `walking` reads on for whoever comes again, `slices` goes through many messages without holding others up, `planning` divides a range among readers, `pieces` says where it lies; `maintenance` seals, compacts and frees segments in the background.
-//! - `forking` makes another store of what this one holds, and shares its sealed segments.
+//! A store is its parts, each with an invariant of its own, and the order in which they are used:
+//!
+//! - `folder` is where it lies and what never changes, `options` what it is opened with.
+//! - `committed` is what readers see, `reading` what they read of the files. `walking` reads on for whoever comes again, `slices` goes through many messages without holding others up, `planning` divides a range among readers, `pieces` says where it lies. `applying` is what a batch changes in it.
+//! - `staging` takes messages and removals and gives them their places; nothing touches the disk there. `staged_work` tells each caller what became of its own.
+//! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile; `spare` is the file of the next segment, `settling` whether what the store began with is durable, `progress` what became of everything staged, `health` whether anything is taken.
+//! - `maintenance` seals, compacts and frees segments in the background, by `rewriting` them; `forking` makes another store of what this one holds, and shares its sealed segments; `verifying` follows the chain.
 //! - `opening` finds out what there is, after whatever happened: `gathering` finds the files, `assembling` sees what is missing.
 //!
-//! A message is staged by `append`, and is there for readers when `commit` has returned; between the two nobody but its publisher knows of it.
+//! `Store` coordinates them, here and in `removing`. A message is staged by `append`, and is there for readers when `commit` has returned; between the two nobody but its publisher knows of it.
 //! Removals work the same way. A memory stream is the same store on a disk in memory.
 //!
 //! What is durable after which call: `commit` returns after the sync of every segment it wrote to, and after the sync of the folder where it began a
 //! segment. A crash before that can leave any part of the batch; what of it is whole counts, the rest is cut. Invariant: what a reader was
 //! shown once is not taken back by a crash.
 
+mod applying;
 pub(super) mod assembling;
+pub mod committed;
 mod copying;
+mod folder;
 mod forking;
 mod gathering;
 mod health;
 mod maintenance;
 mod opening;
+mod options;
 pub mod pieces;
 pub mod planning;
+mod progress;
 pub mod reading;
 mod removing;
+mod rewriting;
+mod settling;
 pub mod slices;
+mod spare;
 pub mod staged_work;
 mod staging;
 pub(super) mod verifying;
 pub mod walking;
 pub(super) mod writing;
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 
+use self::committed::CommittedMessages;
+use self::folder::StoreFolder;
+use self::health::Health;
+use self::maintenance::{MaintainedStore, Maintenance};
+pub use self::options::{StoreOptions, SEGMENT_BYTES_DEFAULT};
+use self::progress::Progress;
+use self::reading::read_error;
+use self::settling::Settling;
+use self::spare::Spare;
+use self::staged_work::StagedWork;
+use self::staging::{AppendStaging, StagedBatch};
+use self::writing::{Active, Writer};
+use crate::storage::disk::failure;
 use crate::storage::disk::file_system::FileSystem;
 use crate::storage::disk::sync_times::SyncTimes;
 use crate::storage::finding::Finding;
-use crate::storage::format::encryption::{MasterKey, StreamKey};
-use crate::storage::format::removal::Removal;
-use crate::storage::index::messages::MessageIndex;
+use crate::storage::format::chain::Verification;
 use crate::storage::message::{
-    Appended, CommitProgress, Committed, Counting, Counts, Limits, NewMessage, StoreError,
-    StoreResult, StoreState,
+    Appended, CommitProgress, Committed, Counting, NewMessage, StoreError, StoreResult,
 };
-use health::Health;
-use staging::AppendStaging;
-use writing::Writer;
 
-/// What a segment may hold before the next one begins.
-pub const SEGMENT_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
-
-#[derive(Clone)]
-pub struct StoreOptions {
-    pub segment_bytes: u64,
-    pub limits: Limits,
-    /// The sequence of the first message; counts when the store is new.
-    pub first_sequence: u64,
-    /// Whether sequences come from elsewhere, each always for the same message: then one that a crash took may be given again.
-    pub follows: bool,
-    /// Whether a new store is made durable only when something is committed, or `make_durable` is called. Its owner must know by then, and not before
-    /// (`when_settled`), that what is in the folder counts.
-    pub settles_later: bool,
-    /// Whether a commit waits until the disk has everything. Without it, `sync` does, when it is called.
-    pub sync_commits: bool,
-    /// Whether each message is linked to the one before it.
-    pub chained: bool,
-    /// Whether sealed segments are compressed.
-    pub compressed: bool,
-    /// The server's key, if messages are to be encrypted.
-    pub key: Option<MasterKey>,
-    /// The server's key before that one: what it opens is put under the new one.
-    pub previous_key: Option<MasterKey>,
-    /// Whether the space of coming messages is filled with zeros ahead: overwriting is faster than growing on a disk, and useless in memory.
-    pub fill_ahead: bool,
-    pub counting: Counting,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            segment_bytes: SEGMENT_BYTES_DEFAULT,
-            limits: Limits::default(),
-            first_sequence: 1,
-            follows: false,
-            settles_later: false,
-            sync_commits: true,
-            chained: false,
-            compressed: false,
-            key: None,
-            previous_key: None,
-            fill_ahead: true,
-            counting: Counting::default(),
-        }
-    }
-}
-
-/// Tells the owner of a store that what is in its folder counts from now on.
-type OnSettled = Box<dyn Fn() -> std::io::Result<()> + Send>;
-
+/// Locks are taken in the order of the fields.
 pub struct Store {
-    file_system: Arc<dyn FileSystem>,
-    folder: PathBuf,
-    options: StoreOptions,
-    /// The identity of the stream.
-    stream: u64,
-    origin_sequence: u64,
-    stream_key: Option<StreamKey>,
-    /// Taken for each message, never while something is written.
-    staging: Mutex<AppendStaging>,
+    folder: StoreFolder,
+    /// Holds segments as they are.
+    maintenance: Maintenance,
     /// Taken by one commit at a time, while it writes.
     writer: Mutex<Writer>,
-    index: RwLock<MessageIndex>,
-    limits: Mutex<Limits>,
+    messages: CommittedMessages,
+    /// Taken for each message, never while something is written.
+    staging: Mutex<AppendStaging>,
     health: Health,
-    /// Taken by whatever changes segments that no commit writes to.
-    maintenance: Mutex<()>,
-    /// Files whose messages are elsewhere or removed, and that could not be removed yet.
-    leftovers: Mutex<Vec<PathBuf>>,
-    /// What is removed, durably, and has still to be overwritten. Whoever takes it holds `maintenance` until it is done.
-    erasures: Mutex<Vec<Removal>>,
-    /// What the store began with is not durable yet. Changes while `writer` is held.
-    is_unsettled: AtomicBool,
-    /// Some segments may be those of another store as well, and must not be counted twice.
-    has_shared: AtomicBool,
-    on_settled: Mutex<OnSettled>,
-    progress: Mutex<CommitProgress>,
+    settling: Settling,
+    progress: Progress,
     sync_times: SyncTimes,
 }
 
 impl Store {
+    /// Opens the store in a folder, or makes one there.
+    pub fn open(
+        file_system: Arc<dyn FileSystem>,
+        folder: &Path,
+        options: StoreOptions,
+    ) -> StoreResult<Self> {
+        let opened = opening::open(&*file_system, folder, &options)?;
+        let limits = options.limits;
+        let store = Self {
+            messages: CommittedMessages::new(opened.index, opened.findings, file_system.has_disk()),
+            folder: StoreFolder {
+                file_system,
+                path: folder.to_owned(),
+                options,
+                stream: opened.anchor.anchor.stream,
+                origin_sequence: opened.anchor.anchor.origin_sequence,
+                stream_key: opened.stream_key,
+            },
+            maintenance: Maintenance::default(),
+            progress: Progress::new(opened.writer.committed()),
+            writer: Mutex::new(opened.writer),
+            staging: Mutex::new(opened.staging),
+            health: Health::new(),
+            settling: Settling::new(opened.is_unsettled),
+            sync_times: SyncTimes::default(),
+        };
+        store.enforce_limits(limits);
+        Ok(store)
+    }
+
+    /// What is committed, for readers.
+    pub fn messages(&self) -> &CommittedMessages {
+        &self.messages
+    }
+
     /// Stages a message behind all others.
     pub fn append(&self, message: &NewMessage<'_>) -> StoreResult<Appended> {
         self.health.check_writable()?;
-        self.staging.lock().append(message, &self.options)
+        self.staging.lock().append(message, &self.folder.options)
     }
 
     /// Stages messages with consecutive sequences that are there together or not at all, whatever happens before they are committed.
     pub fn append_all(&self, messages: &[NewMessage<'_>]) -> StoreResult<Vec<Appended>> {
         self.health.check_writable()?;
-        self.staging.lock().append_all(messages, &self.options)
+        let mut staging = self.staging.lock();
+        staging.append_all(messages, &self.folder.options)
     }
 
     /// Stages a message that follows others: nothing, if something was refused since `resets` was asked for, because then they may be missing. With a
@@ -155,18 +143,12 @@ impl Store {
     ) -> StoreResult<Option<Appended>> {
         self.health.check_writable()?;
         let mut staging = self.staging.lock();
-        let next_sequence = staging.next_sequence;
-        let sequence = sequence.unwrap_or(next_sequence);
-        if staging.resets != resets || sequence < next_sequence {
-            return Ok(None);
-        }
-        let appended = staging.append_at(message, sequence, &self.options)?;
-        Ok(Some(appended))
+        staging.append_following(message, sequence, resets, &self.folder.options)
     }
 
     /// How often everything staged was refused and forgotten.
     pub fn resets(&self) -> u64 {
-        self.staging.lock().resets
+        self.staging.lock().resets()
     }
 
     /// Makes everything durable and visible that is staged now. After an error nothing of it is, and it is forgotten.
@@ -177,9 +159,31 @@ impl Store {
         self.commit_staged(false)
     }
 
+    /// The same; with `lazy`, what nobody waits for is written too.
     fn commit_staged(&self, lazy: bool) -> StoreResult<Committed> {
         let committed = self.commit_batch(self.writer.lock(), lazy)?;
-        if !self.erasures.lock().is_empty() {
+        if self.maintenance.has_erasures() {
+            self.carry_out_erasures()?;
+        }
+        Ok(committed)
+    }
+
+    /// Makes durable and visible what one caller has staged, unless a commit of another thread has done so; what else is staged goes with it. The
+    /// outcome is that of this work and of no other: an error says that nothing of it is stored, except that an erasure may be
+    /// what failed, and then its removal holds.
+    pub fn commit_through(&self, work: &StagedWork) -> StoreResult<Committed> {
+        let writer = self.writer.lock();
+        if let Some(error) = work.refusal() {
+            return Err(error);
+        }
+        let mut committed = writer.committed();
+        if work.is_within(committed) {
+            drop(writer);
+        } else {
+            committed = self.commit_batch(writer, false)?;
+        }
+        if work.erases() {
+            // Whoever committed it may not have come to that yet.
             self.carry_out_erasures()?;
         }
         Ok(committed)
@@ -187,10 +191,11 @@ impl Store {
 
     /// Overwrites everything whose removal is durable; when this returns, nobody else is still at it.
     fn carry_out_erasures(&self) -> StoreResult<()> {
-        self.erase_removed().map_err(|error| self.postpone(error))
+        let erased = self.maintenance.carry_out_erasures(self.maintained());
+        erased.map_err(|error| self.health.postpone(error))
     }
 
-    /// Commits what is staged; what must be overwritten, now that its removal is durable, is in `erasures`.
+    /// Commits what is staged; what must be overwritten, now that its removal is durable, is noted for maintenance.
     fn commit_batch(
         &self,
         mut writer: MutexGuard<'_, Writer>,
@@ -198,64 +203,96 @@ impl Store {
     ) -> StoreResult<Committed> {
         let read_only = self.health.read_only();
         let mut staging = self.staging.lock();
-        let batch = staging.take_batch(writer.committed, lazy);
-        if self.options.sync_commits {
+        let batch = staging.take_batch(writer.committed(), lazy);
+        if self.folder.options.sync_commits {
             staging.begin_round();
         }
         drop(staging);
         let Some(batch) = batch else {
             if read_only.is_none() {
-                let settled = writer
-                    .finish_undoing(self)
-                    .and_then(|()| writer.write_beginning(self));
-                settled.map_err(|error| self.postpone(error))?;
+                let prepared = writer.prepare(&self.folder, &self.settling);
+                prepared.map_err(|error| self.health.postpone(error))?;
             }
-            return Ok(writer.committed);
+            return Ok(writer.committed());
         };
         if let Some(cause) = read_only {
             // Staged before the write that failed was known to have failed.
             let error = StoreError::ReadOnly(cause);
-            let mut staging = self.staging.lock();
-            self.note_refused(writer.committed.ticket, staging.last_ticket(), &error);
-            staging.discard(writer.committed.ticket, &error);
+            self.discard(&mut self.staging.lock(), writer.committed(), &error);
             return Err(error);
         }
-        let before = writer.active.clone();
+        let before = writer.active();
         let written = writer
-            .finish_undoing(self)
-            .and_then(|()| writer.write(self, &batch));
-        if let Err(error) = written {
-            return Err(self.refuse(&mut writer, &batch, before, error));
+            .prepare(&self.folder, &self.settling)
+            .and_then(|()| writer.write(&self.folder, &batch));
+        match written {
+            Ok(sync_time) => {
+                if let Some(time) = sync_time {
+                    self.sync_times.add(time);
+                }
+            }
+            Err(error) => return Err(self.refuse(&mut writer, &batch, before, error)),
         }
-        writer.committed = Committed {
-            ticket: batch.last_ticket,
-            last_sequence: batch.last_sequence,
-        };
-        self.progress.lock().committed = writer.committed;
-        writer.link = batch.last_link;
+        writer.note_committed(&batch);
+        let committed = writer.committed();
+        self.progress.note_committed(committed);
         let removals = batch.removals.iter().map(|(_, removal)| *removal);
-        self.erasures
-            .lock()
-            .extend(removals.filter(|removal| removal.erase));
-        let lazy = self.apply(&batch, writer.opened.drain(..));
+        self.maintenance.add_erasures(removals);
+        let counting = self.folder.options.counting;
+        let lazy = self.messages.apply(&batch, writer.take_opened(), counting);
         let mut staging = self.staging.lock();
         staging.give_back(batch);
         staging.remove_lazily(lazy);
         drop(staging);
-        let committed = writer.committed;
         drop(writer);
         self.health.recover();
         Ok(committed)
     }
 
+    /// A batch could not be written: nothing of it remains, and nothing of what was staged behind it.
+    fn refuse(
+        &self,
+        writer: &mut Writer,
+        batch: &StagedBatch,
+        before: Active,
+        error: std::io::Error,
+    ) -> StoreError {
+        let error = match failure::refusal(&error) {
+            Some(refusal) => {
+                writer.begin_undoing(&self.folder, batch, before);
+                match writer.finish_undoing(&self.folder) {
+                    Ok(()) => self.health.hinder(refusal),
+                    Err(error) => match failure::refusal(&error) {
+                        // The next commit tries again, and writes nothing before.
+                        Some(_) => self.health.hinder(refusal),
+                        None => self.health.become_read_only(error),
+                    },
+                }
+            }
+            None => self.health.become_read_only(error),
+        };
+        let mut staging = self.staging.lock();
+        self.discard(&mut staging, writer.committed(), &error);
+        staging.remove_lazily(batch.lazy_removals.clone());
+        staging.reset(writer.committed_end());
+        error
+    }
+
+    /// Has everybody who staged something behind the last commit told that it will not be stored.
+    fn discard(&self, staging: &mut AppendStaging, committed: Committed, error: &StoreError) {
+        let (after, through) = (committed.ticket, staging.last_ticket());
+        self.progress.note_refused(after, through, error);
+        staging.discard(after, error);
+    }
+
     /// Has the owner told when what the store began with is durable, before anything is acknowledged.
     pub fn when_settled(&self, told: impl Fn() -> std::io::Result<()> + Send + 'static) -> &Self {
-        *self.on_settled.lock() = Box::new(told);
+        self.settling.tell(told);
         self
     }
 
     pub fn is_unsettled(&self) -> bool {
-        self.is_unsettled.load(Ordering::Acquire)
+        self.settling.is_unsettled()
     }
 
     /// Makes durable what the store began with, and has its owner told.
@@ -266,8 +303,8 @@ impl Store {
         self.health.check_removable()?;
         let mut writer = self.writer.lock();
         writer
-            .write_beginning(self)
-            .map_err(|error| self.postpone(error))
+            .write_beginning(&self.folder, &self.settling)
+            .map_err(|error| self.health.postpone(error))
     }
 
     /// Has the owner of a store that is not settled write down that there is none; then nothing will be settled any more.
@@ -277,7 +314,7 @@ impl Store {
         }
         let _writer = self.writer.lock();
         define()?;
-        self.is_unsettled.store(false, Ordering::Release);
+        self.settling.abandon();
         Ok(())
     }
 
@@ -293,26 +330,21 @@ impl Store {
 
     /// What became of everything staged since the last time somebody asked.
     pub fn take_progress(&self) -> CommitProgress {
-        let mut progress = self.progress.lock();
-        CommitProgress {
-            committed: progress.committed,
-            refused: std::mem::take(&mut progress.refused),
-            told_through: progress.told_through,
-        }
+        self.progress.take()
     }
 
     /// The sequence that was given last, committed or not.
     pub fn last_given_sequence(&self) -> u64 {
-        self.staging.lock().next_sequence - 1
+        self.staging.lock().next_sequence() - 1
     }
 
     /// Whether a commit may have to wait for a disk.
     pub fn has_disk(&self) -> bool {
-        self.file_system.has_disk()
+        self.folder.file_system.has_disk()
     }
 
     pub fn counting(&self) -> Counting {
-        self.options.counting
+        self.folder.options.counting
     }
 
     /// How long commits have waited for the disk.
@@ -320,57 +352,123 @@ impl Store {
         &self.sync_times
     }
 
-    /// What is committed, in numbers.
-    pub fn counts(&self) -> Counts {
-        let index = self.index.read();
-        Counts {
-            messages: index.messages,
-            bytes: index.bytes,
-            first_sequence: index.first_sequence,
-            last_sequence: index.last_sequence,
-        }
-    }
-
     /// Makes durable what was committed without waiting for the disk.
     pub fn sync(&self) -> StoreResult<()> {
         let mut writer = self.writer.lock();
-        let synced = writer.finish_undoing(self).and_then(|()| writer.sync());
-        synced.map_err(|error| self.postpone(error))?;
+        let synced = writer
+            .finish_undoing(&self.folder)
+            .and_then(|()| writer.sync());
+        synced.map_err(|error| self.health.postpone(error))?;
         self.staging.lock().begin_round();
         Ok(())
     }
 
-    pub fn state(&self) -> StoreState {
-        let mut state = {
-            let index = self.index.read();
-            StoreState {
-                messages: index.messages,
-                bytes: index.bytes,
-                first_sequence: index.first_sequence,
-                first_time_ns: 0,
-                last_sequence: index.last_sequence,
-                last_time_ns: index.last_time_ns,
-                subjects: index.subjects.len() as u64,
-                lost: index.lost.clone(),
-            }
-        };
-        if state.messages > 0 {
-            let first_time_ns = self.time_of(state.first_sequence);
-            state.first_time_ns = first_time_ns.ok().flatten().unwrap_or(0);
-        }
-        state
-    }
-
     /// What has been found since the last time somebody asked.
     pub fn take_findings(&self) -> Vec<Finding> {
-        self.health.take_findings()
+        self.messages.take_findings()
+    }
+
+    fn maintained(&self) -> MaintainedStore<'_> {
+        MaintainedStore {
+            folder: &self.folder,
+            messages: &self.messages,
+            health: &self.health,
+        }
+    }
+
+    /// Does in the background what has become necessary; true if something was.
+    pub fn maintain(&self) -> StoreResult<bool> {
+        let postpone = |error| self.health.postpone(error);
+        let freed = self.free_front()?;
+        let held = self.maintenance.hold_segments();
+        self.health.check_removable()?;
+        {
+            let mut writer = self.writer.lock();
+            writer
+                .prepare(&self.folder, &self.settling)
+                .and_then(|()| writer.note_number(&self.folder))
+                .map_err(postpone)?;
+        }
+        let leftovers = std::iter::empty();
+        self.maintenance
+            .remove_files(&held, &self.folder, leftovers)
+            .map_err(postpone)?;
+        let prepared = self.writer.lock().wants_spare(&self.folder.options);
+        if prepared {
+            let spare = Spare::fill(&self.folder).map_err(postpone)?;
+            self.writer.lock().put_spare(spare);
+        }
+        // Every removal that shows in some segments is durable by itself before they are. Otherwise some would become so with the segments and others, for
+        // which those made room, would not: and the limits would not ask for them again.
+        let settle = || self.commit_batch(self.writer.lock(), true).map(drop);
+        let store = self.maintained();
+        let done = self
+            .maintenance
+            .seal_closed(&held, store, settle)
+            .and_then(|sealed| Ok(sealed | self.maintenance.compact(&held, store, settle)?));
+        // Overwriting needs the segments that are held here.
+        drop(held);
+        if self.maintenance.has_erasures() {
+            self.carry_out_erasures()?;
+        }
+        Ok(freed || prepared || done?)
+    }
+
+    /// Gives back segments at the front that have no message any more.
+    fn free_front(&self) -> StoreResult<bool> {
+        let Some(emptied) = self.messages.emptied_front() else {
+            return Ok(false);
+        };
+        // It must be known that they were removed before they are: a missing file would be taken for a loss.
+        self.health.check_removable()?;
+        let emptying = self.stage_range(emptied);
+        self.commit_through(&emptying)?;
+        let held = self.maintenance.hold_segments();
+        let files = self.messages.free_front(emptied.last).into_iter();
+        self.maintenance
+            .remove_files(&held, &self.folder, files)
+            .map_err(|error| self.health.postpone(error))?;
+        self.health.recover();
+        Ok(true)
+    }
+
+    /// Makes a store in another folder of the same file system that holds what this one holds up to `last_sequence`, and goes on behind it.
+    /// When this returns, it is durable. A folder that has a store already is refused.
+    pub fn fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
+        forking::check_last_sequence(last_sequence)?;
+        loop {
+            self.health.check_removable()?;
+            self.commit_staged(true)?;
+            let _held = self.maintenance.hold_segments();
+            let pieces = {
+                let _writer = self.writer.lock();
+                // What was to be overwritten must not be shared before it is.
+                let is_settled = !self.maintenance.has_erasures();
+                is_settled.then(|| forking::pieces(&self.messages.index(), last_sequence))
+            };
+            if let Some(pieces) = pieces {
+                return forking::fork(&self.folder, &self.messages, folder, &pieces);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Follows the chain of a chained stream through all segments, removed messages included.
+    pub fn verify(&self) -> StoreResult<Verification> {
+        let _held = self.maintenance.hold_segments();
+        let (files, last_sequence) = self.messages.files();
+        let files = files.iter().map(|(file, end)| (&**file, *end));
+        let (stream, origin) = (self.folder.stream, self.folder.origin_sequence);
+        verifying::verify(files, stream, origin, last_sequence).map_err(read_error)
     }
 
     /// Writes down where the store ends, so that a later opening can tell whether anything is missing.
     pub fn close(&self) -> StoreResult<()> {
         self.commit_staged(true)?;
         let mut writer = self.writer.lock();
-        writer.close(self).map_err(|error| self.postpone(error))
+        writer
+            .close(&self.folder, &self.settling)
+            .map_err(|error| self.health.postpone(error))
     }
 
     /// Writes nothing any more, whatever is asked for. When this returns, nothing is being written.
@@ -380,7 +478,7 @@ impl Store {
                 .become_read_only(std::io::Error::other("the stream was deleted")),
         );
         drop(self.writer.lock());
-        drop(self.maintenance.lock());
+        drop(self.maintenance.hold_segments());
     }
 }
 

@@ -6,21 +6,17 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
-
 use super::assembling::{assemble, finish_erasures, own_file, Assembly};
-use super::health::Health;
+use super::options::StoreOptions;
 use super::reading::read_error;
+use super::spare::create;
 use super::staging::{AppendStaging, StreamStart};
 use super::verifying::last_link;
-use super::writing::{create, write_zeros, Active, Writer, SLACK_BYTES, SLACK_BYTES_MIN};
-use super::{Store, StoreOptions};
+use super::writing::{write_zeros, Active, Writer, SLACK_BYTES, SLACK_BYTES_MIN};
 use crate::common::clock::system_ns;
 use crate::storage::disk::file_system::{FileSystem, OpenMode};
-use crate::storage::disk::sync_times::SyncTimes;
 use crate::storage::finding::Finding;
 use crate::storage::format::anchor;
 use crate::storage::format::anchor::{Anchor, StoredAnchor, RESERVE_STEP};
@@ -30,7 +26,8 @@ use crate::storage::format::encryption::{KeyFound, StreamKey};
 use crate::storage::format::record::HEAD_BYTES;
 use crate::storage::format::round::Round;
 use crate::storage::format::segment_header::{SegmentHeader, FORMAT_VERSION, RECORDS_START};
-use crate::storage::message::{CommitProgress, Committed, StoreError, StoreResult, Ticket};
+use crate::storage::index::messages::MessageIndex;
+use crate::storage::message::{Committed, StoreError, StoreResult, Ticket};
 use crate::storage::segment::loading::LoadedSegment;
 use crate::storage::segment::scan::Tail;
 use crate::storage::segment::sealing;
@@ -48,82 +45,37 @@ pub fn random_identity() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-impl Store {
-    /// Opens the store in a folder, or makes one there.
-    pub fn open(
-        file_system: Arc<dyn FileSystem>,
-        folder: &Path,
-        options: StoreOptions,
-    ) -> StoreResult<Self> {
-        let mut opening = Opening {
-            file_system: &*file_system,
-            folder,
-            findings: Vec::new(),
-            anchor_missing: false,
-            anchor_foreign: false,
-            aside_number: 0,
-            stream_key: None,
-            is_unsettled: false,
-        };
-        let opened = opening.open(&options)?;
-        let Opening {
-            findings,
-            stream_key,
-            is_unsettled,
-            ..
-        } = opening;
-        let committed = Committed {
-            ticket: Ticket(0),
-            last_sequence: opened.next_sequence - 1,
-        };
-        let limits = options.limits;
-        let mut segments = opened.assembly.index.segments.iter();
-        let has_shared = segments.any(|segment| segment.file.is_shared());
-        let staging = AppendStaging::new(StreamStart {
-            header: opened.active.file.header,
-            position: opened.active.end,
-            next_sequence: opened.next_sequence,
-            last_time_ns: opened.assembly.index.last_time_ns,
-            round: opened.round.next(),
-            stream_key: stream_key.clone(),
-            link: opened.link,
-        });
-        let store = Self {
-            file_system,
-            folder: folder.to_owned(),
-            options,
-            stream: opened.kept.anchor.stream,
-            origin_sequence: opened.kept.anchor.origin_sequence,
-            stream_key,
-            staging: Mutex::new(staging),
-            writer: Mutex::new(Writer::new(
-                opened.active,
-                committed,
-                opened.kept,
-                opened.link,
-            )),
-            index: RwLock::new(opened.assembly.index),
-            limits: Mutex::new(limits),
-            health: Health::new(findings),
-            maintenance: Mutex::new(()),
-            leftovers: Mutex::default(),
-            erasures: Mutex::default(),
-            is_unsettled: AtomicBool::new(is_unsettled),
-            has_shared: AtomicBool::new(has_shared),
-            on_settled: Mutex::new(Box::new(|| Ok(()))),
-            sync_times: SyncTimes::default(),
-            progress: Mutex::new(CommitProgress {
-                committed,
-                refused: Vec::new(),
-                told_through: Ticket(0),
-            }),
-        };
-        store.enforce_limits(limits);
-        Ok(store)
-    }
+/// Opens the store in a folder, or makes one there.
+pub fn open(
+    file_system: &dyn FileSystem,
+    folder: &Path,
+    options: &StoreOptions,
+) -> StoreResult<OpenedStore> {
+    let mut opening = Opening {
+        file_system,
+        folder,
+        findings: Vec::new(),
+        anchor_missing: false,
+        anchor_foreign: false,
+        aside_number: 0,
+        stream_key: None,
+        is_unsettled: false,
+    };
+    opening.open(options)
 }
 
-struct OpenedStore {
+/// What was found in a folder, and what goes on from there.
+pub struct OpenedStore {
+    pub index: MessageIndex,
+    pub findings: Vec<Finding>,
+    pub stream_key: Option<StreamKey>,
+    pub is_unsettled: bool,
+    pub anchor: StoredAnchor,
+    pub writer: Writer,
+    pub staging: AppendStaging,
+}
+
+struct BuiltStore {
     assembly: Assembly,
     active: Active,
     kept: StoredAnchor,
@@ -167,7 +119,33 @@ impl Opening<'_> {
         self.read_key(options)?;
         let loaded = self.load_segments(kept.as_ref())?;
         let kept = kept.filter(|_| !self.anchor_foreign);
-        self.build(options, kept, loaded).map_err(read_error)
+        let built = self.build(options, kept, loaded).map_err(read_error)?;
+        Ok(self.finish(built))
+    }
+
+    fn finish(&mut self, built: BuiltStore) -> OpenedStore {
+        let committed = Committed {
+            ticket: Ticket(0),
+            last_sequence: built.next_sequence - 1,
+        };
+        let staging = AppendStaging::new(StreamStart {
+            header: built.active.file.header,
+            position: built.active.end,
+            next_sequence: built.next_sequence,
+            last_time_ns: built.assembly.index.last_time_ns,
+            round: built.round.next(),
+            stream_key: self.stream_key.clone(),
+            link: built.link,
+        });
+        OpenedStore {
+            index: built.assembly.index,
+            findings: std::mem::take(&mut self.findings),
+            stream_key: self.stream_key.take(),
+            is_unsettled: self.is_unsettled,
+            anchor: built.kept,
+            writer: Writer::new(built.active, committed, built.kept, built.link),
+            staging,
+        }
     }
 
     fn read_anchor(&mut self) -> StoreResult<Option<StoredAnchor>> {
@@ -226,7 +204,7 @@ impl Opening<'_> {
         options: &StoreOptions,
         kept: Option<StoredAnchor>,
         loaded: Vec<LoadedSegment>,
-    ) -> io::Result<OpenedStore> {
+    ) -> io::Result<BuiltStore> {
         let is_new = kept.is_none() && loaded.is_empty();
         let origin = kept.map_or(options.first_sequence, |kept| kept.anchor.origin_sequence);
         let mut assembly = assemble(loaded, origin, &mut self.findings);
@@ -356,7 +334,7 @@ impl Opening<'_> {
             }
             false => None,
         };
-        Ok(OpenedStore {
+        Ok(BuiltStore {
             assembly,
             active,
             kept,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Store;
+use super::committed::CommittedMessages;
 use crate::storage::index::messages::Segment;
 use crate::storage::message::{StoreError, StoreResult};
 
@@ -32,35 +32,33 @@ pub struct FilePiece {
     pub gone: Vec<(u64, u64)>,
 }
 
-impl Store {
-    /// The pieces of a range, `end` not included.
-    pub fn pieces(&self, start: u64, end: u64) -> StoreResult<Vec<FilePiece>> {
-        let mut pieces: Vec<FilePiece> = Vec::new();
-        let mut gone_count = 0;
-        let mut from = start;
-        loop {
-            let index = self.index.read();
-            let at = index
-                .segments
-                .partition_point(|segment| segment.index.last_sequence < from);
-            let Some(segment) = index.segments.get(at) else {
-                return Ok(pieces);
-            };
-            if segment.index.base_sequence >= end {
-                return Ok(pieces);
-            }
-            if segment.file.header.encrypted {
-                return Err(refused("its messages are encrypted"));
-            }
-            if let Some(piece) = piece_of(segment, from, end) {
-                gone_count += piece.gone.len();
-                if gone_count > GONE_MAX {
-                    return Err(refused("too many of its messages are gone"));
-                }
-                pieces.push(piece);
-            }
-            from = segment.index.last_sequence + 1;
+/// Where the messages of a range lie, `end` not included.
+pub fn pieces(messages: &CommittedMessages, start: u64, end: u64) -> StoreResult<Vec<FilePiece>> {
+    let mut pieces: Vec<FilePiece> = Vec::new();
+    let mut gone_count = 0;
+    let mut from = start;
+    loop {
+        let index = messages.index();
+        let at = index
+            .segments
+            .partition_point(|segment| segment.index.last_sequence < from);
+        let Some(segment) = index.segments.get(at) else {
+            return Ok(pieces);
+        };
+        if segment.index.base_sequence >= end {
+            return Ok(pieces);
         }
+        if segment.file.header.encrypted {
+            return Err(refused("its messages are encrypted"));
+        }
+        if let Some(piece) = piece_of(segment, from, end) {
+            gone_count += piece.gone.len();
+            if gone_count > GONE_MAX {
+                return Err(refused("too many of its messages are gone"));
+            }
+            pieces.push(piece);
+        }
+        from = segment.index.last_sequence + 1;
     }
 }
 

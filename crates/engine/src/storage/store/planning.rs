@@ -3,7 +3,7 @@
 //! The index is held for one segment at a time, so that a plan of many millions keeps nobody waiting. Invariant: cells are in order, do not overlap,
 //! and have at least one message each; what they say of rows is exact as of when they were looked at.
 
-use super::Store;
+use super::committed::CommittedMessages;
 use crate::storage::index::lookup::Matching;
 use crate::storage::index::messages::Segment;
 
@@ -31,29 +31,29 @@ pub struct Span {
     pub bytes_max: u64,
 }
 
-impl Store {
-    /// The cells of a span, and whether it was cut short by what is wanted at most.
-    pub fn cells(&self, span: &Span) -> (Vec<Cell>, bool) {
+impl Span {
+    /// Its cells, and whether it was cut short by what is wanted at most.
+    pub fn cells(&self, messages: &CommittedMessages) -> (Vec<Cell>, bool) {
         let mut cells = Vec::new();
         let mut room = Room {
-            rows: span.rows_max,
-            bytes: span.bytes_max,
+            rows: self.rows_max,
+            bytes: self.bytes_max,
             is_empty: true,
         };
-        let mut from = span.start;
+        let mut from = self.start;
         loop {
-            let index = self.index.read();
+            let index = messages.index();
             let at = index
                 .segments
                 .partition_point(|segment| segment.index.last_sequence < from);
             let Some(segment) = index.segments.get(at) else {
                 return (cells, false);
             };
-            if segment.index.base_sequence >= span.end {
+            if segment.index.base_sequence >= self.end {
                 return (cells, false);
             }
-            let matching = index.matching_any(&span.patterns);
-            let ranks = segment.index.rank_from(from)..segment.index.rank_from(span.end.max(from));
+            let matching = index.matching_any(&self.patterns);
+            let ranks = segment.index.rank_from(from)..segment.index.rank_from(self.end.max(from));
             if !put_cells(segment, &matching, ranks, &mut room, &mut cells) {
                 return (cells, true);
             }

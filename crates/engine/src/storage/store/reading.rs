@@ -1,4 +1,4 @@
-//! Reading what is committed: one message, many in order, and the questions the index answers.
+//! Reading what is committed from the files: one message, many in order, and what only their times tell.
 //!
 //! Places are looked up under the index's lock, bytes are read without it. A message that turns out to be damaged is taken out of the index and
 //! reported, once.
@@ -6,13 +6,13 @@
 use std::io;
 use std::sync::Arc;
 
-use super::Store;
+use super::committed::CommittedMessages;
 use crate::storage::finding::Finding;
 use crate::storage::format::encryption::TAG_BYTES;
 use crate::storage::format::record::Record;
 use crate::storage::format::removal::Removal;
 use crate::storage::index::segments::Extent;
-use crate::storage::message::{Message, StoreError, StoreResult};
+use crate::storage::message::{Message, StoreError, StoreResult, StoreState, EXPIRES_NEVER_NS};
 use crate::storage::segment::segment_file::{Buffers, FoundRecord, SegmentFile};
 
 /// Read at once when messages are read in order.
@@ -40,7 +40,7 @@ pub enum Cached {
     Unknown,
 }
 
-impl Store {
+impl CommittedMessages {
     /// Calls `visit` with the message of a sequence if it can be read without waiting for the disk.
     pub fn read_cached(
         &self,
@@ -58,13 +58,6 @@ impl Store {
             }
             Some(FoundRecord::Erased | FoundRecord::Damaged) | None => Cached::Unknown,
         }
-    }
-
-    /// What the message of a sequence counts for in the size of the stream; `None` if there is none. Reads nothing.
-    pub fn counted_bytes(&self, sequence: u64) -> Option<u64> {
-        let index = self.index.read();
-        let (at, rank) = index.locate(sequence)?;
-        Some(index.segments[at].counted_bytes(rank))
     }
 
     /// Has the bytes of a message in the cache of the operating system, so that reading it soon does not wait for the disk. Whether they are right is seen then.
@@ -148,14 +141,6 @@ impl Store {
         }
     }
 
-    fn place_of(&self, sequence: u64) -> Option<(Arc<SegmentFile>, Extent)> {
-        let index = self.index.read();
-        let (at, rank) = index.locate(sequence)?;
-        let segment = &index.segments[at];
-        let extent = segment.index.extent(rank)?;
-        Some((Arc::clone(&segment.file), extent))
-    }
-
     fn report_damaged<T>(
         &self,
         sequence: u64,
@@ -166,10 +151,10 @@ impl Store {
         let same = self
             .place_of(sequence)
             .is_some_and(|(now, place)| now.path == file.path && place == extent);
-        if !same || !self.index.write().lose(sequence) {
+        if !same || !self.lose(sequence) {
             return Ok(None);
         }
-        self.health.report(Finding::Damaged {
+        self.report(Finding::Damaged {
             path: file.path.clone(),
             position: extent.position,
             bytes: extent.length as u64,
@@ -179,7 +164,7 @@ impl Store {
             last: sequence,
             erase: false,
         };
-        self.health.report(Finding::Lost { range });
+        self.report(Finding::Lost { range });
         Err(StoreError::Damaged { sequence })
     }
 
@@ -227,7 +212,7 @@ impl Store {
 
     /// The next messages that can be read with one call.
     fn chunk(&self, sequence: u64) -> Option<SegmentRun> {
-        let index = self.index.read();
+        let index = self.index();
         let first = index.next_live(sequence)?;
         let (at, rank) = index.locate(first)?;
         let segment = &index.segments[at];
@@ -249,102 +234,10 @@ impl Store {
         })
     }
 
-    /// The first message from `sequence` on whose subject matches.
-    pub fn next_match(&self, filter: &[u8], sequence: u64) -> Option<u64> {
-        let index = self.index.read();
-        index.next_match(&index.matching(filter), sequence)
-    }
-
-    /// How many messages from `sequence` on match.
-    pub fn count_matches(&self, filter: &[u8], sequence: u64) -> u64 {
-        let index = self.index.read();
-        index.count_matches(&index.matching(filter), sequence)
-    }
-
-    /// How many messages a subject has, and the last sequence of the store as of that.
-    pub fn subject_count(&self, subject: &[u8]) -> (u64, u64) {
-        let index = self.index.read();
-        let count = index.count_matches(&index.matching(subject), 0);
-        (count, index.last_sequence)
-    }
-
-    /// Sequences between the first and the last message that have none, at most so many, in order.
-    pub fn gaps(&self, most: usize) -> Vec<u64> {
-        let index = self.index.read();
-        let mut gaps = Vec::new();
-        let mut expected = index.first_sequence;
-        for segment in &index.segments {
-            let mut rank = 0;
-            while let Some(live) = segment.next_live(rank) {
-                let sequence = segment.index.sequence(live);
-                for gap in expected..sequence {
-                    if gaps.len() == most {
-                        return gaps;
-                    }
-                    gaps.push(gap);
-                }
-                expected = sequence + 1;
-                rank = live + 1;
-            }
-        }
-        // Behind the last message there may be some that are gone.
-        if index.messages > 0 {
-            let behind = expected..=index.last_sequence;
-            gaps.extend(behind.take(most - gaps.len()));
-        }
-        gaps
-    }
-
-    /// The last message that matches.
-    pub fn last_match(&self, filter: &[u8]) -> Option<u64> {
-        let index = self.index.read();
-        index.last_match(&index.matching(filter))
-    }
-
-    /// The last message of every subject that matches, in the order of sequences.
-    pub fn last_of_each(&self, filter: &[u8]) -> Vec<u64> {
-        let index = self.index.read();
-        let mut sequences = Vec::new();
-        index.subjects.for_each_match(filter, |id| {
-            sequences.push(index.subjects.summary(id).last);
-        });
-        sequences.sort_unstable();
-        sequences
-    }
-
-    /// The last message up to a sequence of every subject that matches, at most so many, in no order.
-    pub fn last_of_each_up_to(&self, filter: &[u8], up_to: u64, most: usize) -> Vec<u64> {
-        let index = self.index.read();
-        let mut sequences = Vec::new();
-        index.subjects.for_each_match(filter, |id| {
-            if sequences.len() == most {
-                return;
-            }
-            let last = index.subjects.summary(id).last;
-            if last <= up_to {
-                sequences.push(last);
-            } else {
-                sequences.extend(index.previous_of(id, up_to.saturating_add(1)));
-            }
-        });
-        sequences
-    }
-
-    /// Subjects that match, with their numbers of messages.
-    pub fn subject_counts(&self, filter: &[u8]) -> Vec<(Vec<u8>, u64)> {
-        let index = self.index.read();
-        let mut counts = Vec::new();
-        index.subjects.for_each_match(filter, |id| {
-            let name = index.subjects.name(id).to_vec();
-            counts.push((name, index.subjects.summary(id).count));
-        });
-        counts
-    }
-
     /// The first message not older than this; one above the last sequence if all are.
     pub fn sequence_at(&self, time_ns: i64) -> StoreResult<u64> {
         let (mut low, mut high) = {
-            let index = self.index.read();
+            let index = self.index();
             let newer = index
                 .segments
                 .partition_point(|segment| segment.index.last_time_ns < time_ns);
@@ -356,7 +249,7 @@ impl Store {
         };
         while low < high {
             let middle = low + (high - low) / 2;
-            let live = self.index.read().next_live(middle);
+            let live = self.index().next_live(middle);
             let Some(live) = live.filter(|live| *live < high) else {
                 high = middle;
                 continue;
@@ -368,12 +261,56 @@ impl Store {
                 None => {}
             }
         }
-        let index = self.index.read();
+        let index = self.index();
         Ok(index.next_live(low).unwrap_or(index.last_sequence + 1))
     }
 
+    /// What there is, in numbers and times.
+    pub fn state(&self) -> StoreState {
+        let mut state = {
+            let index = self.index();
+            StoreState {
+                messages: index.messages,
+                bytes: index.bytes,
+                first_sequence: index.first_sequence,
+                first_time_ns: 0,
+                last_sequence: index.last_sequence,
+                last_time_ns: index.last_time_ns,
+                subjects: index.subjects.len() as u64,
+                lost: index.lost.clone(),
+            }
+        };
+        if state.messages > 0 {
+            let first_time_ns = self.time_of(state.first_sequence);
+            state.first_time_ns = first_time_ns.ok().flatten().unwrap_or(0);
+        }
+        state
+    }
+
+    /// When `expire` has something to do next.
+    pub fn next_expiry_ns(&self) -> StoreResult<Option<i64>> {
+        let age_ns_max = self.limits().age_ns_max;
+        let (own, first) = {
+            let index = self.index();
+            let own = index.expiries.first().map(|(expires_ns, _)| *expires_ns);
+            let mut first = None;
+            if age_ns_max.is_some() {
+                first = index.next_live(index.first_sequence);
+                while let Some(sequence) = first.filter(|first| index.stays_for_ever(*first)) {
+                    first = index.next_live(sequence + 1);
+                }
+            }
+            (own.filter(|own| *own < EXPIRES_NEVER_NS), first)
+        };
+        let aged = match (age_ns_max, first) {
+            (Some(age), Some(first)) => self.time_of(first)?.map(|time| time.saturating_add(age)),
+            _ => None,
+        };
+        Ok([own, aged].into_iter().flatten().min())
+    }
+
     /// When a message was stored; `None` if there is none.
-    pub(super) fn time_of(&self, sequence: u64) -> StoreResult<Option<i64>> {
+    fn time_of(&self, sequence: u64) -> StoreResult<Option<i64>> {
         match self.read(sequence) {
             Ok(message) => Ok(message.map(|message| message.time_ns)),
             Err(StoreError::Damaged { .. }) => Ok(None),
@@ -395,7 +332,7 @@ mod tests {
     use crate::storage::disk::memory::MemoryFileSystem;
     use crate::storage::disk::simulated::SimulatedDisk;
     use crate::storage::message::NewMessage;
-    use crate::storage::store::StoreOptions;
+    use crate::storage::store::{Store, StoreOptions};
 
     fn store_with_one(file_system: Arc<dyn FileSystem>) -> Store {
         let store = Store::open(file_system, Path::new("/s"), StoreOptions::default()).unwrap();
@@ -412,9 +349,11 @@ mod tests {
 
     fn read_cached(store: &Store, sequence: u64) -> (Cached, Vec<u8>) {
         let mut payload = Vec::new();
-        let cached = store.read_cached(sequence, &mut Buffers::default(), |record| {
-            payload.extend_from_slice(record.payload);
-        });
+        let cached = store
+            .messages()
+            .read_cached(sequence, &mut Buffers::default(), |record| {
+                payload.extend_from_slice(record.payload);
+            });
         (cached, payload)
     }
 

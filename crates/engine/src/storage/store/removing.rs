@@ -1,20 +1,16 @@
-//! Taking messages out: one, many, the old ones; and overwriting their bytes where that is asked for.
+//! Staging removals: of one message, many, the old ones. The second half of `Store`: what is removed is looked up among what is committed and noted among what is staged.
 //!
 //! A removal is written down and synced before anything is overwritten, so a crash in between is finished by opening the store, and never
 //! the other way round: bytes are not gone before it is certain that the message is.
 
-use std::io;
-use std::sync::Arc;
-
-use super::slices;
+use super::slices::FilteredPurge;
 use super::staged_work::{Change, StagedWork};
 use super::Store;
 use crate::storage::format::removal;
 use crate::storage::format::removal::Removal;
 use crate::storage::index::lookup::Matching;
 use crate::storage::index::messages::MessageIndex;
-use crate::storage::message::{Expired, Limits, Purge, StoreResult, EXPIRES_NEVER_NS};
-use crate::storage::segment::segment_file::SegmentFile;
+use crate::storage::message::{Expired, Limits, Purge, StoreResult};
 
 impl Store {
     /// Stages the removal of all messages of a subject below a sequence, those that are staged themselves included.
@@ -22,7 +18,7 @@ impl Store {
         self.health.check_removable()?;
         let mut removals = Vec::new();
         {
-            let index = self.index.read();
+            let index = self.messages.index();
             let matching = index.matching(subject);
             let mut next = index.next_match(&matching, 0);
             while let Some(sequence) = next.filter(|sequence| *sequence < below_sequence) {
@@ -50,10 +46,10 @@ impl Store {
     /// Stages that the next message gets this sequence, and that everything below is removed. Nothing happens if it is not ahead.
     pub fn advance(&self, next_sequence: u64) -> StoreResult<StagedWork> {
         self.health.check_removable()?;
-        let first = self.index.read().first_sequence;
+        let first = self.messages.index().first_sequence;
         let mut staging = self.staging.lock();
         let mut work = staging.new_work();
-        if next_sequence > staging.next_sequence {
+        if next_sequence > staging.next_sequence() {
             work.cover(staging.advance(first, next_sequence));
         }
         Ok(work)
@@ -62,7 +58,7 @@ impl Store {
     /// Stages the removal of everything below a sequence, what is staged itself included.
     pub fn roll_up_all(&self, below_sequence: u64) -> StoreResult<()> {
         self.health.check_removable()?;
-        let first = self.index.read().first_sequence;
+        let first = self.messages.index().first_sequence;
         if first < below_sequence {
             self.staging.lock().remove(Removal {
                 first,
@@ -91,7 +87,7 @@ impl Store {
     /// The same, for whoever commits it.
     pub fn stage_purge(&self, purge: &Purge) -> StoreResult<StagedWork> {
         self.health.check_removable()?;
-        let index = self.index.read();
+        let index = self.messages.index();
         let removals = match &purge.filter {
             None => purge_all(&index, purge),
             Some(filter) => purge_matching(&index, &index.matching(filter), purge),
@@ -108,38 +104,15 @@ impl Store {
     /// Removes what is older than the stream keeps, or has expired. Where `spare_last`, the last message of a subject is only reported.
     pub fn expire(&self, now_ns: i64, spare_last: bool) -> StoreResult<Expired> {
         self.health.check_removable()?;
-        let age_ns_max = self.limits.lock().age_ns_max;
+        let age_ns_max = self.messages.limits().age_ns_max;
         let first_young = match age_ns_max.and_then(|age| now_ns.checked_sub(age)) {
-            Some(oldest_ns) => self.sequence_at(oldest_ns.saturating_add(1))?,
+            Some(oldest_ns) => self.messages.sequence_at(oldest_ns.saturating_add(1))?,
             None => 0,
         };
         let _writer = self.writer.lock();
-        let (expired, removals) =
-            slices::expire(&mut self.index.write(), now_ns, first_young, spare_last);
+        let (expired, removals) = self.messages.expire(now_ns, first_young, spare_last);
         self.staging.lock().remove_lazily(removals);
         Ok(expired)
-    }
-
-    /// When `expire` has something to do next.
-    pub fn next_expiry_ns(&self) -> StoreResult<Option<i64>> {
-        let age_ns_max = self.limits.lock().age_ns_max;
-        let (own, first) = {
-            let index = self.index.read();
-            let own = index.expiries.first().map(|(expires_ns, _)| *expires_ns);
-            let mut first = None;
-            if age_ns_max.is_some() {
-                first = index.next_live(index.first_sequence);
-                while let Some(sequence) = first.filter(|first| index.stays_for_ever(*first)) {
-                    first = index.next_live(sequence + 1);
-                }
-            }
-            (own.filter(|own| *own < EXPIRES_NEVER_NS), first)
-        };
-        let aged = match (age_ns_max, first) {
-            (Some(age), Some(first)) => self.time_of(first)?.map(|time| time.saturating_add(age)),
-            _ => None,
-        };
-        Ok([own, aged].into_iter().flatten().min())
     }
 
     /// Other limits from now on; what exceeds them goes at once.
@@ -153,66 +126,68 @@ impl Store {
 
     pub(super) fn enforce_limits(&self, limits: Limits) {
         let _writer = self.writer.lock();
-        *self.limits.lock() = limits;
-        let mut lazy = Vec::new();
-        slices::enforce(&mut self.index.write(), &limits, &mut lazy);
-        self.staging.lock().remove_lazily(lazy);
+        let removed = self.messages.set_limits(limits);
+        self.staging.lock().remove_lazily(removed);
     }
 
-    /// Overwrites the bytes of messages whose removal is durable.
-    pub(super) fn erase_removed(&self) -> io::Result<()> {
-        let _maintaining = self.maintenance.lock();
-        let removals = std::mem::take(&mut *self.erasures.lock());
-        let erased = self.erase(&removals);
-        if erased.is_err() {
-            // Whoever asks next must not take it for done.
-            self.erasures.lock().extend(removals);
+    /// Begins to remove messages by their subject: of what is committed now.
+    pub fn begin_filtered_purge(&self, filter: &[u8], purge: &Purge) -> FilteredPurge {
+        FilteredPurge::begin(&self.messages, filter, purge)
+    }
+
+    /// Stages the removal of the next slice of a purge; `None` if there is nothing left to look at.
+    pub fn stage_slice(&self, purge: &mut FilteredPurge) -> StoreResult<Option<StagedWork>> {
+        match purge.next_slice(&self.messages) {
+            Some(found) => self.remove_all(&found).map(Some),
+            None => Ok(None),
         }
-        erased
     }
 
-    fn erase(&self, removals: &[Removal]) -> io::Result<()> {
-        let mut touched: Vec<Arc<SegmentFile>> = Vec::new();
-        for removal in removals {
-            for sequence in removal.first..=removal.last {
-                self.own_file(sequence)?;
-                let place = {
-                    let index = self.index.read();
-                    index.segment_of(sequence).and_then(|at| {
-                        let segment = &index.segments[at];
-                        let rank = segment.index.rank(sequence)?;
-                        Some((Arc::clone(&segment.file), segment.index.extent(rank)?))
-                    })
-                };
-                if let Some((file, extent)) = place {
-                    file.erase(sequence, extent)?;
-                    touched.push(file);
+    /// Stages the removal of messages that are not more than a slice has; those that are gone, or that others remove, do not count.
+    pub fn remove_all(&self, sequences: &[u64]) -> StoreResult<StagedWork> {
+        self.stage(&Change {
+            remove: sequences,
+            ..Change::default()
+        })
+    }
+
+    /// Stages a change as a whole. It is durable and visible when `commit_through` has returned without an error.
+    pub fn stage(&self, change: &Change<'_>) -> StoreResult<StagedWork> {
+        match change.append {
+            [] => self.health.check_removable()?,
+            _ => self.health.check_writable()?,
+        }
+        let index = self.messages.index();
+        let mut staging = self.staging.lock();
+        let mut work = staging.new_work();
+        for appended in staging.append_all(change.append, &self.folder.options)? {
+            work.sequences.push(appended.sequence);
+            work.cover(appended.ticket);
+        }
+        for sequence in change.remove {
+            if index.locate(*sequence).is_none() {
+                continue;
+            }
+            if change.erase {
+                work.note_erasure();
+            }
+            match staging.removal_of(*sequence) {
+                Some(ticket) => work.cover(ticket),
+                None => {
+                    work.cover(staging.remove_one(*sequence, change.erase));
+                    work.removed += 1;
                 }
             }
         }
-        touched.dedup_by(|one, other| Arc::ptr_eq(one, other));
-        for file in touched {
-            file.file.sync()?;
-        }
-        Ok(())
+        Ok(work)
     }
 
-    /// Sees to it that the file with this message can be written into; whoever calls keeps segments as they are.
-    fn own_file(&self, sequence: u64) -> io::Result<()> {
-        let shared = {
-            let index = self.index.read();
-            let at = index.segment_of(sequence);
-            let file = at.map(|at| Arc::clone(&index.segments[at].file));
-            file.filter(|file| file.is_shared())
-        };
-        let Some(file) = shared else {
-            return Ok(());
-        };
-        let own = Arc::new(file.own(&*self.file_system, self.stream_key.as_ref())?);
-        let mut index = self.index.write();
-        let at = index.segment_of(sequence).expect("segments stay");
-        index.segments[at].file = own;
-        Ok(())
+    /// Stages a removal that was found to be due.
+    pub(super) fn stage_range(&self, removal: Removal) -> StagedWork {
+        let mut staging = self.staging.lock();
+        let mut work = staging.new_work();
+        work.cover(staging.remove(removal));
+        work
     }
 }
 

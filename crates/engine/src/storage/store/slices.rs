@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use parking_lot::RwLockWriteGuard;
 
-use super::staged_work::{Change, StagedWork};
-use super::Store;
+use super::committed::CommittedMessages;
 use crate::common::subject;
 use crate::storage::format::removal;
 use crate::storage::format::removal::Removal;
 use crate::storage::index::lookup::Matching;
 use crate::storage::index::messages::MessageIndex;
-use crate::storage::message::{Expired, Limits, Purge, StoreResult};
+use crate::storage::message::{Expired, Limits, Purge};
 
 /// Messages that are looked at or removed before others get the lock: about half a millisecond.
 pub const SLICE_MESSAGES: usize = 2048;
@@ -159,10 +158,10 @@ pub struct FilteredPurge {
     left: u64,
 }
 
-impl Store {
-    /// Begins to remove messages by their subject: of what is committed now.
-    pub fn begin_filtered_purge(&self, filter: &[u8], purge: &Purge) -> FilteredPurge {
-        let index = self.index.read();
+impl FilteredPurge {
+    /// Of what is committed now.
+    pub(super) fn begin(messages: &CommittedMessages, filter: &[u8], purge: &Purge) -> Self {
+        let index = messages.index();
         let matching = index.matching(filter);
         let end = index.last_sequence + 1;
         let end = purge.below_sequence.map_or(end, |below| below.min(end));
@@ -174,7 +173,7 @@ impl Store {
                 there.saturating_sub(keep)
             }
         };
-        FilteredPurge {
+        Self {
             filter: filter.to_vec(),
             matching,
             next: index.first_sequence,
@@ -183,38 +182,38 @@ impl Store {
         }
     }
 
-    /// Stages the removal of the next slice of a purge; `None` if there is nothing left to look at.
-    pub fn stage_slice(&self, purge: &mut FilteredPurge) -> StoreResult<Option<StagedWork>> {
-        let found = loop {
-            let (found, is_over) = self.find_slice(purge);
+    /// What the next slice removes; `None` if there is nothing left to look at.
+    pub(super) fn next_slice(&mut self, messages: &CommittedMessages) -> Option<Vec<u64>> {
+        loop {
+            let (found, is_over) = self.find_slice(messages);
             if !found.is_empty() {
-                break found;
+                debug_assert!(found.len() as u64 <= self.left);
+                self.left -= found.len() as u64;
+                return Some(found);
             }
             if is_over {
-                return Ok(None);
+                return None;
             }
-        };
-        purge.left -= found.len() as u64;
-        self.remove_all(&found).map(Some)
+        }
     }
 
-    /// What the next slice of a purge removes, and whether there is nothing behind it.
-    fn find_slice(&self, purge: &mut FilteredPurge) -> (Vec<u64>, bool) {
-        let most = SLICE_MESSAGES.min(purge.left.min(usize::MAX as u64) as usize);
+    /// What the next slice removes, if anything does, and whether there is nothing behind it.
+    fn find_slice(&mut self, messages: &CommittedMessages) -> (Vec<u64>, bool) {
+        let most = SLICE_MESSAGES.min(self.left.min(usize::MAX as u64) as usize);
         let mut found = Vec::new();
         let mut scannable = SCANNED_MESSAGES;
-        let index = self.index.read();
+        let index = messages.index();
         for _ in 0..most {
-            match index.next_match_among(&purge.matching, purge.next, &mut scannable) {
+            match index.next_match_among(&self.matching, self.next, &mut scannable) {
                 Err(next) => {
-                    purge.next = next;
-                    return (found, next >= purge.end);
+                    self.next = next;
+                    return (found, next >= self.end);
                 }
-                Ok(Some(sequence)) if sequence < purge.end => {
-                    purge.next = sequence + 1;
+                Ok(Some(sequence)) if sequence < self.end => {
+                    self.next = sequence + 1;
                     // The number of a subject may have become another's since the purge began.
                     let name = index.subject_name(sequence);
-                    if name.is_some_and(|name| subject::matches(&purge.filter, name)) {
+                    if name.is_some_and(|name| subject::matches(&self.filter, name)) {
                         found.push(sequence);
                     }
                 }
@@ -222,38 +221,6 @@ impl Store {
             }
         }
         (found, most == 0)
-    }
-
-    /// Messages of a range, in order, with their subjects: as many as one slice has.
-    pub fn live_between(&self, first: u64, last: u64) -> Vec<(u64, Vec<u8>)> {
-        let index = self.index.read();
-        let mut found = Vec::new();
-        let mut next = index.next_live(first);
-        while let Some(sequence) = next.filter(|sequence| *sequence <= last) {
-            if let Some(name) = index.subject_name(sequence) {
-                found.push((sequence, name.to_vec()));
-            }
-            if found.len() >= SLICE_MESSAGES {
-                break;
-            }
-            next = index.next_live(sequence + 1);
-        }
-        found
-    }
-
-    /// Which of these messages are not there; they are not more than a slice has.
-    pub fn missing(&self, sequences: &[u64]) -> Vec<u64> {
-        let index = self.index.read();
-        let is_missing = |sequence: &u64| index.locate(*sequence).is_none();
-        sequences.iter().copied().filter(is_missing).collect()
-    }
-
-    /// Stages the removal of messages that are not more than a slice has; those that are gone, or that others remove, do not count.
-    pub fn remove_all(&self, sequences: &[u64]) -> StoreResult<StagedWork> {
-        self.stage(&Change {
-            remove: sequences,
-            ..Change::default()
-        })
     }
 }
 
@@ -265,7 +232,7 @@ mod tests {
     use super::*;
     use crate::storage::disk::memory::MemoryFileSystem;
     use crate::storage::message::NewMessage;
-    use crate::storage::store::StoreOptions;
+    use crate::storage::store::{Store, StoreOptions};
 
     #[test]
     fn a_purge_by_subject_lets_others_in_while_nothing_matches() {
@@ -294,7 +261,7 @@ mod tests {
         let mut looks = 0;
         let mut found = Vec::new();
         loop {
-            let (some, is_over) = store.find_slice(&mut purge);
+            let (some, is_over) = purge.find_slice(store.messages());
             looks += 1;
             found.extend(some);
             if is_over {
@@ -311,6 +278,6 @@ mod tests {
         }
         store.commit().unwrap();
         assert_eq!(removed, 2);
-        assert_eq!(store.counts().messages, MESSAGES - 2);
+        assert_eq!(store.messages().counts().messages, MESSAGES - 2);
     }
 }

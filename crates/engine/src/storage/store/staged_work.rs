@@ -6,9 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::Store;
-use crate::storage::format::removal::Removal;
-use crate::storage::message::{Committed, NewMessage, StoreError, StoreResult, Ticket};
+use crate::storage::message::{Committed, NewMessage, StoreError, Ticket};
 
 /// What is staged at once, and committed or discarded at once.
 #[derive(Default)]
@@ -67,70 +65,24 @@ impl StagedWork {
         self.ticket = self.ticket.max(Some(ticket));
     }
 
+    /// Whether what it has removed is to be overwritten.
+    pub(super) fn erases(&self) -> bool {
+        self.erases
+    }
+
+    pub(super) fn note_erasure(&mut self) {
+        self.erases = true;
+    }
+
+    /// Whether a commit up to here leaves nothing of it.
+    pub(super) fn is_within(&self, committed: Committed) -> bool {
+        self.ticket <= Some(committed.ticket)
+    }
+
     /// Why it is not stored and never will be, if that is so.
-    fn refusal(&self) -> Option<StoreError> {
+    pub(super) fn refusal(&self) -> Option<StoreError> {
         let discarded = self.epoch.0.get()?;
         let is_discarded = self.ticket > Some(discarded.after);
         is_discarded.then(|| discarded.error.clone())
-    }
-}
-
-impl Store {
-    /// Stages a change as a whole. It is durable and visible when `commit_through` has returned without an error.
-    pub fn stage(&self, change: &Change<'_>) -> StoreResult<StagedWork> {
-        match change.append {
-            [] => self.health.check_removable()?,
-            _ => self.health.check_writable()?,
-        }
-        let index = self.index.read();
-        let mut staging = self.staging.lock();
-        let mut work = staging.new_work();
-        for appended in staging.append_all(change.append, &self.options)? {
-            work.sequences.push(appended.sequence);
-            work.cover(appended.ticket);
-        }
-        for sequence in change.remove {
-            if index.locate(*sequence).is_none() {
-                continue;
-            }
-            work.erases |= change.erase;
-            match staging.removal_of(*sequence) {
-                Some(ticket) => work.cover(ticket),
-                None => {
-                    work.cover(staging.remove_one(*sequence, change.erase));
-                    work.removed += 1;
-                }
-            }
-        }
-        Ok(work)
-    }
-
-    /// Stages a removal that was found to be due.
-    pub(super) fn stage_range(&self, removal: Removal) -> StagedWork {
-        let mut staging = self.staging.lock();
-        let mut work = staging.new_work();
-        work.cover(staging.remove(removal));
-        work
-    }
-
-    /// Makes durable and visible what one caller has staged, unless a commit of another thread has done so; what else is staged goes with it. The
-    /// outcome is that of this work and of no other: an error says that nothing of it is stored, except that an erasure may be
-    /// what failed, and then its removal holds.
-    pub fn commit_through(&self, work: &StagedWork) -> StoreResult<Committed> {
-        let writer = self.writer.lock();
-        if let Some(error) = work.refusal() {
-            return Err(error);
-        }
-        let mut committed = writer.committed;
-        if work.ticket > Some(committed.ticket) {
-            committed = self.commit_batch(writer, false)?;
-        } else {
-            drop(writer);
-        }
-        if work.erases {
-            // Whoever committed it may not have come to that yet.
-            self.carry_out_erasures()?;
-        }
-        Ok(committed)
     }
 }

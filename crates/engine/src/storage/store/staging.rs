@@ -5,8 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::options::StoreOptions;
 use super::staged_work::{Epoch, StagedWork};
-use super::StoreOptions;
+use super::writing::CommittedEnd;
 use crate::storage::format::chain;
 use crate::storage::format::chain::ChainLink;
 use crate::storage::format::encryption::{SegmentKey, StreamKey};
@@ -85,7 +86,7 @@ pub struct StagedBatch {
 
 pub struct AppendStaging {
     next_ticket: u64,
-    pub next_sequence: u64,
+    next_sequence: u64,
     /// The segment the next record goes to, and where.
     header: SegmentHeader,
     position: u64,
@@ -109,7 +110,7 @@ pub struct AppendStaging {
     link: Option<ChainLink>,
     last_time_ns: i64,
     /// How often everything staged was forgotten.
-    pub resets: u64,
+    resets: u64,
     /// Of everything staged since then.
     epoch: Arc<Epoch>,
 }
@@ -179,14 +180,19 @@ impl AppendStaging {
         Ok(self.stage(message, options))
     }
 
-    /// Stages a message behind all others, with this sequence; those between are passed over. `sequence` is not below the next one.
-    pub fn append_at(
+    /// Stages a message that follows others: nothing, if something was refused since `resets` was asked for, because then they may be missing. With a
+    /// sequence it gets that one, and those between are passed over; nothing is staged if it is behind.
+    pub fn append_following(
         &mut self,
         message: &NewMessage<'_>,
-        sequence: u64,
+        sequence: Option<u64>,
+        resets: u64,
         options: &StoreOptions,
-    ) -> StoreResult<Appended> {
-        debug_assert!(sequence >= self.next_sequence);
+    ) -> StoreResult<Option<Appended>> {
+        let sequence = sequence.unwrap_or(self.next_sequence);
+        if self.resets != resets || sequence < self.next_sequence {
+            return Ok(None);
+        }
         if sequence > self.next_sequence {
             // Refused before anything is passed over.
             self.stored_bytes(message)?;
@@ -198,7 +204,7 @@ impl AppendStaging {
             }]);
             self.next_sequence = sequence;
         }
-        self.append(message, options)
+        self.append(message, options).map(Some)
     }
 
     /// Stages messages that are to be there together or not at all: in one segment, behind a record that says so.
@@ -404,6 +410,16 @@ impl AppendStaging {
         self.parts.last_mut().expect("there is one now")
     }
 
+    /// The sequence of the next message.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// How often everything staged was refused and forgotten.
+    pub fn resets(&self) -> u64 {
+        self.resets
+    }
+
     /// The ticket given last.
     pub fn last_ticket(&self) -> Ticket {
         Ticket(self.next_ticket - 1)
@@ -527,21 +543,17 @@ impl AppendStaging {
     }
 
     /// Forgets everything staged: the next record goes where the last commit ended.
-    pub fn reset(
-        &mut self,
-        header: SegmentHeader,
-        position: u64,
-        next_sequence: u64,
-        link: Option<ChainLink>,
-    ) {
+    pub fn reset(&mut self, end: CommittedEnd) {
+        debug_assert!(end.next_sequence <= self.next_sequence);
+        let is_encrypted = end.header.encrypted;
         let start = StreamStart {
-            header,
-            position,
-            next_sequence,
+            header: end.header,
+            position: end.position,
+            next_sequence: end.next_sequence,
             last_time_ns: self.last_time_ns,
             round: self.round.next(),
             stream_key: self.stream_key.take(),
-            link,
+            link: end.link,
         };
         *self = Self {
             next_ticket: self.next_ticket,
@@ -551,7 +563,7 @@ impl AppendStaging {
             lazy_removals: std::mem::take(&mut self.lazy_removals),
             ..Self::new(start)
         };
-        if header.encrypted {
+        if is_encrypted {
             // What was refused may be on the disk all the same, and no two messages may be encrypted for one place.
             self.roll();
         }

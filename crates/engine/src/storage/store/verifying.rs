@@ -2,34 +2,12 @@
 
 use std::io;
 
-use super::reading::read_error;
-use super::Store;
 use crate::storage::format::chain;
 use crate::storage::format::chain::{ChainLink, Verification, Verifier};
 use crate::storage::format::record;
 use crate::storage::format::record::{Record, RecordKind};
-use crate::storage::message::StoreResult;
 use crate::storage::segment::scan::scan;
 use crate::storage::segment::segment_file::{Remains, SegmentFile};
-
-impl Store {
-    /// Follows the chain through all segments, removed messages included.
-    pub fn verify(&self) -> StoreResult<Verification> {
-        // Segments stay as they are meanwhile; messages may be added.
-        let _maintaining = self.maintenance.lock();
-        let (files, last_sequence) = {
-            let index = self.index.read();
-            let files: Vec<_> = index
-                .segments
-                .iter()
-                .map(|segment| (segment.file.clone(), segment.index.end))
-                .collect();
-            (files, index.last_sequence)
-        };
-        let files = files.iter().map(|(file, end)| (&**file, *end));
-        verify(files, self.stream, self.origin_sequence, last_sequence).map_err(read_error)
-    }
-}
 
 /// Follows the chain through segments, each up to its end.
 pub fn verify<'a>(

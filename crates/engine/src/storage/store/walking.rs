@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use super::committed::CommittedMessages;
 use super::reading::read_error;
-use super::Store;
 use crate::common::subject;
 use crate::storage::format::record::Record;
 use crate::storage::index::messages::{MessageIndex, Segment};
@@ -29,15 +29,6 @@ const TRIES_MAX: usize = 3;
 /// Room that a walk keeps between pieces.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// What tells whether something has changed since one looked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Marks {
-    pub first_sequence: u64,
-    pub last_sequence: u64,
-    /// Messages that were ever removed.
-    pub removed: u64,
-}
-
 /// A piece that was read, and how far it has been handed out.
 #[derive(Default)]
 pub struct Walk {
@@ -54,7 +45,113 @@ pub struct Walk {
     is_unread: bool,
 }
 
+/// What a walk has come to.
+pub enum WalkStep<T> {
+    Message(T),
+    /// Nothing up to this sequence matches.
+    End(u64),
+    /// The next piece is to be read first (`load`).
+    Unread,
+}
+
 impl Walk {
+    /// Hands the next message from `from` on that matches to `visit`. About so many are read ahead.
+    pub fn step<T>(
+        &mut self,
+        messages: &CommittedMessages,
+        patterns: &[Vec<u8>],
+        from: u64,
+        ahead: usize,
+        visit: impl FnOnce(&Record<'_>) -> T,
+    ) -> StoreResult<WalkStep<T>> {
+        let mut from = from;
+        let mut tries = 0;
+        loop {
+            if !self.holds(from) {
+                if let Some(end) = self.find_piece(messages, patterns, from, ahead) {
+                    return Ok(WalkStep::End(end));
+                }
+            }
+            if self.is_unread {
+                if messages.has_disk() {
+                    return Ok(WalkStep::Unread);
+                }
+                self.load()?;
+            }
+            let (sequence, extent) = self.messages[self.next];
+            self.next += 1;
+            self.expected = sequence + 1;
+            from = self.expected;
+            if !messages.contains(sequence) {
+                continue;
+            }
+            let Some(file) = &self.file else {
+                continue;
+            };
+            let at = (extent.position - self.start) as usize;
+            let bytes = &mut self.buffer[at..at + extent.length];
+            match file.decode(sequence, extent.position, bytes, &mut self.body) {
+                FoundRecord::Message(record) => return Ok(WalkStep::Message(visit(&record))),
+                FoundRecord::Erased => {}
+                // Read once more by itself, which reports it.
+                FoundRecord::Damaged => match messages.read(sequence) {
+                    Ok(Some(_)) if tries < TRIES_MAX => {
+                        // The disk could not read it a moment ago, or it lies elsewhere now.
+                        tries += 1;
+                        self.messages.clear();
+                        from = sequence;
+                    }
+                    Ok(_) | Err(StoreError::Damaged { .. }) => {}
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Finds the next piece; says up to where nothing matches if there is none.
+    fn find_piece(
+        &mut self,
+        messages: &CommittedMessages,
+        patterns: &[Vec<u8>],
+        from: u64,
+        ahead: usize,
+    ) -> Option<u64> {
+        self.messages.clear();
+        self.next = 0;
+        self.is_unread = false;
+        let index = messages.index();
+        let Some(first) = next_wanted(&index, patterns, from) else {
+            return Some(index.last_sequence);
+        };
+        let Some((at, rank)) = index.locate(first) else {
+            return Some(index.last_sequence);
+        };
+        let segment = &index.segments[at];
+        gather(&index, segment, rank, patterns, ahead, &mut self.messages);
+        self.file = Some(Arc::clone(&segment.file));
+        self.expected = from;
+        self.is_unread = true;
+        None
+    }
+
+    /// Reads the piece that the walk has come to, if it is not read yet.
+    pub fn load(&mut self) -> StoreResult<()> {
+        let ends = (self.messages.first(), self.messages.last());
+        let (Some((_, first)), Some((_, last)), true) = (ends.0, ends.1, self.is_unread) else {
+            return Ok(());
+        };
+        self.start = first.position;
+        let length = (last.position - first.position) as usize + last.length;
+        self.buffer.resize(length, 0);
+        if let Some(file) = &self.file {
+            // What is gone turns out to be damaged.
+            file.read_neighbours(&self.messages, first.position, &mut self.buffer)
+                .map_err(read_error)?;
+        }
+        self.is_unread = false;
+        Ok(())
+    }
+
     /// Lets go of what was read.
     pub fn forget(&mut self) {
         self.messages.clear();
@@ -77,174 +174,12 @@ impl Walk {
     }
 }
 
-/// What a walk has come to.
-pub enum WalkStep<T> {
-    Message(T),
-    /// Nothing up to this sequence matches.
-    End(u64),
-    /// The next piece is to be read first (`load`).
-    Unread,
-}
-
-impl Store {
-    pub fn marks(&self) -> Marks {
-        marks(&self.index.read())
-    }
-
-    /// The subject of a message; `None` if there is none.
-    pub fn subject_of(&self, sequence: u64) -> Option<Vec<u8>> {
-        let index = self.index.read();
-        let (at, rank) = index.locate(sequence)?;
-        let id = index.segments[at].index.subject_ids[rank];
-        Some(index.subjects.name(id).to_vec())
-    }
-
-    /// Whether there is a message of this sequence.
-    pub fn contains(&self, sequence: u64) -> bool {
-        self.index.read().locate(sequence).is_some()
-    }
-
-    /// Whether a message would be read from the segment that is being written, which the system has in memory.
-    pub fn is_recent(&self, sequence: u64) -> bool {
-        let index = self.index.read();
-        let newest = index.segments.last();
-        newest.is_none_or(|segment| segment.index.base_sequence <= sequence)
-    }
-
-    /// How many messages from `sequence` on match one of the patterns, or are there if none is given, and as of when.
-    pub fn count_matching(&self, patterns: &[Vec<u8>], sequence: u64) -> (u64, Marks) {
-        let index = self.index.read();
-        let count = match sequence > index.last_sequence {
-            true => 0,
-            false => index.count_matches(&index.matching_any(patterns), sequence),
-        };
-        (count, marks(&index))
-    }
-
-    /// The same, when it is known that few have come since: their subjects are looked at one by one.
-    pub fn count_new(&self, patterns: &[Vec<u8>], sequence: u64) -> (u64, Marks) {
-        let index = self.index.read();
-        let mut count = 0;
-        let after = index
-            .segments
-            .partition_point(|segment| segment.index.last_sequence < sequence);
-        for segment in &index.segments[after..] {
-            let mut next = segment.next_live(segment.index.rank_from(sequence));
-            while let Some(rank) = next {
-                count += u64::from(is_wanted(&index, segment, rank, patterns));
-                next = segment.next_live(rank + 1);
-            }
-        }
-        (count, marks(&index))
-    }
-
-    /// Hands the next message from `from` on that matches to `visit`. About so many are read ahead.
-    pub fn step<T>(
-        &self,
-        walk: &mut Walk,
-        patterns: &[Vec<u8>],
-        from: u64,
-        ahead: usize,
-        visit: impl FnOnce(&Record<'_>) -> T,
-    ) -> StoreResult<WalkStep<T>> {
-        let mut from = from;
-        let mut tries = 0;
-        loop {
-            if !walk.holds(from) {
-                if let Some(end) = self.find_piece(walk, patterns, from, ahead) {
-                    return Ok(WalkStep::End(end));
-                }
-            }
-            if walk.is_unread {
-                if self.has_disk() {
-                    return Ok(WalkStep::Unread);
-                }
-                self.load(walk)?;
-            }
-            let (sequence, extent) = walk.messages[walk.next];
-            walk.next += 1;
-            walk.expected = sequence + 1;
-            from = walk.expected;
-            if !self.contains(sequence) {
-                continue;
-            }
-            let Some(file) = &walk.file else {
-                continue;
-            };
-            let at = (extent.position - walk.start) as usize;
-            let bytes = &mut walk.buffer[at..at + extent.length];
-            match file.decode(sequence, extent.position, bytes, &mut walk.body) {
-                FoundRecord::Message(record) => return Ok(WalkStep::Message(visit(&record))),
-                FoundRecord::Erased => {}
-                // Read once more by itself, which reports it.
-                FoundRecord::Damaged => match self.read(sequence) {
-                    Ok(Some(_)) if tries < TRIES_MAX => {
-                        // The disk could not read it a moment ago, or it lies elsewhere now.
-                        tries += 1;
-                        walk.messages.clear();
-                        from = sequence;
-                    }
-                    Ok(_) | Err(StoreError::Damaged { .. }) => {}
-                    Err(error) => return Err(error),
-                },
-            }
-        }
-    }
-
-    /// Finds the next piece; says up to where nothing matches if there is none.
-    fn find_piece(
-        &self,
-        walk: &mut Walk,
-        patterns: &[Vec<u8>],
-        from: u64,
-        ahead: usize,
-    ) -> Option<u64> {
-        walk.messages.clear();
-        walk.next = 0;
-        walk.is_unread = false;
-        let index = self.index.read();
-        let Some(first) = next_wanted(&index, patterns, from) else {
-            return Some(index.last_sequence);
-        };
-        let Some((at, rank)) = index.locate(first) else {
-            return Some(index.last_sequence);
-        };
-        let segment = &index.segments[at];
-        gather(&index, segment, rank, patterns, ahead, &mut walk.messages);
-        walk.file = Some(Arc::clone(&segment.file));
-        walk.expected = from;
-        walk.is_unread = true;
-        None
-    }
-
-    /// Reads the piece that a walk has come to, if it is not read yet.
-    pub fn load(&self, walk: &mut Walk) -> StoreResult<()> {
-        let ends = (walk.messages.first(), walk.messages.last());
-        let (Some((_, first)), Some((_, last)), true) = (ends.0, ends.1, walk.is_unread) else {
-            return Ok(());
-        };
-        walk.start = first.position;
-        let length = (last.position - first.position) as usize + last.length;
-        walk.buffer.resize(length, 0);
-        if let Some(file) = &walk.file {
-            // What is gone turns out to be damaged.
-            file.read_neighbours(&walk.messages, first.position, &mut walk.buffer)
-                .map_err(read_error)?;
-        }
-        walk.is_unread = false;
-        Ok(())
-    }
-}
-
-fn marks(index: &MessageIndex) -> Marks {
-    Marks {
-        first_sequence: index.first_sequence,
-        last_sequence: index.last_sequence,
-        removed: index.removed,
-    }
-}
-
-fn is_wanted(index: &MessageIndex, segment: &Segment, rank: usize, patterns: &[Vec<u8>]) -> bool {
+pub(super) fn is_wanted(
+    index: &MessageIndex,
+    segment: &Segment,
+    rank: usize,
+    patterns: &[Vec<u8>],
+) -> bool {
     if patterns.is_empty() {
         return true;
     }

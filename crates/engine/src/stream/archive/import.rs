@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use super::format;
 use super::format::{ArchiveError, ArchiveReader, ArchivedMessage, SEQUENCE_MAX};
 use super::legacy_format;
-use super::s2_frames::S2FrameReader;
 use crate::common::error::EngineError;
 use crate::common::subject;
 use crate::storage::message::{NewMessage, StoreError};
@@ -23,6 +22,7 @@ use crate::storage::store::Store;
 use crate::stream::publish::headers::PublishHeaders;
 use crate::stream::publish::time_to_live::TimeToLive;
 use crate::stream::settings::StreamSettings;
+use crate::wire::s2_frames::S2FrameReader;
 
 /// Bytes that are staged before they are committed: a sync for each message would take a day.
 const COMMIT_BYTES: u64 = 8 * 1024 * 1024;
@@ -406,8 +406,8 @@ impl<'a> ImportedStore<'a> {
     /// Passes over what the stream had lost behind its last message, and makes everything durable.
     pub fn finish(&mut self, last_sequence: u64) -> Result<(), ImportError> {
         self.commit()?;
-        if last_sequence > self.store.counts().last_sequence {
-            if self.store.counts().messages == 0 {
+        if last_sequence > self.store.messages().counts().last_sequence {
+            if self.store.messages().counts().messages == 0 {
                 self.store.advance(last_sequence + 1).map(drop)?;
             } else {
                 let placeholder = NewMessage {

@@ -95,6 +95,7 @@ fn imported(state: &str, entries: &[NewEntry<'_>]) -> Result<Arc<Store>, String>
 fn sequences(store: &Store) -> Vec<u64> {
     let mut sequences = Vec::new();
     store
+        .messages()
         .scan(0, |record| {
             sequences.push(record.sequence);
             true
@@ -110,8 +111,8 @@ fn sequences_gaps_and_times_are_kept() {
     let store = imported(r#"{"first_seq":5,"last_seq":20}"#, &entries).unwrap();
 
     assert_eq!(sequences(&store), [7, 8, 12]);
-    assert_eq!(store.counts().last_sequence, 20);
-    let read = store.read(12).unwrap().unwrap();
+    assert_eq!(store.messages().counts().last_sequence, 20);
+    let read = store.messages().read(12).unwrap().unwrap();
     assert_eq!(read.time_ns, entries[2].time_ns);
     assert_eq!(
         (read.subject(), read.payload()),
@@ -144,8 +145,12 @@ fn empty_streams_keep_their_place() {
     ] {
         let store = imported(state, &[]).unwrap();
 
-        assert_eq!(store.counts().last_sequence, last_sequence, "{state}");
-        assert_eq!(store.counts().messages, 0);
+        assert_eq!(
+            store.messages().counts().last_sequence,
+            last_sequence,
+            "{state}"
+        );
+        assert_eq!(store.messages().counts().messages, 0);
     }
 }
 
@@ -165,7 +170,7 @@ fn times_to_live_are_read_and_what_is_over_is_passed_over() {
     let store = imported(r#"{"first_seq":1}"#, &[entries[0], old, entries[2]]).unwrap();
 
     assert_eq!(sequences(&store), [1, 3]);
-    let expires = |sequence| store.read(sequence).unwrap().unwrap().expires_ns;
+    let expires = |sequence| store.messages().read(sequence).unwrap().unwrap().expires_ns;
     assert_eq!(expires(1), Some(entries[0].time_ns + 3_600_000_000_000));
     assert_eq!(expires(3), Some(i64::MAX));
 }

@@ -1,7 +1,7 @@
 //! Tests of old archives, with two that were made by older servers.
 
 use super::*;
-use crate::stream::archive::s2_frames::S2FrameReader;
+use crate::wire::s2_frames::S2FrameReader;
 use proptest::prelude::*;
 
 /// Made by nats-server 2.14.6 and 2.11.11; what is in them stands beside them.

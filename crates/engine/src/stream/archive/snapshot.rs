@@ -139,7 +139,7 @@ impl Snapshot {
             };
             let last_sequence = self.request.last_sequence;
             let state = consumer
-                .with_core(|core, _, _| archived_state::write(&core.acks, last_sequence))
+                .with_core(|core, _, _| archived_state::write(core.acks(), last_sequence))
                 .map_err(|error| EngineError::Options(error.to_string()))?;
             let said = format!(r#"{{"config":{config},"state":{state}}}"#);
             self.consumers
@@ -234,7 +234,7 @@ impl Snapshot {
             })?;
         }
         let mut outcome = Ok(());
-        let scanned = self.stream.store().scan(0, |record| {
+        let scanned = self.stream.store().messages().scan(0, |record| {
             if record.sequence > self.request.last_sequence {
                 return false;
             }

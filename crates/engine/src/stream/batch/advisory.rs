@@ -26,14 +26,12 @@ struct Abandoned<'a> {
 
 /// Appends the advisory.
 pub fn write(out: &mut Vec<u8>, stream: &str, batch: &[u8], reason: &str, random: &mut Random) {
-    let mut now = Vec::new();
-    timestamp::write(&mut now, system_ns());
     let body = Abandoned {
         kind: "io.nats.jetstream.advisory.v1.stream_batch_abandoned",
         id: (0..ID_LENGTH)
             .map(|_| char::from(random.letter()))
             .collect(),
-        timestamp: go_json::lossy_text(&now),
+        timestamp: timestamp::text(system_ns()),
         stream,
         batch: String::from_utf8_lossy(batch).into_owned(),
         reason,

@@ -20,174 +20,171 @@ use crate::stream::settings::StreamSettings;
 use crate::stream::staged_commit::held_messages::HeldMessage;
 use crate::wire::stored_headers;
 
-impl Ingest {
-    /// Takes a message that names a batch.
-    pub(in crate::stream) fn take_into_batch(
-        &mut self,
-        store: &Store,
-        publication: &Publication<'_>,
-        headers: &PublishHeaders<'_>,
-        reply: &[u8],
-    ) {
-        if !self.settings.allow_atomic_batch {
-            let disabled = refusal(400, 10174, "atomic publish is disabled");
-            return self.refuse(&disabled, b"", reply);
+/// Takes a message that names a batch.
+pub(in crate::stream) fn take(
+    ingest: &mut Ingest,
+    store: &Store,
+    publication: &Publication<'_>,
+    headers: &PublishHeaders<'_>,
+    reply: &[u8],
+) {
+    if !ingest.settings().allow_atomic_batch {
+        let disabled = refusal(400, 10174, "atomic publish is disabled");
+        return ingest.refuse(&disabled, b"", reply);
+    }
+    let id = headers.batch_id.unwrap_or_default();
+    match ingest.incomplete_mut().batches.accept(publication, headers) {
+        BatchStep::Held => {
+            ingest.answer(reply, |_| {});
         }
-        let id = headers.batch_id.unwrap_or_default();
-        match self.batches.accept(publication, headers) {
-            BatchStep::Held => {
-                self.answer.clear();
-                self.push_answer(b"", reply);
-            }
-            BatchStep::Complete(batch) => {
-                self.commit_batch(store, id, &batch, publication.now_ns, reply)
-            }
-            BatchStep::Refused { refusal, abandoned } => {
-                self.refuse(&refusal, b"", reply);
-                if let Some(reason) = abandoned {
-                    self.tell_abandoned(id, reason);
-                }
+        BatchStep::Complete(batch) => {
+            commit_batch(ingest, store, id, &batch, publication.now_ns, reply)
+        }
+        BatchStep::Refused { refusal, abandoned } => {
+            ingest.refuse(&refusal, b"", reply);
+            if let Some(reason) = abandoned {
+                tell_abandoned(ingest, id, reason);
             }
         }
     }
+}
 
-    /// Gives up batches that have been idle for too long.
-    pub fn expire_batches(&mut self, now_ns: i64) -> bool {
-        self.fast_batches.expire(now_ns);
-        self.uploads.expire(now_ns);
-        let ids = self.batches.expire(now_ns);
-        for id in &ids {
-            self.tell_abandoned(id, "timeout");
+/// Gives up batches that have been idle for too long.
+pub fn expire_batches(ingest: &mut Ingest, now_ns: i64) -> bool {
+    ingest.incomplete_mut().fast_batches.expire(now_ns);
+    ingest.incomplete_mut().uploads.expire(now_ns);
+    let ids = ingest.incomplete_mut().batches.expire(now_ns);
+    for id in &ids {
+        tell_abandoned(ingest, id, "timeout");
+    }
+    !ids.is_empty()
+}
+
+fn tell_abandoned(ingest: &mut Ingest, id: &[u8], reason: &str) {
+    let stream = Arc::clone(ingest.settings());
+    let subject = advisory::subject(&stream.name);
+    let mut payload = Vec::new();
+    advisory::write(&mut payload, &stream.name, id, reason, ingest.random());
+    ingest.send(subject.as_bytes(), |out| out.extend_from_slice(&payload));
+}
+
+fn commit_batch(
+    ingest: &mut Ingest,
+    store: &Store,
+    id: &[u8],
+    batch: &AtomicBatch,
+    now_ns: i64,
+    reply: &[u8],
+) {
+    let together = match stage_together(ingest, store, batch.messages.iter(), now_ns, None) {
+        Ok(together) => together,
+        Err(unstaged) => return ingest.refuse(&unstaged.refusal(), b"", reply),
+    };
+    let mut answer = Vec::new();
+    let id = String::from_utf8_lossy(id);
+    let stored = StoredPublish {
+        stream: &ingest.settings().name,
+        domain: ingest.settings().domain.as_deref(),
+        sequence: together.last().map_or(0, |last| last.sequence),
+        batch: Some((&id, together.messages.len() as u64)),
+        ..StoredPublish::default()
+    };
+    stored.encode(&mut answer);
+    note_together(ingest, store, together, &answer, reply);
+}
+
+/// Checks messages and stages them, all or none. The last one gets one more header, if one is given.
+pub(in crate::stream) fn stage_together<'a>(
+    ingest: &mut Ingest,
+    store: &Store,
+    held: impl Iterator<Item = HeldMessage<'a>>,
+    now_ns: i64,
+    mark: Option<(&[u8], &[u8])>,
+) -> Result<Together<'a>, Unstaged> {
+    let checked = check_batch(ingest, store, held, now_ns);
+    let mut messages = checked.map_err(Unstaged::Refused)?;
+    if let (Some(last), Some((name, value))) = (messages.last_mut(), mark) {
+        stored_headers::add(last.headers.to_mut(), 0, name, value);
+    }
+    let previous = messages
+        .iter()
+        .map(|message| ingest.previous_sequence(store, message.subject))
+        .collect();
+    let new: Vec<NewMessage<'_>> = messages.iter().map(Admitted::message).collect();
+    let appended = store.append_all(&new).map_err(Unstaged::Store)?;
+    Ok(Together {
+        messages,
+        previous,
+        appended,
+    })
+}
+
+/// Notes messages that were staged together; the last one is answered.
+pub(in crate::stream) fn note_together(
+    ingest: &mut Ingest,
+    store: &Store,
+    together: Together<'_>,
+    answer: &[u8],
+    reply: &[u8],
+) {
+    let count = together.messages.len();
+    let mut last_of: AHashMap<Box<[u8]>, u64> = AHashMap::new();
+    let all = together.messages.into_iter().zip(together.appended);
+    for (number, ((message, appended), previous)) in all.zip(together.previous).enumerate() {
+        let previous = last_of.get(message.subject).copied().unwrap_or(previous);
+        if ingest.settings().republish.is_some() {
+            last_of.insert(message.subject.into(), appended.sequence);
         }
-        !ids.is_empty()
+        let begun = ingest.answers().begin();
+        let mut answered: &[u8] = b"";
+        if number + 1 == count {
+            answered = reply;
+            begun.extend_from_slice(answer);
+        }
+        ingest.note(store, message, appended, previous, answered);
     }
+}
 
-    fn tell_abandoned(&mut self, id: &[u8], reason: &str) {
-        let stream = Arc::clone(&self.settings);
-        let subject = advisory::subject(&stream.name);
-        self.answer.clear();
-        advisory::write(&mut self.answer, &stream.name, id, reason, &mut self.random);
-        self.push_message(subject.as_bytes());
-    }
-
-    fn commit_batch(
-        &mut self,
-        store: &Store,
-        id: &[u8],
-        batch: &AtomicBatch,
-        now_ns: i64,
-        reply: &[u8],
-    ) {
-        let together = match self.stage_together(store, batch.messages.iter(), now_ns, None) {
-            Ok(together) => together,
-            Err(unstaged) => return self.refuse(&unstaged.refusal(), b"", reply),
+/// Checks all messages of a batch.
+fn check_batch<'a>(
+    ingest: &mut Ingest,
+    store: &Store,
+    held: impl Iterator<Item = HeldMessage<'a>>,
+    now_ns: i64,
+) -> Result<Vec<Admitted<'a>>, Refusal> {
+    let settings = Arc::clone(ingest.settings());
+    let mut before = Before::default();
+    let mut all = Vec::new();
+    for held in held {
+        let headers = PublishHeaders::read(held.headers);
+        let publication = Publication {
+            subject: held.subject,
+            headers: held.headers,
+            payload: held.payload,
+            now_ns,
         };
-        let mut answer = Vec::new();
-        let id = String::from_utf8_lossy(id);
-        let stored = StoredPublish {
-            stream: &self.settings.name,
-            domain: self.settings.domain.as_deref(),
-            sequence: together.last().map_or(0, |last| last.sequence),
-            batch: Some((&id, together.messages.len() as u64)),
-            ..StoredPublish::default()
+        ingest.prepare(&headers, now_ns);
+        before.check(&settings, &publication, &headers)?;
+        let view = BatchView {
+            staged: ingest.view(store),
+            before: &before,
         };
-        stored.encode(&mut answer);
-        self.note_together(store, together, &answer, reply);
-    }
-
-    /// Checks messages and stages them, all or none. The last one gets one more header, if one is given.
-    pub(in crate::stream) fn stage_together<'a>(
-        &mut self,
-        store: &Store,
-        held: impl Iterator<Item = HeldMessage<'a>>,
-        now_ns: i64,
-        mark: Option<(&[u8], &[u8])>,
-    ) -> Result<Together<'a>, Unstaged> {
-        let checked = self.check_batch(store, held, now_ns);
-        let mut messages = checked.map_err(Unstaged::Refused)?;
-        if let (Some(last), Some((name, value))) = (messages.last_mut(), mark) {
-            stored_headers::add(last.headers.to_mut(), 0, name, value);
-        }
-        let previous = messages
-            .iter()
-            .map(|message| self.previous_sequence(store, message.subject))
-            .collect();
-        let new: Vec<NewMessage<'_>> = messages.iter().map(Admitted::message).collect();
-        let appended = store.append_all(&new).map_err(Unstaged::Store)?;
-        Ok(Together {
-            messages,
-            previous,
-            appended,
-        })
-    }
-
-    /// Notes messages that were staged together; the last one is answered.
-    pub(in crate::stream) fn note_together(
-        &mut self,
-        store: &Store,
-        together: Together<'_>,
-        answer: &[u8],
-        reply: &[u8],
-    ) {
-        let count = together.messages.len();
-        let mut last_of: AHashMap<Box<[u8]>, u64> = AHashMap::new();
-        let all = together.messages.into_iter().zip(together.appended);
-        for (number, ((message, appended), previous)) in all.zip(together.previous).enumerate() {
-            let previous = last_of.get(message.subject).copied().unwrap_or(previous);
-            if self.settings.republish.is_some() {
-                last_of.insert(message.subject.into(), appended.sequence);
-            }
-            self.answer.clear();
-            let mut answered: &[u8] = b"";
-            if number + 1 == count {
-                answered = reply;
-                self.answer.extend_from_slice(answer);
-            }
-            self.note(store, message, appended, previous, answered);
-        }
-    }
-
-    /// Checks all messages of a batch.
-    fn check_batch<'a>(
-        &mut self,
-        store: &Store,
-        held: impl Iterator<Item = HeldMessage<'a>>,
-        now_ns: i64,
-    ) -> Result<Vec<Admitted<'a>>, Refusal> {
-        let settings = Arc::clone(&self.settings);
-        let mut before = Before::default();
-        let mut all = Vec::new();
-        for held in held {
-            let headers = PublishHeaders::read(held.headers);
-            let publication = Publication {
-                subject: held.subject,
-                headers: held.headers,
-                payload: held.payload,
-                now_ns,
-            };
-            self.prepare(&headers, now_ns);
-            before.check(&settings, &publication, &headers)?;
-            let view = BatchView {
-                staged: self.view(store),
-                before: &before,
-            };
-            match checks::check(&settings, &view, &publication, &headers)? {
-                CheckOutcome::Duplicate { .. } => return Err(duplicate()),
-                CheckOutcome::Store(passed) => {
-                    if passed.rollup == Some(Rollup::Subject) && before.has(held.subject) {
-                        return Err(refusal(500, 10111, "batch rollup sub invalid"));
-                    }
-                    if passed.rollup == Some(Rollup::All) && before.messages > 0 {
-                        return Err(refusal(500, 10111, "batch rollup all invalid"));
-                    }
-                    let admitted = Admitted::new(&settings, &publication, &headers, passed);
-                    before.add(&settings, &admitted);
-                    all.push(admitted);
+        match checks::check(&settings, &view, &publication, &headers)? {
+            CheckOutcome::Duplicate { .. } => return Err(duplicate()),
+            CheckOutcome::Store(passed) => {
+                if passed.rollup == Some(Rollup::Subject) && before.has(held.subject) {
+                    return Err(refusal(500, 10111, "batch rollup sub invalid"));
                 }
+                if passed.rollup == Some(Rollup::All) && before.messages > 0 {
+                    return Err(refusal(500, 10111, "batch rollup all invalid"));
+                }
+                let admitted = Admitted::new(&settings, &publication, &headers, passed);
+                before.add(&settings, &admitted);
+                all.push(admitted);
             }
         }
-        Ok(all)
     }
+    Ok(all)
 }
 
 /// Messages that are staged, all or none, and not noted yet.

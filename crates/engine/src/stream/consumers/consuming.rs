@@ -55,7 +55,7 @@ impl Stream {
 
     /// Removes a message that nobody needs any more, after somebody has settled it; true if there was one.
     pub(in crate::stream) fn remove_unneeded(&self, sequence: u64) -> bool {
-        let Some(subject) = self.store().subject_of(sequence) else {
+        let Some(subject) = self.store().messages().subject_of(sequence) else {
             return false;
         };
         let retention = self.settings().retention;
@@ -154,7 +154,7 @@ impl Stream {
             .reset(sequence)
             .map_err(|error| store_error(&error))?;
         let floor = sequence - 1;
-        let is_within = floor <= self.store().marks().last_sequence;
+        let is_within = floor <= self.store().messages().marks().last_sequence;
         if is_within && self.settings().retention == Retention::Interest {
             self.remove_uninteresting(0, floor, Some(&consumer));
         }

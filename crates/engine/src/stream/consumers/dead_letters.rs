@@ -99,7 +99,7 @@ impl Stream {
             let text = format!("there is no stream {name:?}: create it");
             return HandedOver::Refused(text);
         };
-        let message = match self.store().read(letter.sequence) {
+        let message = match self.store().messages().read(letter.sequence) {
             Ok(Some(message)) => message,
             // What is gone, or damaged, can never be stored elsewhere; damage is a finding of the store.
             Ok(None) | Err(StoreError::Damaged { .. }) => return HandedOver::Gone,
@@ -122,11 +122,12 @@ impl Stream {
                 payload: message.payload(),
                 now_ns: self.now_ns(),
             };
-            let taken =
-                target
-                    .ingest
-                    .lock()
-                    .take_dead_letter(&target.store, &publication, &receipt);
+            let taken = take(
+                &mut target.ingest.lock(),
+                &target.store,
+                &publication,
+                &receipt,
+            );
             match taken {
                 Ok(LetterOutcome::Staged) => {
                     target.commit_soon();
@@ -144,43 +145,41 @@ impl Stream {
     }
 }
 
-impl Ingest {
-    /// Takes a dead letter in, or says at once why not.
-    fn take_dead_letter(
-        &mut self,
-        store: &Store,
-        sent: &Publication<'_>,
-        receipt: &Arc<dyn Receipt>,
-    ) -> Result<LetterOutcome, Refusal> {
-        let settings = Arc::clone(&self.settings);
-        if self.is_full() {
-            return Err(checks::refusal(429, 10167, "too many requests"));
-        }
-        if settings.is_mirror {
-            let text = "it is a mirror, which stores no other messages: name another stream";
-            return Err(checks::refusal(400, 10077, text));
-        }
-        let (mut subject, mut block) = (Vec::new(), Vec::new());
-        let publication = self.as_stored(&settings, sent, Author::Server, &mut subject, &mut block);
-        let headers = PublishHeaders::read(publication.headers);
-        self.prepare(&headers, sent.now_ns);
-        match checks::check(&settings, &self.view(store), &publication, &headers)? {
-            CheckOutcome::Duplicate { sequence } => {
-                let is_committed = sequence <= store.marks().last_sequence;
-                if is_committed && !store.contains(sequence) {
-                    return Ok(LetterOutcome::Removed);
-                }
-            }
-            CheckOutcome::Store(_) if !self.is_kept(publication.subject) => {
-                let text = "it keeps nothing while it has no consumers: create one";
-                return Err(checks::refusal(503, 10077, text));
-            }
-            CheckOutcome::Store(passed) => {
-                let admitted = Admitted::new(&settings, &publication, &headers, passed);
-                self.try_store(store, admitted, b"")?;
-            }
-        }
-        self.push_receipt(Arc::clone(receipt));
-        Ok(LetterOutcome::Staged)
+/// Takes a dead letter in, or says at once why not.
+fn take(
+    ingest: &mut Ingest,
+    store: &Store,
+    sent: &Publication<'_>,
+    receipt: &Arc<dyn Receipt>,
+) -> Result<LetterOutcome, Refusal> {
+    let settings = Arc::clone(ingest.settings());
+    if ingest.is_full() {
+        return Err(checks::refusal(429, 10167, "too many requests"));
     }
+    if settings.is_mirror {
+        let text = "it is a mirror, which stores no other messages: name another stream";
+        return Err(checks::refusal(400, 10077, text));
+    }
+    let (mut subject, mut block) = (Vec::new(), Vec::new());
+    let publication = ingest.as_stored(&settings, sent, Author::Server, &mut subject, &mut block);
+    let headers = PublishHeaders::read(publication.headers);
+    ingest.prepare(&headers, sent.now_ns);
+    match checks::check(&settings, &ingest.view(store), &publication, &headers)? {
+        CheckOutcome::Duplicate { sequence } => {
+            let is_committed = sequence <= store.messages().marks().last_sequence;
+            if is_committed && !store.messages().contains(sequence) {
+                return Ok(LetterOutcome::Removed);
+            }
+        }
+        CheckOutcome::Store(_) if !ingest.is_kept(publication.subject) => {
+            let text = "it keeps nothing while it has no consumers: create one";
+            return Err(checks::refusal(503, 10077, text));
+        }
+        CheckOutcome::Store(passed) => {
+            let admitted = Admitted::new(&settings, &publication, &headers, passed);
+            ingest.try_store(store, admitted, b"")?;
+        }
+    }
+    ingest.answers().push_receipt(Arc::clone(receipt));
+    Ok(LetterOutcome::Staged)
 }

@@ -8,7 +8,7 @@ use crate::common::error::EngineError;
 use crate::consumer::acknowledgement::state::Reached;
 use crate::consumer::core::{Core, PassContext};
 use crate::consumer::delivery::outbound::Outbound;
-use crate::consumer::delivery::push::FlowControl;
+use crate::consumer::delivery::push::Push;
 use crate::stream::refusals::store_error;
 use crate::stream::registry::Streams;
 
@@ -207,9 +207,9 @@ impl Streams {
         consumer
             .with_core(|core, _, _| {
                 serde_json::to_vec(&PendingReport {
-                    next_stream_sequence: core.acks.next_stream,
-                    next_consumer_sequence: core.acks.next_consumer,
-                    pending: core.acks.first_delivered(PENDING_LISTED_MAX),
+                    next_stream_sequence: core.acks().next_stream,
+                    next_consumer_sequence: core.acks().next_consumer,
+                    pending: core.acks().first_delivered(PENDING_LISTED_MAX),
                 })
             })
             .map_err(|error| EngineError::Options(error.to_string()))
@@ -249,7 +249,7 @@ impl Streams {
         time_ns: i64,
     ) -> Result<u64, EngineError> {
         let stream = self.stream(account, stream)?;
-        let found = stream.store().sequence_at(time_ns);
+        let found = stream.store().messages().sequence_at(time_ns);
         found.map_err(|error| store_error(&error))
     }
 }
@@ -259,58 +259,51 @@ fn hindrances(
     context: &PassContext<'_>,
     now_ns: i64,
 ) -> serde_json::Result<Vec<u8>> {
-    core.recount(context.store, now_ns, true);
-    core.waiting.drop_without_interest(context.account);
-    let (matching, _) = context.store.count_matching(&core.settings.filters, 0);
-    let push = core.push.as_mut().map(|push| {
-        (
-            push.look(context.account, &core.settings),
-            push.flow.as_ref().is_some_and(FlowControl::is_full),
-            push.rate_due_ns > now_ns,
-        )
-    });
-    let (push_bound, flow_stalled, rate_limited) = push.unwrap_or_default();
-    let next_again = core
-        .acks
-        .earliest_deadline_ns(|deliveries| core.ack_wait_ns(deliveries));
+    let pending = core.recount(context.messages, now_ns, true);
+    core.pulling().drop_without_interest(context.account);
+    let waiting = core.pulling().len();
+    let push_bound = core.look_at_receiver(context);
+    let settings = core.settings();
+    let (matching, _) = context.messages.count_matching(&settings.filters, 0);
+    let (acks, push) = (core.acks(), core.push());
+    let next_again = acks.earliest_deadline_ns(|deliveries| settings.wait_ns(deliveries));
     serde_json::to_vec(&Hindrances {
         paused: core.is_paused(now_ns),
-        ack_pending: core.acks.pending_count(),
-        full_since_ns: core.full_since_ns,
-        pending: core.count.value(),
+        ack_pending: acks.pending_count(),
+        full_since_ns: core.full_since_ns(),
+        pending,
         matching,
-        waiting: core.waiting.len(),
+        waiting,
         push_bound,
-        flow_stalled,
-        rate_limited,
-        queued: core.acks.queued_count(),
-        parked: core.acks.parked_count(),
+        flow_stalled: push.is_some_and(Push::is_stalled),
+        rate_limited: push.is_some_and(|push| push.is_limited(now_ns)),
+        queued: acks.queued_count(),
+        parked: acks.parked_count(),
         next_again_ns: next_again.unwrap_or(0),
-        given_up: core.acks.given_up_count(),
+        given_up: acks.given_up_count(),
     })
 }
 
 fn report(core: &mut Core, context: &PassContext<'_>, now_ns: i64) -> serde_json::Result<Vec<u8>> {
-    core.recount(context.store, now_ns, true);
+    let pending = core.recount(context.messages, now_ns, true);
     let reached = |reached: Reached, active_ns| ReachedReport {
         consumer_sequence: reached.consumer,
         stream_sequence: reached.stream,
         active_ns,
     };
-    let push_bound = match &mut core.push {
-        Some(push) => push.look(context.account, &core.settings),
-        None => false,
-    };
-    core.waiting.drop_without_interest(context.account);
+    let push_bound = core.look_at_receiver(context);
+    core.pulling().drop_without_interest(context.account);
+    let waiting = core.pulling().len();
+    let (acks, activity) = (core.acks(), core.activity());
     serde_json::to_vec(&StateReport {
-        delivered: reached(core.acks.delivered(), core.activity.delivered_ns),
-        floor: reached(core.acks.floor, core.activity.acknowledged_ns),
-        ack_pending: core.acks.pending_count(),
-        redelivered: core.acks.redelivered_count(),
-        waiting: core.waiting.len(),
-        pending: core.count.value(),
+        delivered: reached(acks.delivered(), activity.delivered_ns),
+        floor: reached(acks.floor, activity.acknowledged_ns),
+        ack_pending: acks.pending_count(),
+        redelivered: acks.redelivered_count(),
+        waiting,
+        pending,
         push_bound,
-        pinned: core.pin.as_ref().map(|pin| PinReport {
+        pinned: core.pinned().map(|pin| PinReport {
             id: &pin.id,
             since_ns: pin.since_ns,
         }),

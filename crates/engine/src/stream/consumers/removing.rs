@@ -91,10 +91,10 @@ impl Stream {
         last: u64,
         is_removed: impl Fn(&[u8], u64) -> bool,
     ) {
-        let last = last.min(self.store().marks().last_sequence);
+        let last = last.min(self.store().messages().marks().last_sequence);
         let mut next = first;
         while next <= last {
-            let slice = self.store().live_between(next, last);
+            let slice = self.store().messages().live_between(next, last);
             let Some((end, _)) = slice.last() else {
                 return;
             };

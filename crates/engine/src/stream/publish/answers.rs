@@ -21,11 +21,11 @@ impl Stream {
         let (settings, roll_ups) = {
             let mut ingest = self.ingest.lock();
             let roll_ups = ingest
-                .effects
+                .effects()
                 .committed_roll_ups(progress.committed.last_sequence);
             ingest.drain_decided(&self.store, progress, &mut drained);
             self.say_usage(&ingest);
-            (Arc::clone(&ingest.settings), roll_ups)
+            (Arc::clone(ingest.settings()), roll_ups)
         };
         for roll_up in &roll_ups {
             self.consumers.rolled_up(roll_up);
@@ -38,7 +38,7 @@ impl Stream {
             return self.consumers.notice(count);
         }
         if settings.limits.age_ns_max.is_some() || settings.allow_time_to_live {
-            let next = self.store.next_expiry_ns().ok().flatten();
+            let next = self.store.messages().next_expiry_ns().ok().flatten();
             self.expire_by(next.unwrap_or(i64::MAX));
         }
         // Taken out, so that no lock is held while something is sent.

@@ -25,7 +25,7 @@ impl Stream {
         for sequence in &expired.spared {
             self.mark_expired(*sequence, now_ns);
         }
-        let next = self.store.next_expiry_ns().ok().flatten();
+        let next = self.store.messages().next_expiry_ns().ok().flatten();
         self.expire_by(next.unwrap_or(i64::MAX));
         if expired != Expired::default() {
             self.scheduler.schedule();
@@ -35,7 +35,7 @@ impl Stream {
     /// The last message of a subject has expired: a marker takes its place, unless it was one itself.
     fn mark_expired(&self, sequence: u64, now_ns: i64) {
         // What cannot be read is looked at again when the clock comes next.
-        let Ok(Some(message)) = self.store.read(sequence) else {
+        let Ok(Some(message)) = self.store.messages().read(sequence) else {
             return;
         };
         if delete_marker::is_one(message.headers()) {
@@ -43,7 +43,13 @@ impl Stream {
             let _ = self.store.remove(sequence, false);
         } else {
             let mut ingest = self.ingest.lock();
-            ingest.mark_expired(&self.store, message.subject(), sequence, now_ns);
+            mark_expired(
+                &mut ingest,
+                &self.store,
+                message.subject(),
+                sequence,
+                now_ns,
+            );
         }
     }
 
@@ -52,21 +58,19 @@ impl Stream {
     }
 }
 
-impl Ingest {
-    /// Puts a marker in the place of a subject's last message, whose time is over.
-    fn mark_expired(&mut self, store: &Store, subject: &[u8], sequence: u64, now_ns: i64) {
-        self.pending.sort();
-        if self.view(store).last_sequence_of(subject) != sequence {
-            // Another message has come, or the marker waits already.
-            return;
-        }
-        let ttl_ns = self.settings.delete_marker_ttl_ns;
-        let admitted = Admitted {
-            headers: delete_marker::headers(ttl_ns).into(),
-            expires_ns: Some(now_ns.saturating_add(ttl_ns)),
-            rollup: Some(Rollup::Subject),
-            ..Admitted::of(subject, now_ns)
-        };
-        self.store(store, admitted, b"");
+/// Puts a marker in the place of a subject's last message, whose time is over.
+fn mark_expired(ingest: &mut Ingest, store: &Store, subject: &[u8], sequence: u64, now_ns: i64) {
+    ingest.sort_pending();
+    if ingest.view(store).last_sequence_of(subject) != sequence {
+        // Another message has come, or the marker waits already.
+        return;
     }
+    let ttl_ns = ingest.settings().delete_marker_ttl_ns;
+    let admitted = Admitted {
+        headers: delete_marker::headers(ttl_ns).into(),
+        expires_ns: Some(now_ns.saturating_add(ttl_ns)),
+        rollup: Some(Rollup::Subject),
+        ..Admitted::of(subject, now_ns)
+    };
+    ingest.store(store, admitted, b"");
 }

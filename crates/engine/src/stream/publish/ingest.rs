@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use super::acknowledgement::{Refusal, StoredPublish};
 use super::admitted::Admitted;
+use super::answer_queue::{AnswerQueue, BufferLimits};
 use super::checks;
 use super::checks::{check_message_id, CheckOutcome, Publication, Rollup, View};
+use super::duplicates::Duplicates;
 use super::headers::PublishHeaders;
 use super::loading;
 use super::loading::HeldBack;
@@ -20,47 +22,25 @@ use super::tracing;
 use crate::common::random::Random;
 use crate::consumer::consumers::Consumers;
 use crate::routing::message_trace::MessageTrace;
-use crate::storage::message::{Appended, CommitProgress, StoreError, Ticket};
-use crate::storage::receipts::{Receipt, Receipts};
+use crate::storage::message::{Appended, CommitProgress, StoreError};
+use crate::storage::receipts::Receipt;
 use crate::storage::store::Store;
 use crate::stream::batch::atomic_batches::AtomicBatches;
+use crate::stream::batch::commit;
 use crate::stream::batch::fast_batches;
 use crate::stream::batch::fast_batches::FastBatches;
+use crate::stream::batch::fast_publish;
 use crate::stream::replication::followers::Followers;
 use crate::stream::schedule::schedules::Schedules;
+use crate::stream::schedule::scheduling;
 use crate::stream::settings::{Discard, Retention, StreamSettings};
-use crate::stream::staged_commit::uploading::Committing;
+use crate::stream::staged_commit::uploading;
 use crate::stream::staged_commit::uploads::Uploads;
 use crate::stream::usage::account_usage::StreamUsage;
 use crate::wire::stored_headers;
 use crate::wire::stored_headers::Author;
 
-/// Messages that wait for their commit at most, unless the configuration says otherwise.
-pub const BUFFERED_MESSAGES_MAX: usize = 100_000;
-
-/// The same in bytes.
-pub const BUFFERED_BYTES_MAX: u64 = 128 * 1024 * 1024;
-
-/// Refusals may wait beyond that limit, so that publishers hear of it; what comes beyond this is not answered.
-const ANSWERS_MAX_FACTOR: usize = 2;
-
 const TOO_MANY_REQUESTS: &[u8] = b"NATS/1.0 429 Too Many Requests\r\n\r\n";
-
-/// How much may wait for a commit.
-#[derive(Debug, Clone, Copy)]
-pub struct BufferLimits {
-    pub messages_max: usize,
-    pub bytes_max: u64,
-}
-
-impl Default for BufferLimits {
-    fn default() -> Self {
-        Self {
-            messages_max: BUFFERED_MESSAGES_MAX,
-            bytes_max: BUFFERED_BYTES_MAX,
-        }
-    }
-}
 
 /// What waits for the rest of it before it is stored.
 pub struct Incomplete {
@@ -76,27 +56,18 @@ pub struct Readers {
 }
 
 pub struct Ingest {
-    pub settings: Arc<StreamSettings>,
-    pub(in crate::stream) buffer: BufferLimits,
-    pub(in crate::stream) pending: PendingPublishes,
-    receipts: Receipts,
-    pub(in crate::stream) ids: MessageIds,
-    pub(in crate::stream) held_back: HeldBack,
-    last_ticket: Ticket,
-    /// The fate of everything up to here is known.
-    settled: Ticket,
-    pub(in crate::stream) effects: StagedEffects,
-    pub(in crate::stream) schedules: Schedules,
-    pub(in crate::stream) usage: Arc<StreamUsage>,
-    pub(in crate::stream) batches: AtomicBatches,
-    pub(in crate::stream) fast_batches: FastBatches,
-    pub(in crate::stream) uploads: Uploads,
+    settings: Arc<StreamSettings>,
+    answers: AnswerQueue,
+    ids: MessageIds,
+    held_back: HeldBack,
+    effects: StagedEffects,
+    schedules: Schedules,
+    usage: Arc<StreamUsage>,
+    incomplete: Incomplete,
     /// The connection whose message is being taken; 0 is the server itself.
-    pub(in crate::stream) publisher_id: u64,
-    pub(in crate::stream) committing: Committing,
+    publisher_id: u64,
     readers: Readers,
-    pub(in crate::stream) random: Random,
-    pub(in crate::stream) answer: Vec<u8>,
+    random: Random,
     scratch: Scratch,
 }
 
@@ -110,49 +81,109 @@ struct Scratch {
 impl Ingest {
     pub fn new(
         settings: Arc<StreamSettings>,
-        buffer: BufferLimits,
+        limits: BufferLimits,
         usage: Arc<StreamUsage>,
         incomplete: Incomplete,
         readers: Readers,
         seed: u64,
     ) -> Self {
-        let Incomplete {
-            batches,
-            fast_batches,
-            uploads,
-        } = incomplete;
         Self {
             ids: MessageIds::new(settings.duplicate_window_ns, seed),
             settings,
-            buffer,
-            pending: PendingPublishes::default(),
-            receipts: Receipts::default(),
+            answers: AnswerQueue::new(limits),
             held_back: HeldBack::default(),
-            last_ticket: Ticket::default(),
-            settled: Ticket::default(),
             effects: StagedEffects::default(),
             schedules: Schedules::unknown(),
             usage,
-            batches,
-            fast_batches,
-            uploads,
+            incomplete,
             publisher_id: 0,
-            committing: Committing::default(),
             readers,
             random: Random::seeded(seed),
-            answer: Vec::new(),
             scratch: Scratch::default(),
         }
+    }
+
+    pub fn settings(&self) -> &Arc<StreamSettings> {
+        &self.settings
+    }
+
+    /// What publishers are to hear.
+    pub(in crate::stream) fn answers(&mut self) -> &mut AnswerQueue {
+        &mut self.answers
+    }
+
+    /// Messages whose fate is not known yet.
+    pub(in crate::stream) fn pending(&self) -> &PendingPublishes {
+        self.answers.pending()
+    }
+
+    /// Makes ready to look for waiting messages by their subjects.
+    pub(in crate::stream) fn sort_pending(&mut self) {
+        self.answers.pending_mut().sort();
+    }
+
+    pub(in crate::stream) fn ids(&self) -> &MessageIds {
+        &self.ids
+    }
+
+    pub(in crate::stream) fn effects(&self) -> &StagedEffects {
+        &self.effects
+    }
+
+    pub(in crate::stream) fn schedules(&self) -> &Schedules {
+        &self.schedules
+    }
+
+    pub(in crate::stream) fn schedules_mut(&mut self) -> &mut Schedules {
+        &mut self.schedules
+    }
+
+    pub(in crate::stream) fn usage(&self) -> &StreamUsage {
+        &self.usage
+    }
+
+    /// What waits for the rest of it.
+    pub(in crate::stream) fn incomplete(&self) -> &Incomplete {
+        &self.incomplete
+    }
+
+    pub(in crate::stream) fn incomplete_mut(&mut self) -> &mut Incomplete {
+        &mut self.incomplete
+    }
+
+    /// What waits for something to be read.
+    pub(in crate::stream) fn held_back(&mut self) -> &mut HeldBack {
+        &mut self.held_back
+    }
+
+    pub(in crate::stream) fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// Messages are this connection's from now on.
+    pub(in crate::stream) fn set_publisher(&mut self, connection_id: u64) {
+        self.publisher_id = connection_id;
+    }
+
+    pub(in crate::stream) fn publisher_id(&self) -> u64 {
+        self.publisher_id
+    }
+
+    /// Enters the ids that were read of the disk.
+    pub(in crate::stream) fn load_ids(&mut self, ids: Duplicates, last: Vec<u8>, now_ns: i64) {
+        self.ids.load(ids, last);
+        self.ids
+            .set_window(self.settings.duplicate_window_ns, now_ns);
     }
 
     /// Puts other settings in force, for what comes from now on.
     pub fn set(&mut self, settings: Arc<StreamSettings>, now_ns: i64) {
         self.ids.set_window(settings.duplicate_window_ns, now_ns);
         if !settings.allow_atomic_batch {
-            self.batches.clear();
+            self.incomplete.batches.clear();
         }
         if !settings.allow_fast_batch {
-            self.fast_batches.clear();
+            self.incomplete.fast_batches.clear();
         }
         self.settings = settings;
     }
@@ -247,13 +278,13 @@ impl Ingest {
             block => PublishHeaders::read(block),
         };
         if let Some(trace) = trace {
-            if self.trace(trace, store, &publication, &headers, reply) {
+            if tracing::trace(self, trace, store, &publication, &headers, reply) {
                 return;
             }
         }
         if may_hold {
-            let totals = self.totals_on_disk(store, publication.subject, &headers);
-            if self.hold_back(store, sent, &headers, totals, reply) {
+            let totals = loading::totals_on_disk(self, store, publication.subject, &headers);
+            if loading::hold_back(self, store, sent, &headers, totals, reply) {
                 return;
             }
         }
@@ -261,13 +292,13 @@ impl Ingest {
             return self.refuse(&refusal, b"", reply);
         }
         if let Some(value) = headers.upload {
-            return self.take_upload(value, &publication, reply);
+            return uploading::take(self, value, &publication, reply);
         }
         if reply.ends_with(fast_batches::SUFFIX) {
-            return self.take_fast(store, &publication, &headers, reply);
+            return fast_publish::take(self, store, &publication, &headers, reply);
         }
         if headers.batch_id.is_some_and(|id| !id.is_empty()) {
-            return self.take_into_batch(store, &publication, &headers, reply);
+            return commit::take(self, store, &publication, &headers, reply);
         }
         self.prepare(&headers, sent.now_ns);
         match checks::check(&settings, &self.view(store), &publication, &headers) {
@@ -304,26 +335,8 @@ impl Ingest {
         publication
     }
 
-    pub(in crate::stream) fn answer_duplicate(&mut self, sequence: u64, reply: &[u8]) {
-        let settings = Arc::clone(&self.settings);
-        let stored = StoredPublish {
-            stream: &settings.name,
-            domain: settings.domain.as_deref(),
-            sequence,
-            duplicate: true,
-            ..StoredPublish::default()
-        };
-        self.answer.clear();
-        stored.encode_in(settings.dialect, &mut self.answer);
-        self.push_answer(b"", reply);
-    }
-
     pub(in crate::stream) fn is_full(&self) -> bool {
-        let (messages, bytes) = self.pending.counts_behind(0);
-        // Publishers of the old dialects were held up instead of refused, and do not look: only bytes are bounded.
-        let is_counted = self.settings.dialect.is_none();
-        (is_counted && messages as usize >= self.buffer.messages_max + self.committing.messages)
-            || bytes >= self.buffer.bytes_max.saturating_add(self.committing.bytes)
+        self.answers.is_full(&self.settings)
     }
 
     /// Makes ready what the checks of this message will ask for.
@@ -340,7 +353,7 @@ impl Ingest {
             || headers.scheduler.is_some()
             || self.settings.republish.is_some()
         {
-            self.pending.sort();
+            self.sort_pending();
         }
     }
 
@@ -360,7 +373,7 @@ impl Ingest {
         let previous_sequence = self.previous_sequence(store, admitted.subject);
         let appended = store.append(&admitted.message());
         let appended = appended.map_err(|error| store_refusal(&error))?;
-        self.answer.clear();
+        let answer = self.answers.begin();
         if let Some(counter) = &admitted.counter {
             let stored = StoredPublish {
                 stream: &self.settings.name,
@@ -369,28 +382,17 @@ impl Ingest {
                 counter: Some(&counter.total.to_string()),
                 ..StoredPublish::default()
             };
-            stored.encode(&mut self.answer);
+            stored.encode(answer);
         }
         self.note(store, admitted, appended, previous_sequence, reply);
         Ok(())
     }
 
-    /// Whether one more may wait for a receipt: what was refused is not among the messages that are counted.
-    pub(in crate::stream) fn has_receipt_room(&self) -> bool {
-        let most = self.buffer.messages_max.saturating_mul(ANSWERS_MAX_FACTOR);
-        self.receipts.len() < most
-    }
-
     /// Completes a receipt when the fate of everything that was taken up to now is known.
     pub(in crate::stream) fn add_receipt(&mut self, receipt: Arc<dyn Receipt>) {
         if let Some(receipt) = self.held_back.add_receipt(receipt) {
-            self.push_receipt(receipt);
+            self.answers.push_receipt(receipt);
         }
-    }
-
-    /// The same for what was just taken, whatever is held back behind it.
-    pub(in crate::stream) fn push_receipt(&mut self, receipt: Arc<dyn Receipt>) {
-        self.receipts.push(self.last_ticket, receipt);
     }
 
     /// The message before on the same subject, if somebody will want to know.
@@ -401,7 +403,7 @@ impl Ingest {
         }
     }
 
-    /// A message was staged: notes what that changes, and that it is to be answered with `self.answer`, or plainly if that is empty.
+    /// A message was staged: notes what that changes, and that it is to be answered with what was begun, or plainly if that is empty.
     pub(in crate::stream) fn note(
         &mut self,
         store: &Store,
@@ -413,15 +415,16 @@ impl Ingest {
         let settings = Arc::clone(&self.settings);
         let sequence = appended.sequence;
         let message = admitted.message();
-        self.last_ticket = appended.ticket;
+        self.answers.note_staged(appended.ticket);
         let removed = match admitted.rollup {
             Some(Rollup::Subject) => self.roll_up_subject(store, message.subject, sequence),
             Some(Rollup::All) => self.roll_up_all(store, sequence),
             None => Ok(()),
         };
-        self.schedule(message.subject, sequence, admitted.due_ns);
+        self.schedules
+            .note(message.subject, sequence, admitted.due_ns);
         let removed = removed.and_then(|()| match &admitted.ended_schedule {
-            Some(subject) => self.end_schedule(store, subject, sequence),
+            Some(subject) => scheduling::end(self, store, subject, sequence),
             None => Ok(()),
         });
         // Where nobody is interested, the sequence is used, and nothing is kept.
@@ -446,14 +449,13 @@ impl Ingest {
             previous_sequence,
             time_ns: message.time_ns,
             subject: message.subject,
-            reply: self.heard(reply),
-            answer_header: b"",
-            answer: &self.answer,
+            reply,
             kept_headers,
             kept_payload,
+            ..PendingItem::default()
         };
         self.usage.add_waiting(counted_bytes);
-        self.pending.push(appended.ticket, counted_bytes, &item);
+        self.answers.push_stored(&settings, counted_bytes, item);
         if let Some(counter) = admitted.counter {
             self.effects.set_counter(admitted.subject, counter);
         }
@@ -472,8 +474,8 @@ impl Ingest {
         subject: &[u8],
         sequence: u64,
     ) -> Result<(), StoreError> {
-        self.pending.sort();
-        let staged: Vec<u64> = self.pending.sequences_of(subject, 0).collect();
+        self.sort_pending();
+        let staged: Vec<u64> = self.pending().sequences_of(subject, 0).collect();
         self.effects.roll_up_subject(subject, sequence);
         store.roll_up(subject, &staged, sequence)
     }
@@ -483,50 +485,35 @@ impl Ingest {
         store.roll_up_all(sequence)
     }
 
-    /// The reply subject, unless the stream answers nothing.
-    fn heard<'a>(&self, reply: &'a [u8]) -> &'a [u8] {
-        if self.settings.no_acknowledgement {
-            b""
-        } else {
-            reply
-        }
-    }
-
     pub(in crate::stream) fn refuse(&mut self, refusal: &Refusal, header: &[u8], reply: &[u8]) {
-        let settings = Arc::clone(&self.settings);
-        self.answer.clear();
-        refusal.encode_in(settings.dialect, &settings.name, &mut self.answer);
-        self.push_answer(header, reply);
+        self.answers.refuse(&self.settings, refusal, header, reply);
     }
 
-    /// Sends `self.answer` as a message of its own, when everything that came before is answered.
-    pub(in crate::stream) fn push_message(&mut self, subject: &[u8]) {
-        self.push_to(About::Answer, b"", subject);
-    }
-
-    /// Answers with `self.answer` when everything that came before is stored, or says why it is not.
-    pub(in crate::stream) fn push_final(&mut self, reply: &[u8]) {
-        self.push_to(About::Final, b"", self.heard(reply));
+    pub(in crate::stream) fn answer_duplicate(&mut self, sequence: u64, reply: &[u8]) {
+        self.answers
+            .answer_duplicate(&self.settings, sequence, reply);
     }
 
     /// Answers when everything that came before is answered.
-    pub(in crate::stream) fn push_answer(&mut self, header: &[u8], reply: &[u8]) {
-        self.push_to(About::Answer, header, self.heard(reply));
+    pub(in crate::stream) fn answer(&mut self, reply: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        write(self.answers.begin());
+        self.answers.push_answer(&self.settings, b"", reply);
     }
 
-    fn push_to(&mut self, about: About, header: &[u8], reply: &[u8]) {
-        let most = self.buffer.messages_max.saturating_mul(ANSWERS_MAX_FACTOR);
-        if reply.is_empty() || self.pending.len() >= most {
-            return;
-        }
-        let item = PendingItem {
-            about,
-            reply,
-            answer_header: header,
-            answer: &self.answer,
-            ..PendingItem::default()
-        };
-        self.pending.push(self.last_ticket, 0, &item);
+    /// Answers when everything that came before is stored, or says why it is not.
+    pub(in crate::stream) fn answer_final(
+        &mut self,
+        reply: &[u8],
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        write(self.answers.begin());
+        self.answers.push_final(&self.settings, reply);
+    }
+
+    /// Sends a message of its own when everything that came before is answered.
+    pub(in crate::stream) fn send(&mut self, subject: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        write(self.answers.begin());
+        self.answers.push_message(subject);
     }
 
     /// Moves everything whose fate is known to `drained`; refusals are numbered as in `progress`.
@@ -536,37 +523,21 @@ impl Ingest {
         progress: &CommitProgress,
         drained: &mut Drained,
     ) {
-        for (number, refused) in progress.refused.iter().enumerate() {
-            self.pending.drain(refused.after, None, drained);
-            self.receipts
-                .drain(refused.after, None, &mut drained.receipts);
-            self.settled = self.settled.max(refused.through);
-            let first = self.pending.drain(refused.through, Some(number), drained);
-            self.receipts
-                .drain(refused.through, Some(number), &mut drained.receipts);
-            if let Some(first) = first {
-                self.ids.forget_from(first, loading::last_message_id(store));
-                self.effects.clear();
-                self.schedules.outdated = true;
-                self.fast_batches.clear();
-            }
+        for first in self.answers.drain(progress, drained) {
+            let last = loading::last_message_id(store);
+            self.ids.forget_from(first, last);
+            self.effects.clear();
+            self.schedules.invalidate();
+            self.incomplete.fast_batches.clear();
         }
-        self.settled = self.settled.max(progress.committed.ticket);
-        if self.settled >= self.committing.ticket {
-            self.committing = Committing::default();
-        }
-        // What is only an answer may stand behind the last message that was refused.
-        self.pending.drain(self.settled, None, drained);
-        self.receipts
-            .drain(self.settled, None, &mut drained.receipts);
         let last_sequence = progress.committed.last_sequence;
         self.effects
-            .forget_committed(last_sequence, &mut self.pending);
+            .forget_committed(last_sequence, self.answers.pending_mut());
     }
 
     /// Forgets counters that the store knows, too.
     pub fn forget_counters(&mut self) {
-        self.effects.forget_counters(&mut self.pending);
+        self.effects.forget_counters(self.answers.pending_mut());
     }
 
     pub(in crate::stream) fn view<'a>(&'a self, store: &'a Store) -> StagedView<'a> {

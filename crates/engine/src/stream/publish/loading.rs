@@ -6,10 +6,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::answer_queue::BufferLimits;
 use super::checks::Publication;
 use super::duplicates::Duplicates;
 use super::headers::PublishHeaders;
-use super::ingest::{BufferLimits, Ingest};
+use super::ingest::Ingest;
 use crate::storage::receipts::Receipt;
 use crate::storage::segment::segment_file::Buffers;
 use crate::storage::store::reading::Cached;
@@ -70,8 +71,14 @@ impl HeldBack {
 
     fn pop(&mut self) -> Option<HeldPublication> {
         let held = self.messages.pop_front()?;
+        debug_assert!(self.bytes >= held.bytes());
         self.bytes -= held.bytes();
         Some(held)
+    }
+
+    /// The messages that hold totals, which somebody reads now.
+    fn take_totals(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.totals)
     }
 
     /// Completes a receipt with the message that was held back last; gives it back if there is none.
@@ -122,11 +129,14 @@ impl LoadedIds {
         let mut loaded = Self {
             duplicates: Duplicates::new(missing.window_ns, missing.seed),
             last_message_id: Vec::new(),
-            last_sequence: store.marks().last_sequence,
+            last_sequence: store.messages().marks().last_sequence,
         };
-        if let Ok(first) = store.sequence_at(now_ns.saturating_sub(missing.window_ns)) {
+        if let Ok(first) = store
+            .messages()
+            .sequence_at(now_ns.saturating_sub(missing.window_ns))
+        {
             // Damaged messages are passed over, and reading errors end it: an id that cannot be read cannot be compared.
-            let _ = store.scan(first, |record| {
+            let _ = store.messages().scan(first, |record| {
                 loaded.last_sequence = loaded.last_sequence.max(record.sequence);
                 let headers = PublishHeaders::read(record.headers);
                 loaded.last_message_id.clear();
@@ -148,7 +158,11 @@ impl LoadedIds {
 
 /// The id of the last message; empty if it has none.
 pub(in crate::stream) fn last_message_id(store: &Store) -> Vec<u8> {
-    let last = store.read(store.marks().last_sequence).ok().flatten();
+    let last = store
+        .messages()
+        .read(store.messages().marks().last_sequence)
+        .ok()
+        .flatten();
     let id = last.as_ref().and_then(|message| {
         let headers = PublishHeaders::read(message.headers());
         headers.message_id.map(<[u8]>::to_vec)
@@ -165,124 +179,127 @@ impl LoadedState {
     }
 }
 
-impl Ingest {
-    /// Holds a message back if it must wait for what is not read yet, or stands behind one that does; false if it need not. Refuses it if too many wait. `totals` are the messages that it counts on from, if they are to be read first.
-    pub(in crate::stream) fn hold_back(
-        &mut self,
-        store: &Store,
-        sent: &Publication<'_>,
-        headers: &PublishHeaders<'_>,
-        totals: Vec<u64>,
-        reply: &[u8],
-    ) -> bool {
-        if self.held_back.is_empty() {
-            let needs_schedules = self.schedules.outdated && self.settings.allow_schedules;
-            let needs_ids = !self.ids.is_loaded() && is_about_ids(headers);
-            if !needs_schedules && !needs_ids && totals.is_empty() {
-                return false;
-            }
-            if !store.has_disk() || store.marks().last_sequence == 0 {
-                // Nothing has to be waited for.
-                let loaded = LoadedState::read(store, self.missing(), sent.now_ns);
-                self.enter_loaded(store, loaded, sent.now_ns);
-                return false;
-            }
+/// Holds a message back if it must wait for what is not read yet, or stands behind one that does; false if it need not. Refuses it if too many wait. `totals` are the messages that it counts on from, if they are to be read first.
+pub(in crate::stream) fn hold_back(
+    ingest: &mut Ingest,
+    store: &Store,
+    sent: &Publication<'_>,
+    headers: &PublishHeaders<'_>,
+    totals: Vec<u64>,
+    reply: &[u8],
+) -> bool {
+    if ingest.held_back().is_empty() {
+        let needs_schedules = ingest.schedules().is_outdated() && ingest.settings().allow_schedules;
+        let needs_ids = !ingest.ids().is_loaded() && is_about_ids(headers);
+        if !needs_schedules && !needs_ids && totals.is_empty() {
+            return false;
         }
-        if self.held_back.is_full(&self.buffer) {
-            self.refuse_too_many(reply, None);
-        } else {
-            self.held_back.push(sent, reply, self.publisher_id);
-            self.held_back.totals.extend(totals);
+        if !store.has_disk() || store.messages().marks().last_sequence == 0 {
+            // Nothing has to be waited for.
+            let loaded = LoadedState::read(store, missing(ingest), sent.now_ns);
+            enter_loaded(ingest, store, loaded, sent.now_ns);
+            return false;
         }
-        true
     }
+    let limits = *ingest.answers().limits();
+    if ingest.held_back().is_full(&limits) {
+        ingest.refuse_too_many(reply, None);
+    } else {
+        let publisher_id = ingest.publisher_id();
+        ingest.held_back().push(sent, reply, publisher_id);
+        ingest.held_back().totals.extend(totals);
+    }
+    true
+}
 
-    /// The messages whose totals one counts on from, as far as the disk may have to be waited for. Those of a batch are needed when it is complete.
-    pub(in crate::stream) fn totals_on_disk(
-        &self,
-        store: &Store,
-        subject: &[u8],
-        headers: &PublishHeaders<'_>,
-    ) -> Vec<u64> {
-        if !self.settings.allow_counter || !store.has_disk() {
-            return Vec::new();
-        }
-        let mut totals = Vec::new();
-        if let Some(id) = headers.batch_id.filter(|id| !id.is_empty()) {
-            if headers.batch_commit.is_none() {
-                return totals;
-            }
-            for held in self.batches.messages(id) {
-                let headers = PublishHeaders::read(held.headers);
-                totals.extend(self.total_on_disk(store, held.subject, &headers));
-            }
-        }
-        totals.extend(self.total_on_disk(store, subject, headers));
-        totals
+/// The messages whose totals one counts on from, as far as the disk may have to be waited for. Those of a batch are needed when it is complete.
+pub(in crate::stream) fn totals_on_disk(
+    ingest: &Ingest,
+    store: &Store,
+    subject: &[u8],
+    headers: &PublishHeaders<'_>,
+) -> Vec<u64> {
+    if !ingest.settings().allow_counter || !store.has_disk() {
+        return Vec::new();
     }
+    let mut totals = Vec::new();
+    if let Some(id) = headers.batch_id.filter(|id| !id.is_empty()) {
+        if headers.batch_commit.is_none() {
+            return totals;
+        }
+        for held in ingest.incomplete().batches.messages(id) {
+            let headers = PublishHeaders::read(held.headers);
+            totals.extend(total_on_disk(ingest, store, held.subject, &headers));
+        }
+    }
+    totals.extend(total_on_disk(ingest, store, subject, headers));
+    totals
+}
 
-    fn total_on_disk(
-        &self,
-        store: &Store,
-        subject: &[u8],
-        headers: &PublishHeaders<'_>,
-    ) -> Option<u64> {
-        if headers.increment.is_none() || self.effects.counter(subject).is_some() {
-            return None;
-        }
-        let last = store.last_match(subject)?;
-        let cached = store.read_cached(last, &mut Buffers::default(), |_| {});
-        (cached == Cached::Unknown).then_some(last)
+fn total_on_disk(
+    ingest: &Ingest,
+    store: &Store,
+    subject: &[u8],
+    headers: &PublishHeaders<'_>,
+) -> Option<u64> {
+    if headers.increment.is_none() || ingest.effects().counter(subject).is_some() {
+        return None;
     }
+    let last = store.messages().last_match(subject)?;
+    let cached = store
+        .messages()
+        .read_cached(last, &mut Buffers::default(), |_| {});
+    (cached == Cached::Unknown).then_some(last)
+}
 
-    fn missing(&self) -> Missing {
-        Missing {
-            window_ns: self.settings.duplicate_window_ns,
-            seed: self.ids.seed(),
-            ids: !self.ids.is_loaded(),
-            schedules: self.schedules.outdated && self.settings.allow_schedules,
-        }
+fn missing(ingest: &Ingest) -> Missing {
+    Missing {
+        window_ns: ingest.settings().duplicate_window_ns,
+        seed: ingest.ids().seed(),
+        ids: !ingest.ids().is_loaded(),
+        schedules: ingest.schedules().is_outdated() && ingest.settings().allow_schedules,
     }
+}
 
-    /// Enters what was read, unless somebody else has meanwhile.
-    fn enter_loaded(&mut self, store: &Store, loaded: LoadedState, now_ns: i64) {
-        if let Some(ids) = loaded.ids.filter(|_| !self.ids.is_loaded()) {
-            // What has come since the stream was opened had no id, or would be here.
-            let (waiting, _) = self.pending.counts_behind(0);
-            let is_last = waiting == 0 && store.marks().last_sequence == ids.last_sequence;
-            let last = match is_last {
-                true => ids.last_message_id,
-                false => Vec::new(),
-            };
-            self.ids.load(ids.duplicates, last);
-            self.ids
-                .set_window(self.settings.duplicate_window_ns, now_ns);
-        }
-        if let Some(schedules) = loaded.schedules.filter(|_| self.schedules.outdated) {
-            self.schedules = schedules;
-        }
+/// Enters what was read, unless somebody else has meanwhile.
+fn enter_loaded(ingest: &mut Ingest, store: &Store, loaded: LoadedState, now_ns: i64) {
+    if let Some(ids) = loaded.ids.filter(|_| !ingest.ids().is_loaded()) {
+        // What has come since the stream was opened had no id, or would be here.
+        let (waiting, _) = ingest.pending().counts_behind(0);
+        let is_last = waiting == 0 && store.messages().marks().last_sequence == ids.last_sequence;
+        let last = match is_last {
+            true => ids.last_message_id,
+            false => Vec::new(),
+        };
+        ingest.load_ids(ids.duplicates, last, now_ns);
     }
+    if let Some(schedules) = loaded
+        .schedules
+        .filter(|_| ingest.schedules().is_outdated())
+    {
+        *ingest.schedules_mut() = schedules;
+    }
+}
 
-    /// Takes a few of those that were held back; false if none are left.
-    fn take_held_back(&mut self, store: &Store) -> bool {
-        for _ in 0..SLICE_MESSAGES {
-            let Some(held) = self.held_back.pop() else {
-                return false;
-            };
-            let publication = Publication {
-                subject: &held.subject,
-                headers: &held.headers,
-                payload: &held.payload,
-                now_ns: held.now_ns,
-            };
-            self.publisher_id = held.publisher_id;
-            self.take_now(store, &publication, &held.reply);
-            for receipt in held.receipts {
-                self.push_receipt(receipt);
-            }
+/// Takes a few of those that were held back; false if none are left.
+fn take_held_back(ingest: &mut Ingest, store: &Store) -> bool {
+    for _ in 0..SLICE_MESSAGES {
+        let Some(held) = ingest.held_back().pop() else {
+            return false;
+        };
+        let publication = Publication {
+            subject: &held.subject,
+            headers: &held.headers,
+            payload: &held.payload,
+            now_ns: held.now_ns,
+        };
+        ingest.set_publisher(held.publisher_id);
+        ingest.take_now(store, &publication, &held.reply);
+        for receipt in held.receipts {
+            ingest.answers().push_receipt(receipt);
         }
-        !self.held_back.is_empty()
     }
+    !ingest.held_back().is_empty()
 }
 
 /// Whether the ids of other messages decide about one.
@@ -293,19 +310,19 @@ fn is_about_ids(headers: &PublishHeaders<'_>) -> bool {
 impl Stream {
     /// Reads what messages may have to wait for, and takes those that were held back. Waits for the disk, and holds no lock meanwhile.
     pub(in crate::stream) fn load_stored(&self) {
-        let missing = self.ingest.lock().missing();
+        let missing = missing(&self.ingest.lock());
         if missing.ids || missing.schedules {
             let now_ns = self.now_ns();
             let loaded = LoadedState::read(&self.store, missing, now_ns);
             let mut ingest = self.ingest.lock();
-            ingest.enter_loaded(&self.store, loaded, now_ns);
+            enter_loaded(&mut ingest, &self.store, loaded, now_ns);
         }
         loop {
-            let totals = std::mem::take(&mut self.ingest.lock().held_back.totals);
+            let totals = self.ingest.lock().held_back().take_totals();
             totals
                 .into_iter()
-                .for_each(|total| self.store.prefetch(total));
-            if !self.ingest.lock().take_held_back(&self.store) {
+                .for_each(|total| self.store.messages().prefetch(total));
+            if !take_held_back(&mut self.ingest.lock(), &self.store) {
                 break;
             }
         }
@@ -314,7 +331,7 @@ impl Stream {
 
     /// The same where a message of the server itself comes next, which is not held back; it costs nothing when there is nothing to read.
     pub(in crate::stream) fn load_stored_once(&self) {
-        let missing = self.ingest.lock().missing();
+        let missing = missing(&self.ingest.lock());
         if missing.ids || missing.schedules {
             self.load_stored();
         }

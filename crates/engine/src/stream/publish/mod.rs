@@ -1,6 +1,6 @@
 //! A publish into a stream.
 //!
-//! - `ingest` takes it in: its `headers` are read, the `checks` decide against a `staged_view`, what they `admitted` is staged and noted in `pending`
+//! - `ingest` takes it in: its `headers` are read, the `checks` decide against a `staged_view`, what they `admitted` is staged and noted in the `answer_queue`, as `pending`
 //!   until it is committed; then `answers` sends the `acknowledgement`s. `loading` reads what some publishes have to wait for.
 //! - `message_ids` remembers ids within a window (`duplicates`); `staged_effects` is what waiting messages will change; `counter` adds up; `time_to_live` is when a message expires, `expiring` removes it, and a `delete_marker`
 //!   stands for it.
@@ -9,6 +9,7 @@
 
 pub mod acknowledgement;
 pub mod admitted;
+pub mod answer_queue;
 pub mod answers;
 pub mod checks;
 pub mod counter;

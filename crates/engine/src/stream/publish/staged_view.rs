@@ -21,12 +21,12 @@ impl StagedView<'_> {
             bytes,
             last_sequence,
             ..
-        } = self.store.counts();
-        let rolled_up = self.ingest.effects.rolled_up();
+        } = self.store.messages().counts();
+        let rolled_up = self.ingest.effects().rolled_up();
         if rolled_up > last_sequence {
-            return self.ingest.pending.counts_behind(rolled_up - 1);
+            return self.ingest.pending().counts_behind(rolled_up - 1);
         }
-        let (waiting, waiting_bytes) = self.ingest.pending.counts_behind(last_sequence);
+        let (waiting, waiting_bytes) = self.ingest.pending().counts_behind(last_sequence);
         (messages + waiting, bytes + waiting_bytes)
     }
 }
@@ -41,9 +41,9 @@ impl View for StagedView<'_> {
     }
 
     fn last_sequence_of(&self, filter: &[u8]) -> u64 {
-        let committed = self.store.last_match(filter).unwrap_or(0);
-        let last = committed.max(self.ingest.pending.last_match(filter));
-        if last < self.ingest.effects.rolled_up() {
+        let committed = self.store.messages().last_match(filter).unwrap_or(0);
+        let last = committed.max(self.ingest.pending().last_match(filter));
+        if last < self.ingest.effects().rolled_up() {
             0
         } else {
             last
@@ -59,10 +59,10 @@ impl View for StagedView<'_> {
     }
 
     fn count_of(&self, subject: &[u8]) -> u64 {
-        let (committed, last_sequence) = self.store.subject_count(subject);
-        let rolled_up = self.ingest.effects.rolled_up_of(subject);
+        let (committed, last_sequence) = self.store.messages().subject_count(subject);
+        let rolled_up = self.ingest.effects().rolled_up_of(subject);
         let behind = last_sequence.max(rolled_up.saturating_sub(1));
-        let waiting = self.ingest.pending.sequences_of(subject, behind).count() as u64;
+        let waiting = self.ingest.pending().sequences_of(subject, behind).count() as u64;
         if rolled_up > last_sequence {
             waiting
         } else {
@@ -71,43 +71,43 @@ impl View for StagedView<'_> {
     }
 
     fn oldest_bytes_of(&self, subject: &[u8]) -> u64 {
-        let first = self.store.next_match(subject, 0);
-        let bytes = first.and_then(|first| self.store.counted_bytes(first));
+        let first = self.store.messages().next_match(subject, 0);
+        let bytes = first.and_then(|first| self.store.messages().counted_bytes(first));
         bytes.unwrap_or(0)
     }
 
     fn find_message_id(&self, id: &[u8]) -> Option<u64> {
-        self.ingest.ids.find(id)
+        self.ingest.ids().find(id)
     }
 
     fn last_message_id(&self) -> &[u8] {
-        self.ingest.ids.last()
+        self.ingest.ids().last()
     }
 
     fn is_server_full(&self) -> bool {
-        self.ingest.usage.is_server_full()
+        self.ingest.usage().is_server_full()
     }
 
     fn account_has_room(&self, bytes: u64) -> bool {
-        self.ingest.usage.has_room(bytes)
+        self.ingest.usage().has_room(bytes)
     }
 
     fn has_schedule(&self, subject: &[u8]) -> Option<bool> {
-        if self.ingest.schedules.has(subject) {
+        if self.ingest.schedules().has(subject) {
             return Some(true);
         }
         (self.last_sequence_of(subject) > 0).then_some(false)
     }
 
     fn counter_of(&self, subject: &[u8]) -> Result<Counter, CounterError> {
-        if let Some(counter) = self.ingest.effects.counter(subject) {
+        if let Some(counter) = self.ingest.effects().counter(subject) {
             return Ok(counter.clone());
         }
-        while let Some(last) = self.store.last_match(subject) {
-            match self.store.read(last) {
+        while let Some(last) = self.store.messages().last_match(subject) {
+            match self.store.messages().read(last) {
                 Ok(Some(message)) => return Counter::read(message.headers(), message.payload()),
                 // It was removed since it was looked up.
-                Ok(None) if self.store.last_match(subject) != Some(last) => {}
+                Ok(None) if self.store.messages().last_match(subject) != Some(last) => {}
                 // A total that cannot be read is not zero: whoever counts on from there would be told a wrong one.
                 Ok(None) | Err(_) => return Err(CounterError::Broken),
             }

@@ -2,16 +2,18 @@
 //!
 //! The checks are made once for the trace and once more for the message itself, under the same lock: so they agree.
 
+use std::sync::Arc;
+
 use super::acknowledgement::Refusal;
 use super::checks;
 use super::checks::{CheckOutcome, Publication};
 use super::headers::PublishHeaders;
 use super::ingest::Ingest;
-use crate::routing::message_trace::request::{TRACE_DESTINATION, TRACE_DISABLED};
 use crate::routing::message_trace::MessageTrace;
 use crate::storage::store::Store;
 use crate::stream::batch::fast_batches;
 use crate::wire::stored_headers;
+use crate::wire::trusted_headers::{TRACE_DESTINATION, TRACE_DISABLED};
 
 const DUPLICATE: &str = "msgid is duplicate";
 
@@ -43,59 +45,57 @@ impl Note {
     }
 }
 
-impl Ingest {
-    /// Checks a message and changes nothing.
-    fn examine(
-        &mut self,
-        store: &Store,
-        publication: &Publication<'_>,
-        headers: &PublishHeaders<'_>,
-        reply: &[u8],
-    ) -> Note {
-        let is_part = reply.ends_with(fast_batches::SUFFIX)
-            || headers.upload.is_some()
-            || headers.batch_id.is_some_and(|id| !id.is_empty());
-        if is_part {
-            return Note::Part;
-        }
-        self.prepare(headers, publication.now_ns);
-        let settings = std::sync::Arc::clone(&self.settings);
-        match checks::check(&settings, &self.view(store), publication, headers) {
-            Ok(CheckOutcome::Store(_)) => Note::Storable {
-                is_wanted: self.is_kept(publication.subject),
-            },
-            Ok(CheckOutcome::Duplicate { sequence }) => Note::Duplicate { sequence },
-            Err(refusal) => Note::Refused {
-                text: text_of(&refusal, headers),
-                refusal,
-            },
-        }
+/// Checks a message and changes nothing.
+fn examine(
+    ingest: &mut Ingest,
+    store: &Store,
+    publication: &Publication<'_>,
+    headers: &PublishHeaders<'_>,
+    reply: &[u8],
+) -> Note {
+    let is_part = reply.ends_with(fast_batches::SUFFIX)
+        || headers.upload.is_some()
+        || headers.batch_id.is_some_and(|id| !id.is_empty());
+    if is_part {
+        return Note::Part;
     }
-
-    /// Notes what becomes of a message that is traced; true if that is all, because it is only traced.
-    pub(in crate::stream) fn trace(
-        &mut self,
-        trace: &MessageTrace,
-        store: &Store,
-        publication: &Publication<'_>,
-        headers: &PublishHeaders<'_>,
-        reply: &[u8],
-    ) -> bool {
-        let note = self.examine(store, publication, headers, reply);
-        note.tell(trace, &self.settings.name, publication.subject);
-        if trace.only {
-            self.answer_only_traced(note, reply);
-        }
-        trace.only
+    ingest.prepare(headers, publication.now_ns);
+    let settings = Arc::clone(ingest.settings());
+    match checks::check(&settings, &ingest.view(store), publication, headers) {
+        Ok(CheckOutcome::Store(_)) => Note::Storable {
+            is_wanted: ingest.is_kept(publication.subject),
+        },
+        Ok(CheckOutcome::Duplicate { sequence }) => Note::Duplicate { sequence },
+        Err(refusal) => Note::Refused {
+            text: text_of(&refusal, headers),
+            refusal,
+        },
     }
+}
 
-    /// A message that is only traced is answered if it would not be stored, and not otherwise.
-    fn answer_only_traced(&mut self, note: Note, reply: &[u8]) {
-        match note {
-            Note::Storable { .. } | Note::Part => {}
-            Note::Duplicate { sequence } => self.answer_duplicate(sequence, reply),
-            Note::Refused { refusal, .. } => self.refuse(&refusal, b"", reply),
-        }
+/// Notes what becomes of a message that is traced; true if that is all, because it is only traced.
+pub(in crate::stream) fn trace(
+    ingest: &mut Ingest,
+    trace: &MessageTrace,
+    store: &Store,
+    publication: &Publication<'_>,
+    headers: &PublishHeaders<'_>,
+    reply: &[u8],
+) -> bool {
+    let note = examine(ingest, store, publication, headers, reply);
+    note.tell(trace, &ingest.settings().name, publication.subject);
+    if trace.only {
+        answer_only_traced(ingest, note, reply);
+    }
+    trace.only
+}
+
+/// A message that is only traced is answered if it would not be stored, and not otherwise.
+fn answer_only_traced(ingest: &mut Ingest, note: Note, reply: &[u8]) {
+    match note {
+        Note::Storable { .. } | Note::Part => {}
+        Note::Duplicate { sequence } => ingest.answer_duplicate(sequence, reply),
+        Note::Refused { refusal, .. } => ingest.refuse(&refusal, b"", reply),
     }
 }
 
@@ -104,12 +104,11 @@ pub(in crate::stream) fn marked_headers(
     trace: Option<&MessageTrace>,
     headers: &[u8],
 ) -> Option<Vec<u8>> {
-    let destination = TRACE_DESTINATION.as_bytes();
-    if trace?.only || stored_headers::value(headers, destination).is_some() {
+    if trace?.only || stored_headers::value(headers, TRACE_DESTINATION).is_some() {
         return None;
     }
     let mut block = Vec::with_capacity(headers.len() + 64);
-    stored_headers::put_with(headers, destination, TRACE_DISABLED, &mut block);
+    stored_headers::put_with(headers, TRACE_DESTINATION, TRACE_DISABLED, &mut block);
     Some(block)
 }
 

@@ -148,9 +148,11 @@ impl<'a> Answers<'a> {
             };
             let mut buffers = std::mem::take(&mut self.buffers);
             let store = self.source.store;
-            let cached = store.read_cached(sequence, &mut buffers, |record| {
-                self.message(record.into(), wanted.no_headers, None);
-            });
+            let cached = store
+                .messages()
+                .read_cached(sequence, &mut buffers, |record| {
+                    self.message(record.into(), wanted.no_headers, None);
+                });
             self.buffers = buffers;
             if cached != Cached::NoMessage {
                 return cached != Cached::Unknown;
@@ -171,14 +173,18 @@ impl<'a> Answers<'a> {
         if request.batch != 0 {
             return self.batch(request);
         }
-        let read = self.source.store.read_found(|| self.first(request));
+        let read = self
+            .source
+            .store
+            .messages()
+            .read_found(|| self.first(request));
         let message = read.map_err(|_| READ_FAILED)?.ok_or(NOT_FOUND)?;
         self.message((&message).into(), request.no_headers, None);
         Ok(())
     }
 
     fn read(&self, sequence: u64) -> Result<Option<Message>, &'static str> {
-        let read = self.source.store.read_undamaged(sequence);
+        let read = self.source.store.messages().read_undamaged(sequence);
         read.map_err(|_| READ_FAILED)
     }
 
@@ -186,10 +192,12 @@ impl<'a> Answers<'a> {
     fn first(&self, request: &GetRequest) -> Option<u64> {
         let store = self.source.store;
         if !request.last_by_subject.is_empty() {
-            return store.last_match(request.last_by_subject.as_bytes());
+            return store
+                .messages()
+                .last_match(request.last_by_subject.as_bytes());
         }
         let from = match request.start_time_ns {
-            Some(time_ns) => store.sequence_at(time_ns).ok()?,
+            Some(time_ns) => store.messages().sequence_at(time_ns).ok()?,
             None => request.sequence,
         };
         if request.next_by_subject.is_empty() {
@@ -197,10 +205,12 @@ impl<'a> Answers<'a> {
             return if exact {
                 Some(from)
             } else {
-                store.next_match(b">", from)
+                store.messages().next_match(b">", from)
             };
         }
-        store.next_match(request.next_by_subject.as_bytes(), from)
+        store
+            .messages()
+            .next_match(request.next_by_subject.as_bytes(), from)
     }
 
     fn batch(&mut self, request: &GetRequest) -> Result<(), &'static str> {
@@ -210,7 +220,7 @@ impl<'a> Answers<'a> {
             filter => filter.as_bytes(),
         };
         let mut next = self.first(request);
-        let mut pending = next.map_or(0, |first| store.count_matches(filter, first));
+        let mut pending = next.map_or(0, |first| store.messages().count_matches(filter, first));
         let mut last_sequence = 0;
         let mut left = request.batch;
         let mut bytes_left = batch_bytes(request);
@@ -228,7 +238,7 @@ impl<'a> Answers<'a> {
                 last_sequence = sequence;
                 left -= 1;
             }
-            next = store.next_match(filter, sequence + 1);
+            next = store.messages().next_match(filter, sequence + 1);
         }
         if last_sequence == 0 && pending == 0 {
             return Err(NOT_FOUND);
@@ -239,11 +249,14 @@ impl<'a> Answers<'a> {
 
     fn multi_last(&mut self, request: &GetRequest) -> Result<(), &'static str> {
         let store = self.source.store;
-        let counts = store.counts();
+        let counts = store.messages().counts();
         let up_to = match (request.up_to_sequence, request.up_to_time_ns) {
             (0, None) => counts.last_sequence,
             (0, Some(time_ns)) => {
-                let behind = store.sequence_at(time_ns).map_err(|_| NO_RESULTS)?;
+                let behind = store
+                    .messages()
+                    .sequence_at(time_ns)
+                    .map_err(|_| NO_RESULTS)?;
                 behind.saturating_sub(1)
             }
             (sequence, _) => sequence,
@@ -256,7 +269,11 @@ impl<'a> Answers<'a> {
         }
         let mut wanted = BTreeSet::new();
         for filter in &request.multi_last {
-            for last in store.last_of_each_up_to(filter.as_bytes(), up_to, MULTI_LAST_MAX + 1) {
+            for last in
+                store
+                    .messages()
+                    .last_of_each_up_to(filter.as_bytes(), up_to, MULTI_LAST_MAX + 1)
+            {
                 wanted.insert(last);
             }
             if wanted.len() > MULTI_LAST_MAX {

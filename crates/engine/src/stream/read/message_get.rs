@@ -92,7 +92,11 @@ impl Query {
 /// Reads the message and answers.
 pub fn answer(source: &ReadableStream<'_>, query: &Query, reply: &[u8], sender: &mut Sender) {
     let mut out = TYPE.to_vec();
-    match source.store.read_found(|| find(source, &query.which)) {
+    match source
+        .store
+        .messages()
+        .read_found(|| find(source, &query.which))
+    {
         Err(_) => out.extend_from_slice(READ_FAILED),
         Ok(None) => {
             source.usage.note_miss();
@@ -133,17 +137,17 @@ fn find(source: &ReadableStream<'_>, which: &Which) -> Option<u64> {
     let store = source.store;
     match which {
         Which::Sequence(sequence) => Some(*sequence),
-        Which::Last(filter) => store.last_match(filter.as_bytes()),
+        Which::Last(filter) => store.messages().last_match(filter.as_bytes()),
         Which::Next { subject, from } => {
             let from = match from {
                 From::Sequence(sequence) => *sequence,
-                From::Time(time_ns) => store.sequence_at(*time_ns).ok()?,
+                From::Time(time_ns) => store.messages().sequence_at(*time_ns).ok()?,
             };
-            store.next_match(subject.as_bytes(), from)
+            store.messages().next_match(subject.as_bytes(), from)
         }
         Which::At(time_ns) => {
-            let first = store.sequence_at(*time_ns).ok()?;
-            store.next_match(b">", first)
+            let first = store.messages().sequence_at(*time_ns).ok()?;
+            store.messages().next_match(b">", first)
         }
     }
 }
@@ -156,7 +160,7 @@ impl Streams {
         sequence: u64,
     ) -> Result<Option<Message>, EngineError> {
         let stream = self.stream(account, name)?;
-        let read = stream.store().read_undamaged(sequence);
+        let read = stream.store().messages().read_undamaged(sequence);
         read.map_err(|error| store_error(&error))
     }
 }

@@ -149,7 +149,7 @@ impl StreamScan {
         let store = self.stream.store();
         let mut outcome = Ok(());
         if self.request.subjects.is_empty() {
-            let scanned = store.scan(self.request.start, |record| {
+            let scanned = store.messages().scan(self.request.start, |record| {
                 if record.sequence >= self.request.end {
                     return false;
                 }
@@ -168,7 +168,7 @@ impl StreamScan {
         let mut walk = Walk::default();
         let mut from = self.request.start;
         loop {
-            let step = store.step(&mut walk, &patterns, from, AHEAD, |record| {
+            let step = walk.step(store.messages(), &patterns, from, AHEAD, |record| {
                 if record.sequence < self.request.end {
                     outcome = chunks.push(record);
                 }
@@ -178,7 +178,7 @@ impl StreamScan {
             match step.map_err(failed)? {
                 WalkStep::Message(sequence) if sequence < self.request.end => from = sequence + 1,
                 WalkStep::Message(_) | WalkStep::End(_) => return outcome,
-                WalkStep::Unread => store.load(&mut walk).map_err(failed)?,
+                WalkStep::Unread => walk.load().map_err(failed)?,
             }
             std::mem::replace(&mut outcome, Ok(()))?;
         }

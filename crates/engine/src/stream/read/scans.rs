@@ -13,6 +13,7 @@ use crate::common::error::EngineError;
 use crate::common::events::Events;
 use crate::common::subject;
 use crate::storage::commit::work_pool::{Job, WorkPool};
+use crate::storage::store::pieces;
 use crate::storage::store::planning::{Cell, Span};
 use crate::stream::registry::Streams;
 use crate::stream::settings::Storage;
@@ -113,17 +114,18 @@ impl Streams {
         let request: PlanRequest = read(request)?;
         let stream = self.stream(account, name)?;
         let store = stream.store();
-        let marks = store.marks();
+        let marks = store.messages().marks();
         let bound = |value: u64| if value == 0 { u64::MAX } else { value };
         let start = request.start.max(1);
         let end = bound(request.end).min(marks.last_sequence + 1).max(start);
-        let (cells, is_cut) = store.cells(&Span {
+        let span = Span {
             patterns: patterns(&request.subjects)?,
             start,
             end,
             rows_max: bound(request.max_rows),
             bytes_max: bound(request.max_bytes),
-        });
+        };
+        let (cells, is_cut) = span.cells(store.messages());
         let end = match (is_cut, cells.last()) {
             (true, Some(last)) => last.last_sequence + 1,
             (true, None) => start,
@@ -154,9 +156,8 @@ impl Streams {
                 "the stream is in memory: read over the connection".to_owned(),
             ));
         }
-        let pieces = stream
-            .store()
-            .pieces(request.start.max(1), request.end)
+        let messages = stream.store().messages();
+        let pieces = pieces::pieces(messages, request.start.max(1), request.end)
             .map_err(|error| EngineError::Store(error.to_string()))?;
         let answer = serde_json::json!({ "pieces": pieces });
         Ok(serde_json::to_vec(&answer).expect("numbers and paths can be written"))

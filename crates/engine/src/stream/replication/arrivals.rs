@@ -53,114 +53,111 @@ pub enum Hindrance {
     Refused(Refusal),
 }
 
-impl Ingest {
-    /// Stages a message of another stream and returns its sequence; none if the stream has it already. `resets` is that of the store when it
-    /// was found out which message comes next.
-    pub fn take_arrival(
-        &mut self,
-        store: &Store,
-        arrival: &Arrival<'_>,
-        resets: u64,
-    ) -> Result<Option<u64>, Hindrance> {
-        let (messages, bytes) = self.pending.counts_behind(0);
-        if messages >= WAITING_MESSAGES_MAX || bytes >= WAITING_BYTES_MAX {
-            return Err(Hindrance::Room);
-        }
-        let settings = Arc::clone(&self.settings);
-        let mut headers = PublishHeaders::read(arrival.headers);
-        if arrival.sequence.is_some() {
-            headers = PublishHeaders {
-                time_to_live: headers.time_to_live,
-                ..PublishHeaders::default()
-            };
-        }
-        self.prepare(&headers, arrival.time_ns);
-        let message_id = headers.message_id.filter(|id| !id.is_empty());
-        if message_id.is_some_and(|id| self.ids.find(id).is_some()) {
-            return Ok(None);
-        }
-        let mut admitted = Admitted {
-            headers: Cow::Borrowed(arrival.headers),
-            payload: Cow::Borrowed(arrival.payload),
-            message_id,
-            rollup: rollup(&settings, &headers),
-            expires_ns: expiry_ns(&settings, &headers, arrival.time_ns),
-            ..Admitted::of(arrival.subject, arrival.time_ns)
-        };
-        if arrival.sequence.is_none() {
-            if settings.allow_counter {
-                self.count(store, arrival, &headers, &mut admitted)
-                    .map_err(|error| Hindrance::Refused(error.refusal()))?;
-            }
-            checks::check_size(&settings, admitted.headers.len(), admitted.payload.len())
-                .map_err(Hindrance::Refused)?;
-        }
-        if settings.sealed {
-            let text = "invalid operation on sealed stream";
-            return Err(Hindrance::Refused(checks::refusal(400, 10109, text)));
-        }
-        let size = settings.counting.bytes(
-            admitted.subject.len(),
-            admitted.headers.len(),
-            admitted.payload.len(),
-        );
-        let view = self.view(store);
-        checks::check_room(&settings, &view, admitted.subject, size, admitted.rollup)
-            .map_err(|_| Hindrance::Room)?;
-        if !self.usage.has_room(size) {
-            return Err(Hindrance::Room);
-        }
-        let previous_sequence = self.previous_sequence(store, admitted.subject);
-        let appended = match store.append_following(&admitted.message(), arrival.sequence, resets) {
-            Ok(Some(appended)) => appended,
-            Ok(None) => return Err(Hindrance::Behind),
-            Err(StoreError::Behind | StoreError::Full | StoreError::Temporary(_)) => {
-                return Err(Hindrance::Room)
-            }
-            Err(error) => return Err(Hindrance::Refused(store_refusal(&error))),
-        };
-        self.answer.clear();
-        self.note(store, admitted, appended, previous_sequence, b"");
-        Ok(Some(appended.sequence))
+/// Stages a message of another stream and returns its sequence; none if the stream has it already. `resets` is that of the store when it
+/// was found out which message comes next.
+pub fn take(
+    ingest: &mut Ingest,
+    store: &Store,
+    arrival: &Arrival<'_>,
+    resets: u64,
+) -> Result<Option<u64>, Hindrance> {
+    let (messages, bytes) = ingest.pending().counts_behind(0);
+    if messages >= WAITING_MESSAGES_MAX || bytes >= WAITING_BYTES_MAX {
+        return Err(Hindrance::Room);
     }
+    let settings = Arc::clone(ingest.settings());
+    let mut headers = PublishHeaders::read(arrival.headers);
+    if arrival.sequence.is_some() {
+        headers = PublishHeaders {
+            time_to_live: headers.time_to_live,
+            ..PublishHeaders::default()
+        };
+    }
+    ingest.prepare(&headers, arrival.time_ns);
+    let message_id = headers.message_id.filter(|id| !id.is_empty());
+    if message_id.is_some_and(|id| ingest.ids().find(id).is_some()) {
+        return Ok(None);
+    }
+    let mut admitted = Admitted {
+        headers: Cow::Borrowed(arrival.headers),
+        payload: Cow::Borrowed(arrival.payload),
+        message_id,
+        rollup: rollup(&settings, &headers),
+        expires_ns: expiry_ns(&settings, &headers, arrival.time_ns),
+        ..Admitted::of(arrival.subject, arrival.time_ns)
+    };
+    if arrival.sequence.is_none() {
+        if settings.allow_counter {
+            count(ingest, store, arrival, &headers, &mut admitted)
+                .map_err(|error| Hindrance::Refused(error.refusal()))?;
+        }
+        checks::check_size(&settings, admitted.headers.len(), admitted.payload.len())
+            .map_err(Hindrance::Refused)?;
+    }
+    if settings.sealed {
+        let text = "invalid operation on sealed stream";
+        return Err(Hindrance::Refused(checks::refusal(400, 10109, text)));
+    }
+    let size = settings.counting.bytes(
+        admitted.subject.len(),
+        admitted.headers.len(),
+        admitted.payload.len(),
+    );
+    let view = ingest.view(store);
+    checks::check_room(&settings, &view, admitted.subject, size, admitted.rollup)
+        .map_err(|_| Hindrance::Room)?;
+    if !ingest.usage().has_room(size) {
+        return Err(Hindrance::Room);
+    }
+    let previous_sequence = ingest.previous_sequence(store, admitted.subject);
+    let appended = match store.append_following(&admitted.message(), arrival.sequence, resets) {
+        Ok(Some(appended)) => appended,
+        Ok(None) => return Err(Hindrance::Behind),
+        Err(StoreError::Behind | StoreError::Full | StoreError::Temporary(_)) => {
+            return Err(Hindrance::Room)
+        }
+        Err(error) => return Err(Hindrance::Refused(store_refusal(&error))),
+    };
+    ingest.answers().begin();
+    ingest.note(store, admitted, appended, previous_sequence, b"");
+    Ok(Some(appended.sequence))
+}
 
-    /// Adds what the total of the origin has grown by.
-    fn count(
-        &self,
-        store: &Store,
-        arrival: &Arrival<'_>,
-        headers: &PublishHeaders<'_>,
-        admitted: &mut Admitted<'_>,
-    ) -> Result<(), CounterError> {
-        counter::read_increment(headers)?.ok_or(CounterError::IncrementMissing)?;
-        let mut counter = self.view(store).counter_of(arrival.subject)?;
-        let increment =
-            counter.add_sourced(arrival.stream_source, arrival.subject, arrival.payload)?;
-        let mut block = Vec::new();
-        let text = increment.to_string();
+/// Adds what the total of the origin has grown by.
+fn count(
+    ingest: &Ingest,
+    store: &Store,
+    arrival: &Arrival<'_>,
+    headers: &PublishHeaders<'_>,
+    admitted: &mut Admitted<'_>,
+) -> Result<(), CounterError> {
+    counter::read_increment(headers)?.ok_or(CounterError::IncrementMissing)?;
+    let mut counter = ingest.view(store).counter_of(arrival.subject)?;
+    let increment = counter.add_sourced(arrival.stream_source, arrival.subject, arrival.payload)?;
+    let mut block = Vec::new();
+    let text = increment.to_string();
+    stored_headers::put_with(
+        arrival.headers,
+        counter::INCREMENT_HEADER,
+        text.as_bytes(),
+        &mut block,
+    );
+    if let Some(sources) = counter.sources_header() {
+        let mut with_sources = Vec::new();
         stored_headers::put_with(
-            arrival.headers,
-            counter::INCREMENT_HEADER,
-            text.as_bytes(),
-            &mut block,
+            &block,
+            trusted_headers::COUNTER_SOURCES,
+            sources.as_bytes(),
+            &mut with_sources,
         );
-        if let Some(sources) = counter.sources_header() {
-            let mut with_sources = Vec::new();
-            stored_headers::put_with(
-                &block,
-                trusted_headers::COUNTER_SOURCES,
-                sources.as_bytes(),
-                &mut with_sources,
-            );
-            block = with_sources;
-        }
-        let mut payload = Vec::new();
-        counter.put_payload(&mut payload);
-        admitted.headers = Cow::Owned(block);
-        admitted.payload = Cow::Owned(payload);
-        admitted.counter = Some(counter);
-        Ok(())
+        block = with_sources;
     }
+    let mut payload = Vec::new();
+    counter.put_payload(&mut payload);
+    admitted.headers = Cow::Owned(block);
+    admitted.payload = Cow::Owned(payload);
+    admitted.counter = Some(counter);
+    Ok(())
 }
 
 /// What a message replaces, if the stream allows that; else it says so and does nothing.

@@ -91,13 +91,15 @@ impl OriginBatch {
         self.entries.clear();
         self.bytes.clear();
         // What is committed later may be there or not.
-        let last_sequence = store.counts().last_sequence;
+        let last_sequence = store.messages().counts().last_sequence;
         let mut next = wanted.first_sequence;
         while !self.is_full() {
             if !wanted.origin.takes_everything() {
                 let filters = wanted.origin.filters.iter();
                 let found = filters
-                    .filter_map(|filter| store.next_match(filter.subject.as_bytes(), next))
+                    .filter_map(|filter| {
+                        store.messages().next_match(filter.subject.as_bytes(), next)
+                    })
                     .min();
                 match found {
                     Some(sequence) => next = sequence,
@@ -107,7 +109,7 @@ impl OriginBatch {
             let mut misses = 0;
             let mut looked_at = next - 1;
             let mut is_stopped = false;
-            store.scan(next, |record| {
+            store.messages().scan(next, |record| {
                 looked_at = record.sequence;
                 misses += 1;
                 let found = OriginMessage {

@@ -245,7 +245,7 @@ pub fn nowhere(origin: &Origin) -> Refusal {
     failure(
         origin,
         format!(
-            "no remote answers to {api}: add it to jetstream {{ remotes }} in the configuration, or import it and the deliver subjects from another account"
+            "no remote answers to {api}: add it to jetstream {{ remotes }} in the configuration, import it and the deliver subjects from another account, or connect to its server with leafnodes"
         ),
     )
 }

@@ -1,6 +1,6 @@
 //! Mirrors and sources: messages that come from other streams.
 //!
-//! - `origin` is where they come from; `origins` finds it: in the same account, in another (through imports: `imported_origins`), or on another server.
+//! - `origin` is where they come from; `origins` finds it: in the same account, in another (through imports: `imported_origins`), behind a link (`linked_origins`), or on another server.
 //! - `replicator` is the job of one stream; its `work` gives each origin a turn, `batch` takes a few messages at a time, `from_remote` what a `remote`
 //!   reader brought. `arrivals` stages them, `positions` remembers how far each origin is, and `followers` are told of something new.
 
@@ -9,6 +9,7 @@ pub mod batch;
 pub mod followers;
 pub mod from_remote;
 pub mod imported_origins;
+pub mod linked_origins;
 pub mod origin;
 pub mod origins;
 pub mod positions;

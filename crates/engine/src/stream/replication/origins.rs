@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::followers::FollowersByName;
 use super::origin::Origin;
-use super::remote::remotes::{Remote, Remotes};
+use super::remote::remotes::{ConnectInternally, Remote, Remotes};
 use crate::stream::remembered::FileLocation;
 use crate::stream::stream::Stream;
 
@@ -15,6 +15,9 @@ pub type FindStream = dyn Fn(&str, &str) -> Option<Arc<Stream>> + Send + Sync;
 
 /// Those who follow the streams of an account.
 pub type FindFollowers = dyn Fn(&str) -> Arc<FollowersByName> + Send + Sync;
+
+/// Makes a connection to this server as a client of an account, to read through its links; none if there can be no link.
+pub type FindLinked = dyn Fn(&str) -> Option<Arc<ConnectInternally>> + Send + Sync;
 
 /// The account that imports of another account lead to.
 pub type FindImported = dyn Fn(&str, &Origin) -> Option<String> + Send + Sync;
@@ -36,6 +39,7 @@ pub struct OriginLookup {
     pub find_stream: Arc<FindStream>,
     pub find_followers: Arc<FindFollowers>,
     pub find_imported: Arc<FindImported>,
+    pub find_linked: Arc<FindLinked>,
     pub remotes: Arc<Remotes>,
     /// Where to write down how far the sources are; nowhere for a stream in memory.
     pub place: Option<FileLocation>,
@@ -63,12 +67,24 @@ impl OriginLookup {
         match self.remotes.find(&self.account, &external.api) {
             None => match (self.find_imported)(&self.account, origin) {
                 Some(account) => OriginLocation::Account(account),
-                None => OriginLocation::Nowhere,
+                None => self.behind_link(&external.api),
             },
             Some(remote) => match &remote.options.account {
                 Some(account) => OriginLocation::Account(account.clone()),
                 None => OriginLocation::Server(Arc::clone(remote)),
             },
+        }
+    }
+
+    /// An API that no remote and no import has may be behind a link; the first request shows whether it is.
+    fn behind_link(&self, api: &str) -> OriginLocation {
+        match (self.find_linked)(&self.account) {
+            None => OriginLocation::Nowhere,
+            Some(connect) => {
+                let api = api.trim_end_matches('.');
+                let remote = self.remotes.linked(&self.account, api, connect);
+                OriginLocation::Server(Arc::new(remote))
+            }
         }
     }
 }

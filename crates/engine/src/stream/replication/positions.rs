@@ -56,7 +56,7 @@ impl OriginPositions {
         self.file.load()?;
         let saved = self.file.saved();
         let mut current = saved.positions.clone();
-        store.scan(saved.through + 1, |record| {
+        store.messages().scan(saved.through + 1, |record| {
             let value = stored_headers::value(record.headers, trusted_headers::STREAM_SOURCE);
             if let Some(provenance) = value.and_then(Provenance::read) {
                 let position = SourcePosition {
@@ -103,7 +103,7 @@ impl OriginPositions {
     /// Writes the file, if everything it would speak of is committed; returns whether it says everything now. All of it was staged since the store was
     /// reset so often: otherwise some of it was discarded, and others have the sequences.
     pub fn save(&mut self, store: &Store, resets: u64) -> StoreResult<bool> {
-        let through = store.counts().last_sequence;
+        let through = store.messages().counts().last_sequence;
         if self.is_saved() {
             return Ok(true);
         }

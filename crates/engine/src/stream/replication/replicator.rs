@@ -225,7 +225,11 @@ impl Replicator {
             let filters = origin.filters.iter();
             let store = stream.store();
             filters
-                .map(|filter| store.count_matches(filter.subject.as_bytes(), shown.looked_at + 1))
+                .map(|filter| {
+                    store
+                        .messages()
+                        .count_matches(filter.subject.as_bytes(), shown.looked_at + 1)
+                })
                 .sum()
         });
         let ago_ns = now_ns.saturating_sub(shown.heard_ns).max(0);

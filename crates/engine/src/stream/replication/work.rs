@@ -362,7 +362,7 @@ impl ReplicationWork {
     /// The last sequence that is committed; none if something staged was refused, whose sequence may be another message's now.
     pub(in crate::stream) fn committed(&mut self, target: &ReplicationTarget<'_>) -> Option<u64> {
         let store = target.stream.store();
-        let committed = store.counts().last_sequence;
+        let committed = store.messages().counts().last_sequence;
         if store.resets() != target.resets {
             self.resets = None;
         }
@@ -382,12 +382,16 @@ impl ReplicationWork {
             .first_wanted(
                 at,
                 target.stream.store(),
-                from.store().counts().first_sequence,
+                from.store().messages().counts().first_sequence,
             )
             .map_err(unread)?;
         let mut first = match start {
             ReadStart::Sequence(sequence) => sequence,
-            ReadStart::Time(time_ns) => from.store().sequence_at(time_ns).map_err(unread)?,
+            ReadStart::Time(time_ns) => from
+                .store()
+                .messages()
+                .sequence_at(time_ns)
+                .map_err(unread)?,
         };
         self.make_safe(at, target)?;
         for _ in 0..TURN_BATCHES_MAX {

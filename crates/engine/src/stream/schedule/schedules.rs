@@ -29,7 +29,7 @@ pub struct Schedules {
     by_subject: AHashMap<Box<[u8]>, PlannedSchedule>,
     by_time: BTreeSet<(i64, Box<[u8]>)>,
     /// What is in here does not hold any more, and must be made anew.
-    pub outdated: bool,
+    outdated: bool,
 }
 
 impl Schedules {
@@ -44,8 +44,8 @@ impl Schedules {
     /// Finds all schedules in a store.
     pub fn load(store: &Store) -> Self {
         let mut schedules = Self::default();
-        for sequence in store.last_of_each(b">") {
-            let Ok(Some(message)) = store.read(sequence) else {
+        for sequence in store.messages().last_of_each(b">") {
+            let Ok(Some(message)) = store.messages().read(sequence) else {
                 continue;
             };
             let headers = PublishHeaders::read(message.headers());
@@ -60,6 +60,26 @@ impl Schedules {
             }
         }
         schedules
+    }
+
+    pub fn is_outdated(&self) -> bool {
+        self.outdated
+    }
+
+    /// What is in here does not hold any more.
+    pub fn invalidate(&mut self) {
+        self.outdated = true;
+    }
+
+    /// A message was staged: its subject has the schedule of that one, or none.
+    pub fn note(&mut self, subject: &[u8], sequence: u64, due_ns: Option<i64>) {
+        match due_ns {
+            Some(due_ns) => self.set(subject, PlannedSchedule { sequence, due_ns }),
+            None if !self.is_empty() => {
+                self.remove(subject);
+            }
+            None => {}
+        }
     }
 
     pub fn has(&self, subject: &[u8]) -> bool {
@@ -142,8 +162,8 @@ impl Fired {
             rollup: headers.schedule_rollup.unwrap_or_default(),
         };
         let source = headers.schedule_source.filter(|source| !source.is_empty());
-        let other = match source.and_then(|source| store.last_match(source)) {
-            Some(last) => store.read_undamaged(last)?,
+        let other = match source.and_then(|source| store.messages().last_match(source)) {
+            Some(last) => store.messages().read_undamaged(last)?,
             None => None,
         };
         let contents = other.as_ref().unwrap_or(message);
@@ -165,8 +185,11 @@ impl Fired {
 
 /// When a schedule is due next, as the message it published last says.
 fn next_told(store: &Store, scheduler: &[u8], target: &[u8], sequence: u64) -> Option<i64> {
-    let last = store.last_match(target).filter(|last| *last > sequence)?;
-    let message = store.read(last).ok().flatten()?;
+    let last = store
+        .messages()
+        .last_match(target)
+        .filter(|last| *last > sequence)?;
+    let message = store.messages().read(last).ok().flatten()?;
     let headers = PublishHeaders::read(message.headers());
     if headers.scheduler != Some(scheduler) {
         return None;

@@ -8,89 +8,70 @@ use crate::stream::publish::checks::Rollup;
 use crate::stream::publish::ingest::Ingest;
 use crate::stream::stream::Stream;
 
-impl Ingest {
-    /// A subject has the schedule of its last message, or none.
-    pub(in crate::stream) fn schedule(
-        &mut self,
-        subject: &[u8],
-        sequence: u64,
-        due_ns: Option<i64>,
-    ) {
-        match due_ns {
-            Some(due_ns) => self
-                .schedules
-                .set(subject, PlannedSchedule { sequence, due_ns }),
-            None if !self.schedules.is_empty() => {
-                self.schedules.remove(subject);
-            }
-            None => {}
-        }
-    }
+/// Removes the message of a schedule, with the one that has this sequence.
+pub(in crate::stream) fn end(
+    ingest: &mut Ingest,
+    store: &Store,
+    subject: &[u8],
+    sequence: u64,
+) -> Result<(), StoreError> {
+    ingest.schedules_mut().remove(subject);
+    ingest.sort_pending();
+    let staged: Vec<u64> = ingest.pending().sequences_of(subject, 0).collect();
+    store.roll_up(subject, &staged, sequence)
+}
 
-    /// Removes the message of a schedule, with the one that has this sequence.
-    pub(in crate::stream) fn end_schedule(
-        &mut self,
-        store: &Store,
-        subject: &[u8],
-        sequence: u64,
-    ) -> Result<(), StoreError> {
-        self.schedules.remove(subject);
-        self.pending.sort();
-        let staged: Vec<u64> = self.pending.sequences_of(subject, 0).collect();
-        store.roll_up(subject, &staged, sequence)
+/// The schedules that are due, not more than are carried out at once, and only what is durable.
+fn due_schedules(ingest: &Ingest, store: &Store, now_ns: i64) -> Vec<(Box<[u8]>, PlannedSchedule)> {
+    if ingest.schedules().is_outdated() {
+        return Vec::new();
     }
+    let last_sequence = store.messages().counts().last_sequence;
+    let due = ingest.schedules().due(now_ns);
+    let durable = due.filter(|(_, planned)| planned.sequence <= last_sequence);
+    let some = durable.take(FIRED_AT_ONCE_MAX);
+    some.map(|(subject, planned)| (subject.into(), planned))
+        .collect()
+}
 
-    /// The schedules that are due, not more than are carried out at once, and only what is durable.
-    fn due_schedules(&self, store: &Store, now_ns: i64) -> Vec<(Box<[u8]>, PlannedSchedule)> {
-        if self.schedules.outdated {
-            return Vec::new();
-        }
-        let last_sequence = store.counts().last_sequence;
-        let due = self.schedules.due(now_ns);
-        let durable = due.filter(|(_, planned)| planned.sequence <= last_sequence);
-        let some = durable.take(FIRED_AT_ONCE_MAX);
-        some.map(|(subject, planned)| (subject.into(), planned))
-            .collect()
+/// Publishes the message of a schedule, and plans when it is due again; one that is not ends with it. False if the schedule is another one by now.
+fn fire(
+    ingest: &mut Ingest,
+    store: &Store,
+    scheduler: &[u8],
+    planned: PlannedSchedule,
+    fired: Option<&Fired>,
+    now_ns: i64,
+) -> bool {
+    if ingest.schedules().is_outdated() || ingest.schedules().get(scheduler) != Some(planned) {
+        return false;
     }
-
-    /// Publishes the message of a schedule, and plans when it is due again; one that is not ends with it. False if the schedule is another one by now.
-    fn fire(
-        &mut self,
-        store: &Store,
-        scheduler: &[u8],
-        planned: PlannedSchedule,
-        fired: Option<&Fired>,
-        now_ns: i64,
-    ) -> bool {
-        if self.schedules.outdated || self.schedules.get(scheduler) != Some(planned) {
-            return false;
-        }
-        self.schedules.remove(scheduler);
-        let Some(fired) = fired else {
-            return true;
-        };
-        self.pending.sort();
-        let admitted = Admitted {
-            headers: fired.headers.as_slice().into(),
-            payload: fired.payload.as_slice().into(),
-            expires_ns: fired.expires_ns,
-            rollup: fired.replaces.then_some(Rollup::Subject),
-            ended_schedule: fired.next_ns.is_none().then(|| scheduler.into()),
-            ..Admitted::of(&fired.target, now_ns)
-        };
-        self.store(store, admitted, b"");
-        if let Some(due_ns) = fired.next_ns {
-            self.schedules
-                .set(scheduler, PlannedSchedule { due_ns, ..planned });
-        }
-        true
+    ingest.schedules_mut().remove(scheduler);
+    let Some(fired) = fired else {
+        return true;
+    };
+    ingest.sort_pending();
+    let admitted = Admitted {
+        headers: fired.headers.as_slice().into(),
+        payload: fired.payload.as_slice().into(),
+        expires_ns: fired.expires_ns,
+        rollup: fired.replaces.then_some(Rollup::Subject),
+        ended_schedule: fired.next_ns.is_none().then(|| scheduler.into()),
+        ..Admitted::of(&fired.target, now_ns)
+    };
+    ingest.store(store, admitted, b"");
+    if let Some(due_ns) = fired.next_ns {
+        ingest
+            .schedules_mut()
+            .set(scheduler, PlannedSchedule { due_ns, ..planned });
     }
+    true
 }
 
 impl Stream {
     /// Publishes what is due; returns whether anything was. The disk is read while no lock is held.
     pub(in crate::stream) fn publish_due(&self, now_ns: i64) -> bool {
-        let due = self.ingest.lock().due_schedules(&self.store, now_ns);
+        let due = due_schedules(&self.ingest.lock(), &self.store, now_ns);
         let mut any = false;
         for (subject, planned) in due {
             let Ok(fired) = self.fired(&subject, planned, now_ns) else {
@@ -98,7 +79,14 @@ impl Stream {
                 continue;
             };
             let mut ingest = self.ingest.lock();
-            any |= ingest.fire(&self.store, &subject, planned, fired.as_ref(), now_ns);
+            any |= fire(
+                &mut ingest,
+                &self.store,
+                &subject,
+                planned,
+                fired.as_ref(),
+                now_ns,
+            );
         }
         any
     }
@@ -110,7 +98,7 @@ impl Stream {
         planned: PlannedSchedule,
         now_ns: i64,
     ) -> StoreResult<Option<Fired>> {
-        match self.store.read_undamaged(planned.sequence)? {
+        match self.store.messages().read_undamaged(planned.sequence)? {
             Some(message) => Fired::new(&self.store, subject, planned, &message, now_ns),
             None => Ok(None),
         }

@@ -74,7 +74,7 @@ impl CommittedBatches {
         let saved = self.file.saved();
         let mut batches = saved.batches.clone();
         let prefix = format!("{}/", self.stream);
-        store.scan(saved.through + 1, |record| {
+        store.messages().scan(saved.through + 1, |record| {
             let value = stored_headers::value(record.headers, trusted_headers::BATCH);
             if let Some((query, batch)) = value.and_then(|value| read(value, prefix.as_bytes())) {
                 note(&mut batches, query, batch, record.sequence);
@@ -110,7 +110,7 @@ impl CommittedBatches {
 
     /// The store is closed: writes down how far it was looked through, so that this need not be done again.
     pub fn close(&mut self, store: &Store) -> StoreResult<()> {
-        let is_behind = self.file.saved().through < store.counts().last_sequence;
+        let is_behind = self.file.saved().through < store.messages().counts().last_sequence;
         self.is_unsaved |= self.current.is_some() && is_behind;
         self.save(store)
     }
@@ -121,7 +121,7 @@ impl CommittedBatches {
             return Ok(());
         };
         let saved = SavedBatches {
-            through: store.counts().last_sequence,
+            through: store.messages().counts().last_sequence,
             batches: batches.clone(),
         };
         self.file.save(store, saved)?;

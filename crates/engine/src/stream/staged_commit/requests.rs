@@ -312,7 +312,12 @@ fn store_durably(
 
 /// Whether the last message of a batch is stored: when something was refused, it may have been this batch or another.
 fn is_there(stream: &Stream, staged: Appended, mark: &[u8]) -> bool {
-    let message = stream.store().read(staged.sequence).ok().flatten();
+    let message = stream
+        .store()
+        .messages()
+        .read(staged.sequence)
+        .ok()
+        .flatten();
     message.is_some_and(|message| {
         stored_headers::value(message.headers(), trusted_headers::BATCH) == Some(mark)
     })

@@ -9,6 +9,7 @@ use crate::common::subject;
 use crate::routing::sender::Outgoing;
 use crate::storage::message::{Appended, StoreError, Ticket};
 use crate::storage::store::Store;
+use crate::stream::batch::commit;
 use crate::stream::batch::commit::Unstaged;
 use crate::stream::publish::acknowledgement::Refusal;
 use crate::stream::publish::checks::Publication;
@@ -26,79 +27,76 @@ pub struct Committing {
     pub ticket: Ticket,
 }
 
-impl Ingest {
-    /// Takes a message that belongs to an upload.
-    pub(in crate::stream) fn take_upload(
-        &mut self,
-        value: &[u8],
-        publication: &Publication<'_>,
-        reply: &[u8],
-    ) {
-        let mut headers = Vec::new();
-        let is_upload = |name: &[u8]| name == trusted_headers::UPLOAD;
-        stored_headers::copy_without(publication.headers, is_upload, &mut headers);
-        let message = HeldMessage {
-            subject: publication.subject,
-            headers: &headers,
-            payload: publication.payload,
-        };
-        let settings = Arc::clone(&self.settings);
-        let taken = self
-            .uploads
-            .accept(value, self.publisher_id, message, publication.now_ns);
-        self.answer.clear();
-        match taken {
-            Ok(messages) => uploads::put_answer(&mut self.answer, &settings.name, messages),
-            Err(refusal) => refusal.encode(&settings.name, &mut self.answer),
-        }
-        // Even a stream that does not acknowledge: without this the sender could not go on.
-        self.push_message(reply);
-    }
+/// Takes a message that belongs to an upload.
+pub(in crate::stream) fn take(
+    ingest: &mut Ingest,
+    value: &[u8],
+    publication: &Publication<'_>,
+    reply: &[u8],
+) {
+    let mut headers = Vec::new();
+    let is_upload = |name: &[u8]| name == trusted_headers::UPLOAD;
+    stored_headers::copy_without(publication.headers, is_upload, &mut headers);
+    let message = HeldMessage {
+        subject: publication.subject,
+        headers: &headers,
+        payload: publication.payload,
+    };
+    let settings = Arc::clone(ingest.settings());
+    let publisher_id = ingest.publisher_id();
+    let uploads = &mut ingest.incomplete_mut().uploads;
+    let taken = uploads.accept(value, publisher_id, message, publication.now_ns);
+    // Even a stream that does not acknowledge: without this the sender could not go on.
+    ingest.send(reply, |answer| match taken {
+        Ok(messages) => uploads::put_answer(answer, &settings.name, messages),
+        Err(refusal) => refusal.encode(&settings.name, answer),
+    });
+}
 
-    /// Stages the messages of uploads together, the last one with a mark; returns what that one got.
-    fn stage_uploads(
-        &mut self,
-        store: &Store,
-        user: &str,
-        wanted: &[(&str, u64)],
-        mark: (&[u8], &[u8]),
-        now_ns: i64,
-    ) -> Result<Appended, Unstaged> {
-        // Out of the way meanwhile, as staging changes everything else.
-        let none = self.uploads.none();
-        let held = std::mem::replace(&mut self.uploads, none);
-        let found: Result<Vec<&HeldMessages>, _> = wanted
-            .iter()
-            .map(|(id, messages)| held.get(user, id, *messages))
-            .collect();
-        let staged = match found {
-            Ok(found) => self.stage_held(store, &found, mark, now_ns),
-            Err(refusal) => Err(Unstaged::Refused(refusal)),
-        };
-        self.uploads = held;
-        staged
-    }
+/// Stages the messages of uploads together, the last one with a mark; returns what that one got.
+fn stage_uploads(
+    ingest: &mut Ingest,
+    store: &Store,
+    user: &str,
+    wanted: &[(&str, u64)],
+    mark: (&[u8], &[u8]),
+    now_ns: i64,
+) -> Result<Appended, Unstaged> {
+    // Out of the way meanwhile, as staging changes everything else.
+    let none = ingest.incomplete_mut().uploads.none();
+    let held = std::mem::replace(&mut ingest.incomplete_mut().uploads, none);
+    let found: Result<Vec<&HeldMessages>, _> = wanted
+        .iter()
+        .map(|(id, messages)| held.get(user, id, *messages))
+        .collect();
+    let staged = match found {
+        Ok(found) => stage_held(ingest, store, &found, mark, now_ns),
+        Err(refusal) => Err(Unstaged::Refused(refusal)),
+    };
+    ingest.incomplete_mut().uploads = held;
+    staged
+}
 
-    fn stage_held(
-        &mut self,
-        store: &Store,
-        found: &[&HeldMessages],
-        mark: (&[u8], &[u8]),
-        now_ns: i64,
-    ) -> Result<Appended, Unstaged> {
-        let all = found.iter().flat_map(|messages| messages.iter());
-        let together = self.stage_together(store, all, now_ns, Some(mark))?;
-        let last = together
-            .last()
-            .ok_or(Unstaged::Store(StoreError::TooLarge))?;
-        self.committing = Committing {
-            messages: found.iter().map(|messages| messages.len()).sum(),
-            bytes: together.counted_bytes(&self.settings),
-            ticket: last.ticket,
-        };
-        self.note_together(store, together, b"", b"");
-        Ok(last)
-    }
+fn stage_held(
+    ingest: &mut Ingest,
+    store: &Store,
+    found: &[&HeldMessages],
+    mark: (&[u8], &[u8]),
+    now_ns: i64,
+) -> Result<Appended, Unstaged> {
+    let all = found.iter().flat_map(|messages| messages.iter());
+    let together = commit::stage_together(ingest, store, all, now_ns, Some(mark))?;
+    let last = together
+        .last()
+        .ok_or(Unstaged::Store(StoreError::TooLarge))?;
+    let committing = Committing {
+        messages: found.iter().map(|messages| messages.len()).sum(),
+        bytes: together.counted_bytes(ingest.settings()),
+        ticket: last.ticket,
+    };
+    ingest.answers().expect(committing);
+    commit::note_together(ingest, store, together, b"", b"");
+    Ok(last)
 }
 
 impl Stream {
@@ -112,16 +110,18 @@ impl Stream {
         self.load_stored_once();
         let now_ns = self.now_ns();
         let mut ingest = self.ingest.lock();
-        ingest.stage_uploads(&self.store, user, wanted, mark, now_ns)
+        stage_uploads(&mut ingest, &self.store, user, wanted, mark, now_ns)
     }
 
     pub(in crate::stream) fn drop_uploads(&self, user: &str, ids: &[&str]) {
-        self.ingest.lock().uploads.drop_all(user, ids);
+        let mut ingest = self.ingest.lock();
+        ingest.incomplete_mut().uploads.drop_all(user, ids);
     }
 
     /// The user whose uploads a request is about.
     pub(in crate::stream) fn uploading_user(&self, connection_id: u64) -> Option<String> {
-        self.ingest.lock().uploads.user_of(connection_id).ok()
+        let ingest = self.ingest.lock();
+        ingest.incomplete().uploads.user_of(connection_id).ok()
     }
 
     /// Refuses somebody who could not publish every message of these uploads: neither may they be stored nor dropped on its behalf.
@@ -154,7 +154,7 @@ impl Stream {
         let mut last_allowed: &[u8] = b"";
         for message in ids
             .iter()
-            .flat_map(|id| ingest.uploads.messages_of(user, id))
+            .flat_map(|id| ingest.incomplete().uploads.messages_of(user, id))
         {
             if message.subject != last_allowed {
                 if !permissions.allows_publish(message.subject) {

@@ -80,7 +80,7 @@ impl AllFigures {
         let consumers = stream.consumers().all();
         let settings = stream.settings();
         if self.streams.len() < SHOWN_MAX {
-            let counts = stream.store().counts();
+            let counts = stream.store().messages().counts();
             self.streams.push(StreamFigures {
                 account: stream.account.name.clone(),
                 stream: settings.name.clone(),
@@ -105,22 +105,22 @@ impl AllFigures {
 
 fn of_consumer(stream: &Stream, name: &str, consumer: &Consumer) -> ConsumerFigures {
     let (mut figures, oldest) = consumer.with_core(|core, context, now_ns| {
-        core.recount(context.store, now_ns, false);
+        let pending = core.recount(context.messages, now_ns, false);
         let figures = ConsumerFigures {
             account: stream.account.name.clone(),
             stream: name.to_owned(),
             consumer: consumer.name.clone(),
-            pending: core.count.value(),
-            ack_pending: core.acks.pending_count(),
-            redelivered: core.acks.redelivered_count(),
-            waiting: core.waiting.len(),
+            pending,
+            ack_pending: core.acks().pending_count(),
+            redelivered: core.acks().redelivered_count(),
+            waiting: core.pulling().len(),
             oldest_unacknowledged_ns: 0,
         };
-        (figures, core.acks.first_pending())
+        (figures, core.acks().first_pending())
     });
     // Read without the consumer's lock: this may wait for the disk.
     if let Some(sequence) = oldest {
-        let stored = stream.store().read(sequence).ok().flatten();
+        let stored = stream.store().messages().read(sequence).ok().flatten();
         figures.oldest_unacknowledged_ns = stored.map_or(0, |message| message.time_ns);
     }
     figures

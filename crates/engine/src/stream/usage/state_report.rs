@@ -43,7 +43,7 @@ struct StreamState {
 pub fn write(stream: &Stream, query: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let query: StateQuery = serde_json::from_slice(query)?;
     let store = stream.store();
-    let state = store.state();
+    let state = store.messages().state();
     let span = match state.messages {
         0 => 0,
         _ => state.last_sequence - state.first_sequence + 1,
@@ -51,7 +51,7 @@ pub fn write(stream: &Stream, query: &[u8]) -> Result<Vec<u8>, serde_json::Error
     let mut subject_counts = None;
     let mut subject_counts_total = None;
     if let Some(filter) = &query.subjects {
-        let mut counts = store.subject_counts(filter.as_bytes());
+        let mut counts = store.messages().subject_counts(filter.as_bytes());
         subject_counts_total = Some(counts.len());
         counts.sort_unstable();
         counts.truncate(query.subjects_max);
@@ -70,7 +70,7 @@ pub fn write(stream: &Stream, query: &[u8]) -> Result<Vec<u8>, serde_json::Error
         last_time_ns: state.last_time_ns,
         subjects: state.subjects,
         deleted_count: span - state.messages,
-        deleted: query.deleted.then(|| store.gaps(GAPS_MAX)),
+        deleted: query.deleted.then(|| store.messages().gaps(GAPS_MAX)),
         lost: lost.collect(),
         lost_bytes: 0,
         subject_counts,

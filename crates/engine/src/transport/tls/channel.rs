@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustls::server::UnbufferedServerConnection;
+use rustls::pki_types::ServerName;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
-use rustls::ServerConfig;
+use rustls::{ClientConfig, ServerConfig};
 
 use super::peer::Peer;
+use super::role::{Role, Unbuffered};
 use super::writing::Sealed;
 use crate::config::options::TLS_UNFINISHED_BYTES_MAX;
 
@@ -39,7 +40,7 @@ pub struct TlsChannel {
 }
 
 struct TlsState {
-    connection: UnbufferedServerConnection,
+    role: Role,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     failed: bool,
@@ -113,10 +114,36 @@ impl<'a> Plaintext<'a> {
 }
 
 impl TlsChannel {
+    /// A channel to a client that begins.
     pub fn new(config: &Arc<ServerConfig>) -> Result<Self, rustls::Error> {
-        Ok(Self {
+        Ok(Self::with_role(Role::server(config)?))
+    }
+
+    /// A channel to another server; what begins the handshake waits to be written.
+    pub fn to_server(
+        config: &Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let channel = Self::with_role(Role::client(config, name)?);
+        let mut state = channel.state.lock();
+        let mut unread = Vec::new();
+        let mut nothing = Plaintext::apart(&mut [], &mut unread);
+        let (_, end) = state.read_records(&mut [], 0, &mut nothing);
+        let has_outgoing = !state.outgoing.is_empty();
+        drop(state);
+        match end {
+            Some(TlsEnd::Failed(text)) => Err(rustls::Error::General(text)),
+            _ => {
+                channel.has_outgoing.store(has_outgoing, Ordering::Release);
+                Ok(channel)
+            }
+        }
+    }
+
+    fn with_role(role: Role) -> Self {
+        Self {
             state: Mutex::new(TlsState {
-                connection: UnbufferedServerConnection::new(Arc::clone(config))?,
+                role,
                 incoming: Vec::new(),
                 outgoing: Vec::new(),
                 failed: false,
@@ -124,7 +151,7 @@ impl TlsChannel {
             is_open: AtomicBool::new(false),
             has_outgoing: AtomicBool::new(false),
             said_goodbye: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Whether messages can be sent.
@@ -159,7 +186,7 @@ impl TlsChannel {
                 end: Some(TlsEnd::ByPeer),
             };
         }
-        let was_handshaking = state.connection.is_handshaking();
+        let was_handshaking = state.role.common().is_handshaking();
         let start = received.start - state.incoming.len();
         buffer[start..received.start].copy_from_slice(&state.incoming);
         let (done, mut end) = state.read_records(buffer, start, &mut plaintext);
@@ -170,8 +197,8 @@ impl TlsChannel {
             state.failed = true;
             self.is_open.store(false, Ordering::Release);
         }
-        let peer = (was_handshaking && !state.failed && !state.connection.is_handshaking())
-            .then(|| Peer::of(&state.connection));
+        let peer = (was_handshaking && !state.failed && !state.role.common().is_handshaking())
+            .then(|| Peer::of(state.role.common()));
         if peer.is_some() {
             self.is_open.store(true, Ordering::Release);
         }
@@ -200,11 +227,45 @@ impl TlsChannel {
         if state.failed {
             return Ok(0);
         }
+        let asked = SealRequest {
+            pieces,
+            start,
+            goodbye,
+            said_goodbye: &self.said_goodbye,
+        };
+        let (incoming, sealed) = (&mut state.incoming, sealed);
+        let taken = match &mut state.role {
+            Role::Server(connection) => asked.carry_out(&mut **connection, incoming, sealed),
+            Role::Client(connection) => asked.carry_out(&mut **connection, incoming, sealed),
+        };
+        if taken.is_err() {
+            state.failed = true;
+            self.is_open.store(false, Ordering::Release);
+        }
+        taken
+    }
+}
+
+/// What is to be encrypted.
+struct SealRequest<'a> {
+    pieces: &'a [IoSlice<'a>],
+    start: usize,
+    goodbye: bool,
+    said_goodbye: &'a AtomicBool,
+}
+
+impl SealRequest<'_> {
+    fn carry_out<C: Unbuffered>(
+        &self,
+        connection: &mut C,
+        incoming: &mut Vec<u8>,
+        sealed: &mut Sealed,
+    ) -> Result<usize, ()> {
         loop {
             let UnbufferedStatus {
                 discard,
                 state: step,
-            } = state.connection.process_tls_records(&mut state.incoming);
+            } = connection.process(incoming);
             let taken = match step {
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     sealed.extend_with(|out| encode(&mut data, out));
@@ -215,10 +276,10 @@ impl TlsChannel {
                     None
                 }
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                    let taken = sealed.encrypt(&mut traffic, pieces, start)?;
-                    let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-                    if goodbye
-                        && start + taken == total
+                    let taken = sealed.encrypt(&mut traffic, self.pieces, self.start)?;
+                    let total: usize = self.pieces.iter().map(|piece| piece.len()).sum();
+                    if self.goodbye
+                        && self.start + taken == total
                         && !self.said_goodbye.swap(true, Ordering::AcqRel)
                     {
                         sealed.say_goodbye(&mut traffic)?;
@@ -227,13 +288,9 @@ impl TlsChannel {
                 }
                 Ok(ConnectionState::PeerClosed) => None,
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) => Some(0),
-                Ok(_) | Err(_) => {
-                    state.failed = true;
-                    self.is_open.store(false, Ordering::Release);
-                    return Err(());
-                }
+                Ok(_) | Err(_) => return Err(()),
             };
-            state.incoming.drain(..discard);
+            incoming.drain(..discard);
             if let Some(taken) = taken {
                 return Ok(taken);
             }
@@ -246,64 +303,20 @@ impl TlsState {
     fn read_records(
         &mut self,
         buffer: &mut [u8],
-        mut start: usize,
+        start: usize,
         plaintext: &mut Plaintext<'_>,
     ) -> (usize, Option<TlsEnd>) {
-        loop {
-            let (front, records) = buffer.split_at_mut(start);
-            let UnbufferedStatus {
-                discard,
-                state: step,
-            } = self.connection.process_tls_records(records);
-            start += discard;
-            let error = match step {
-                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
-                    let mut failure = None;
-                    while let Some(record) = traffic.next_record() {
-                        match record {
-                            Ok(record) => {
-                                plaintext.add(front, record.payload);
-                                start += record.discard;
-                            }
-                            Err(error) => failure = Some(error),
-                        }
-                    }
-                    failure
-                }
-                Ok(ConnectionState::EncodeTlsData(mut data)) => {
-                    encode(&mut data, &mut self.outgoing);
-                    None
-                }
-                Ok(ConnectionState::TransmitTlsData(data)) => {
-                    data.done();
-                    None
-                }
-                Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => {
-                    return (start, None)
-                }
-                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
-                    return (start, Some(TlsEnd::ByPeer))
-                }
-                Ok(_) => Some(rustls::Error::General("not asked for".to_owned())),
-                Err(error) => Some(error),
-            };
-            if let Some(error) = error {
-                return (start, Some(self.fail(&error)));
+        let outgoing = &mut self.outgoing;
+        let (done, end) = match &mut self.role {
+            Role::Server(connection) => {
+                read_records(&mut **connection, outgoing, buffer, start, plaintext)
             }
-        }
-    }
-
-    /// The peer is told why, and nothing else goes on: rustls must not be shown the same bytes again.
-    fn fail(&mut self, error: &rustls::Error) -> TlsEnd {
-        while self.connection.wants_write() {
-            let status = self.connection.process_tls_records(&mut []);
-            let Ok(ConnectionState::EncodeTlsData(mut data)) = status.state else {
-                break;
-            };
-            encode(&mut data, &mut self.outgoing);
-        }
-        self.failed = true;
-        TlsEnd::Failed(error.to_string())
+            Role::Client(connection) => {
+                read_records(&mut **connection, outgoing, buffer, start, plaintext)
+            }
+        };
+        self.failed |= matches!(end, Some(TlsEnd::Failed(_)));
+        (done, end)
     }
 
     /// Keeps what is no whole record yet; a connection that is between two records keeps nothing.
@@ -320,6 +333,69 @@ impl TlsState {
         }
         self.incoming.extend_from_slice(rest);
         Ok(())
+    }
+}
+
+fn read_records<C: Unbuffered>(
+    connection: &mut C,
+    outgoing: &mut Vec<u8>,
+    buffer: &mut [u8],
+    mut start: usize,
+    plaintext: &mut Plaintext<'_>,
+) -> (usize, Option<TlsEnd>) {
+    loop {
+        let (front, records) = buffer.split_at_mut(start);
+        let UnbufferedStatus {
+            discard,
+            state: step,
+        } = connection.process(records);
+        start += discard;
+        let error = match step {
+            Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                let mut failure = None;
+                while let Some(record) = traffic.next_record() {
+                    match record {
+                        Ok(record) => {
+                            plaintext.add(front, record.payload);
+                            start += record.discard;
+                        }
+                        Err(error) => failure = Some(error),
+                    }
+                }
+                failure
+            }
+            Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                encode(&mut data, outgoing);
+                None
+            }
+            Ok(ConnectionState::TransmitTlsData(data)) => {
+                data.done();
+                None
+            }
+            Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => {
+                return (start, None)
+            }
+            Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
+                return (start, Some(TlsEnd::ByPeer))
+            }
+            Ok(_) => Some(rustls::Error::General("not asked for".to_owned())),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = error {
+            tell_failure(connection, outgoing);
+            return (start, Some(TlsEnd::Failed(error.to_string())));
+        }
+    }
+}
+
+/// The peer is told why it ends, and nothing else goes on: rustls must not be shown the same bytes again.
+fn tell_failure<C: Unbuffered>(connection: &mut C, outgoing: &mut Vec<u8>) {
+    while connection.wants_write() {
+        let status = connection.process(&mut []);
+        let Ok(ConnectionState::EncodeTlsData(mut data)) = status.state else {
+            break;
+        };
+        encode(&mut data, outgoing);
     }
 }
 

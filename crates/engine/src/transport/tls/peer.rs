@@ -2,8 +2,8 @@
 
 use ring::digest::{digest, SHA256};
 use rustls::pki_types::CertificateDer;
-use rustls::server::{ParsedCertificate, UnbufferedServerConnection};
-use rustls::ProtocolVersion;
+use rustls::server::ParsedCertificate;
+use rustls::{CommonState, ProtocolVersion};
 use serde::Serialize;
 
 use super::configuration::name_of;
@@ -27,7 +27,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub(super) fn of(connection: &UnbufferedServerConnection) -> Self {
+    pub(super) fn of(connection: &CommonState) -> Self {
         let certificates = connection.peer_certificates().unwrap_or_default();
         Self {
             version: match connection.protocol_version() {

@@ -16,8 +16,10 @@ const STATUS_TOO_LARGE: u16 = 1009;
 
 #[derive(Debug, Default)]
 pub struct WebSocketFrameReader {
-    /// A client that agreed to send no masks does without.
+    /// A client that agreed to send no masks does without, and a server has none.
     unmasked: bool,
+    /// This side is the client, whose answers are masked.
+    is_client: bool,
     /// Compression was agreed on.
     inflates: bool,
     /// The beginning of a header that has not arrived as a whole.
@@ -102,6 +104,14 @@ impl WebSocketFrameReader {
             unmasked,
             inflates,
             ..Self::default()
+        }
+    }
+
+    /// The reader of a client.
+    pub fn of_client(inflates: bool) -> Self {
+        Self {
+            is_client: true,
+            ..Self::new(true, inflates)
         }
     }
 
@@ -267,7 +277,14 @@ impl WebSocketFrameReader {
         self.frame = None;
         if opcode.is_control() {
             let payload = std::mem::take(&mut self.control);
-            return end_control(opcode, &payload, decoded);
+            let before = decoded.answers.len();
+            let ended = end_control(opcode, &payload, decoded);
+            if self.is_client && decoded.answers.len() > before {
+                let mut frame = decoded.answers.split_off(before);
+                frames::mask_control(&mut frame);
+                decoded.answers.extend_from_slice(&frame);
+            }
+            return ended;
         }
         if is_final && std::mem::take(&mut self.is_compressed) {
             return self.inflate(message_bytes_max);

@@ -106,15 +106,15 @@ fn take_bytes<const COUNT: usize>(bytes: &[u8], position: &mut usize) -> Option<
     taken.try_into().ok()
 }
 
-/// The header of a whole message of the server, which is never masked.
+/// The header of a whole message. A server never masks.
 pub struct MessageHeader {
-    bytes: [u8; 10],
+    bytes: [u8; HEADER_BYTES_MAX],
     length: usize,
 }
 
 impl MessageHeader {
     pub fn new(opcode: Opcode, is_compressed: bool, payload_bytes: usize) -> Self {
-        let mut bytes = [0; 10];
+        let mut bytes = [0; HEADER_BYTES_MAX];
         bytes[0] = FINAL_BIT | opcode as u8;
         if is_compressed {
             bytes[0] |= COMPRESSED_BIT;
@@ -128,10 +128,24 @@ impl MessageHeader {
             4
         } else {
             bytes[1] = 127;
-            bytes[2..].copy_from_slice(&(payload_bytes as u64).to_be_bytes());
+            bytes[2..10].copy_from_slice(&(payload_bytes as u64).to_be_bytes());
             10
         };
         Self { bytes, length }
+    }
+
+    /// The same for a message of a client.
+    pub fn masked(
+        opcode: Opcode,
+        is_compressed: bool,
+        payload_bytes: usize,
+        mask: [u8; 4],
+    ) -> Self {
+        let mut header = Self::new(opcode, is_compressed, payload_bytes);
+        header.bytes[1] |= MASK_BIT;
+        header.bytes[header.length..][..mask.len()].copy_from_slice(&mask);
+        header.length += mask.len();
+        header
     }
 
     pub fn as_bytes(&self) -> &[u8] {
@@ -144,6 +158,20 @@ pub fn put_control(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
     debug_assert!(opcode.is_control() && payload.len() <= CONTROL_BYTES_MAX);
     out.extend_from_slice(MessageHeader::new(opcode, false, payload.len()).as_bytes());
     out.extend_from_slice(payload);
+}
+
+/// Puts a mask over one control frame, as a client must.
+pub fn mask_control(frame: &mut Vec<u8>) {
+    const HEADER_BYTES: usize = 2;
+    let mask = new_mask();
+    apply_mask(&mut frame[HEADER_BYTES..], mask, 0);
+    frame[1] |= MASK_BIT;
+    frame.splice(HEADER_BYTES..HEADER_BYTES, mask);
+}
+
+/// A mask that nobody can guess, so that nobody can make what passes look like something else.
+pub fn new_mask() -> [u8; 4] {
+    getrandom::u32().unwrap_or_default().to_ne_bytes()
 }
 
 /// Appends a close frame. A text that is too long is cut, and says so.
@@ -227,6 +255,18 @@ mod tests {
         }
         apply_mask(&mut whole, mask, 0);
         assert_eq!(whole, plain);
+    }
+
+    #[test]
+    fn a_control_frame_of_a_client_is_masked() {
+        let mut frame = Vec::new();
+        put_control(&mut frame, Opcode::Pong, b"payload");
+        mask_control(&mut frame);
+
+        let header = Header::read(&frame).unwrap().unwrap();
+        let mut payload = frame[header.header_bytes..].to_vec();
+        apply_mask(&mut payload, header.mask.unwrap(), 0);
+        assert_eq!(payload, b"payload");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! WebSocket: the same sessions over an HTTP connection that was upgraded.
 //!
-//! `settings` is what is configured; `upgrade` reads a client's HTTP request and answers it, by the rules of `origins`. After that, `frame_reader` turns frames into the
+//! `settings` is what is configured; `upgrade` reads a client's HTTP request and answers it, by the rules of `origins`; `request` is the other side of that, towards another server. After that, `frame_reader` turns frames into the
 //! bytes of a session, in the buffer they were read to, and `framing` puts what the outbox sends into frames. `frames` is the format of a frame, and `deflate` the
 //! compression of messages.
 //!
@@ -11,6 +11,7 @@ pub mod frame_reader;
 pub mod frames;
 pub mod framing;
 pub mod origins;
+pub mod request;
 pub mod settings;
 pub mod upgrade;
 

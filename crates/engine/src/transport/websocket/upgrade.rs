@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use base64::prelude::{Engine as _, BASE64_STANDARD};
 use ring::digest;
 
+use super::request::LEAF_PATH;
 use super::WebSocketSettings;
 
 /// A request may be this long; cookies with a JWT in them need some room.
@@ -20,8 +21,8 @@ const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const KEY_BYTES: usize = 16;
 
-/// Paths that other protocols are known by; neither is served.
-const FOREIGN_PATHS: [&str; 2] = ["/leafnode", "/mqtt"];
+/// The path of another protocol, which is not served.
+const MQTT_PATH: &str = "/mqtt";
 
 pub enum Upgrade {
     Incomplete,
@@ -38,6 +39,8 @@ pub struct Accepted {
     pub cookies: Cookies,
     /// Where a proxy says that the client is.
     pub forwarded_for: Option<IpAddr>,
+    /// It is another server, that connects as a leaf node.
+    pub is_leaf: bool,
 }
 
 #[derive(Debug)]
@@ -56,8 +59,8 @@ pub struct Cookies {
     pub jwt: String,
 }
 
-/// The headers of a request.
-struct HttpHeaders<'a>(&'a [httparse::Header<'a>]);
+/// The headers of a request or an answer.
+pub(super) struct HttpHeaders<'a>(pub(super) &'a [httparse::Header<'a>]);
 
 /// Reads what a client has sent so far.
 pub fn read(bytes: &[u8], settings: &WebSocketSettings) -> Upgrade {
@@ -91,8 +94,8 @@ fn accept(
     let headers = HttpHeaders(request.headers);
     let path = request.path.unwrap_or_default();
     let path = path.split(['?', '#']).next().unwrap_or_default();
-    if let Some(foreign) = FOREIGN_PATHS.iter().find(|known| path.ends_with(**known)) {
-        return Err((404, format!("{foreign} is not served")));
+    if path.ends_with(MQTT_PATH) {
+        return Err((404, format!("{MQTT_PATH} is not served")));
     }
     if request.method != Some("GET") {
         return refused(405, "request method must be GET");
@@ -141,14 +144,20 @@ fn accept(
         forwarded_for: headers
             .value("x-forwarded-for")
             .and_then(|text| text.parse().ok()),
+        is_leaf: path.ends_with(LEAF_PATH),
     })
 }
 
-fn answer(key: &str, compresses: bool, unmasked: bool, header_lines: &str) -> Vec<u8> {
+/// What proves that an answer belongs to the request with this key.
+pub(super) fn accept_of(key: &str) -> String {
     let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
     context.update(key.as_bytes());
     context.update(KEY_SUFFIX);
-    let accept = BASE64_STANDARD.encode(context.finish());
+    BASE64_STANDARD.encode(context.finish())
+}
+
+fn answer(key: &str, compresses: bool, unmasked: bool, header_lines: &str) -> Vec<u8> {
+    let accept = accept_of(key);
     let mut text = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n"
     );
@@ -163,7 +172,19 @@ fn answer(key: &str, compresses: bool, unmasked: bool, header_lines: &str) -> Ve
     text.into_bytes()
 }
 
+/// The refusal of a server that connects as a leaf node where none may.
+pub fn refuse_leaf() -> UpgradeRefusal {
+    refusal(
+        404,
+        "leaf nodes are not served: add a leafnodes block to the configuration",
+    )
+}
+
 fn refuse(status: u16, reason: &str) -> Upgrade {
+    Upgrade::Refused(refusal(status, reason))
+}
+
+fn refusal(status: u16, reason: &str) -> UpgradeRefusal {
     let name = match status {
         403 => "Forbidden",
         404 => "Not Found",
@@ -176,10 +197,10 @@ fn refuse(status: u16, reason: &str) -> Upgrade {
         "HTTP/1.1 {status} {name}\r\nContent-Type: text/plain; charset=utf-8\r\nSec-Websocket-Version: 13\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    Upgrade::Refused(UpgradeRefusal {
+    UpgradeRefusal {
         answer: answer.into_bytes(),
         reason: reason.to_owned(),
-    })
+    }
 }
 
 impl<'a> HttpHeaders<'a> {
@@ -191,18 +212,18 @@ impl<'a> HttpHeaders<'a> {
             .map(str::trim)
     }
 
-    fn value(&self, name: &'static str) -> Option<&'a str> {
+    pub(super) fn value(&self, name: &'static str) -> Option<&'a str> {
         self.values(name).next()
     }
 
     /// What stands between commas.
-    fn words(&self, name: &'static str) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub(super) fn words(&self, name: &'static str) -> impl Iterator<Item = &'a str> + use<'a> {
         self.values(name)
             .flat_map(|value| value.split(','))
             .map(str::trim)
     }
 
-    fn has_word(&self, name: &'static str, word: &str) -> bool {
+    pub(super) fn has_word(&self, name: &'static str, word: &str) -> bool {
         self.words(name)
             .any(|found| found.eq_ignore_ascii_case(word))
     }

@@ -78,6 +78,18 @@ fn the_example_of_the_rfc_is_answered_as_there() {
 }
 
 #[test]
+fn a_server_is_known_by_its_path() {
+    let settings = settings(|_| {});
+    let leaf = String::from_utf8(request(&[]))
+        .unwrap()
+        .replacen("/nats", "/below/leafnode", 1);
+
+    assert!(accepted(leaf.as_bytes(), &settings).is_leaf);
+    assert!(!accepted(&request(&[]), &settings).is_leaf);
+    assert!(refuse_leaf().answer.starts_with(b"HTTP/1.1 404 "));
+}
+
+#[test]
 fn requests_that_ask_for_something_else_are_refused_with_a_status() {
     let settings = settings(|_| {});
     for (changes, line, reason) in [
@@ -107,10 +119,10 @@ fn requests_that_ask_for_something_else_are_refused_with_a_status() {
         .unwrap()
         .replacen("GET", "POST", 1);
     assert!(refused(post.as_bytes(), &settings).0.contains(" 405 "));
-    let leaf = String::from_utf8(request(&[]))
+    let mqtt = String::from_utf8(request(&[]))
         .unwrap()
-        .replacen("/nats", "/leafnode", 1);
-    assert!(refused(leaf.as_bytes(), &settings).0.contains(" 404 "));
+        .replacen("/nats", "/mqtt", 1);
+    assert!(refused(mqtt.as_bytes(), &settings).0.contains(" 404 "));
     assert!(refused(b"SSH-2.0-x\r\n\r\n", &settings).0.contains(" 400 "));
     let long = vec![b'a'; REQUEST_BYTES_MAX];
     assert!(refused(&[b"GET /".to_vec(), long].concat(), &settings)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 READ_BYTES = 1024 * 1024
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedFile(msgspec.Struct, frozen=True):
     """How a managed file should be."""
 
     content: bytes
@@ -89,7 +89,7 @@ class FileWatcher(Watcher):
         render, options = self.machine.render, self._options
         mode = render(options.mode)
         try:
-            wanted = Wanted(
+            wanted = WantedFile(
                 render(options.contents).encode(), int(mode, 8), render(options.owner), render(options.group)
             )
         except ValueError as error:
@@ -108,7 +108,7 @@ def _mtime_of(path: Path) -> int:
         raise ConfigurationError(reason_of(error)) from error
 
 
-def _make(path: Path, wanted: Wanted, seen_ns: int) -> tuple[bool, int]:
+def _make(path: Path, wanted: WantedFile, seen_ns: int) -> tuple[bool, int]:
     """Write a file if it is not as wanted; return whether it was written, and the time of its last change."""
     try:
         status = path.stat()
@@ -131,7 +131,7 @@ def _make(path: Path, wanted: Wanted, seen_ns: int) -> tuple[bool, int]:
         raise ConfigurationError(f"cannot be written: {reason_of(error)}") from error
 
 
-def _replace(path: Path, wanted: Wanted) -> None:
+def _replace(path: Path, wanted: WantedFile) -> None:
     descriptor, unfinished = tempfile.mkstemp(prefix="jetlake-file-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

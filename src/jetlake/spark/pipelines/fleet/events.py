@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from jetlake.choria.events import LIFECYCLE, MACHINE
-from jetlake.spark.packs import Part
+from jetlake.spark.packs import RowPart
 from jetlake.spark.pipelines.fleet.folding import (
     BAD,
     CHECK,
@@ -26,7 +26,7 @@ from jetlake.spark.pipelines.fleet.folding import (
     RUN,
     STARTED,
     STOPPED,
-    Event,
+    FleetEvent,
 )
 from jetlake.spark.pipelines.fleet.folding import TRANSITION as STEPPED
 from jetlake.spark.pipelines.messages import NOT_JSON, NOT_TEXT
@@ -54,7 +54,7 @@ COLUMNS = {
     "stored_s": "BIGINT",
     "payload": "BINARY",
 }
-"""Of an event, as `folding.Event` has them."""
+"""Of an event, as `folding.FleetEvent` has them."""
 
 NO_IDENTITY = "it does not say which node it is about"
 NO_TIME = "it does not say when it happened"
@@ -64,7 +64,7 @@ OLD_LIFECYCLE = re.compile(r"choria:lifecycle:(\w+):")
 TRANSPORTS = ("choria:transport:1", "io.choria.protocol.v2.transport")
 
 
-class Body(msgspec.Struct, gc=False):
+class EventBody(msgspec.Struct, gc=False):
     """The fields of an event, whether it travels in a CloudEvent or raw."""
 
     protocol: str | None = None
@@ -93,12 +93,12 @@ class Headers(msgspec.Struct, gc=False):
 class CloudEvent(msgspec.Struct, gc=False):
     """An event in its usual wrapping."""
 
-    data: Body
+    data: EventBody
     id: str | None = None
     specversion: str | None = None
 
 
-class Other(Body, gc=False):
+class Other(EventBody, gc=False):
     """Anything else: a raw event, a transport, a document of an adapter."""
 
     data: str | None = None
@@ -126,7 +126,7 @@ class FleetPacker:
 
     inputs = ("stream", "subject", "sequence", "timestamp", "data")
 
-    def parts(self, batch: "pa.RecordBatch") -> list[Part]:
+    def parts(self, batch: "pa.RecordBatch") -> list[RowPart]:
         """Return the events of a batch."""
         import pyarrow as pa
 
@@ -148,7 +148,7 @@ class FleetPacker:
             name: pa.array(column, arrow_type(kind))
             for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)
         }
-        return [Part(EVENTS_PART, pa.RecordBatch.from_pydict(arrays), bucket_of(arrays["identity"]))]
+        return [RowPart(EVENTS_PART, pa.RecordBatch.from_pydict(arrays), bucket_of(arrays["identity"]))]
 
 
 EVENTS = FleetPacker()
@@ -162,22 +162,22 @@ def bucket_of(identities: "pa.Array") -> "np.ndarray[Any, np.dtype[Any]]":
     return found
 
 
-def event_of(stream: str, subject: str, sequence: int, stored_s: int, payload: bytes | None) -> Event:
+def event_of(stream: str, subject: str, sequence: int, stored_s: int, payload: bytes | None) -> FleetEvent:
     """Return the event of a message."""
     payload = payload or b""
     try:
         body, event_id, sender = read(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return Event(BAD, "", 0, sequence, 0, stream, reason_of(payload), subject, "", 0, stored_s, payload)
+        return FleetEvent(BAD, "", 0, sequence, 0, stream, reason_of(payload), subject, "", 0, stored_s, payload)
     kind = kind_of(body.protocol or "")
     identity = body.identity or sender
     at_s = body.timestamp
     if kind is None or not identity or (at_s is None and kind != REGISTRATION):
         reason = NOT_OURS if kind is None else NO_TIME if identity else NO_IDENTITY
-        return Event(BAD, identity, at_s or 0, sequence, 0, stream, reason, subject, "", 0, stored_s, payload)
+        return FleetEvent(BAD, identity, at_s or 0, sequence, 0, stream, reason, subject, "", 0, stored_s, payload)
     name, value, more, extra = texts_of(kind, body)
     is_registration = kind == REGISTRATION
-    return Event(
+    return FleetEvent(
         kind,
         identity,
         at_s or 0,
@@ -193,7 +193,7 @@ def event_of(stream: str, subject: str, sequence: int, stored_s: int, payload: b
     )
 
 
-def read(payload: bytes) -> tuple[Body, str, str]:
+def read(payload: bytes) -> tuple[EventBody, str, str]:
     """Return the body of a message, its id and its sender. Raises `MsgspecError` for what is not JSON."""
     try:
         event = _cloud_event(payload)
@@ -216,7 +216,7 @@ def lenient(message: Any) -> Other:
         return found
     data, headers = message.get("data"), message.get("headers")
     fields = {**message, **data} if isinstance(data, dict) else message
-    for name in Body.__struct_fields__:
+    for name in EventBody.__struct_fields__:
         value = fields.get(name)
         wanted = int if name in WHOLE else str
         if isinstance(value, wanted) and not isinstance(value, bool):
@@ -244,7 +244,7 @@ def kind_of(protocol: str) -> int | None:
     return REGISTRATION if protocol.startswith("choria:adapters:") or protocol in TRANSPORTS else None
 
 
-def texts_of(kind: int, body: Body) -> tuple[str | None, str | None, str | None, str | None]:
+def texts_of(kind: int, body: EventBody) -> tuple[str | None, str | None, str | None, str | None]:
     """Return the texts of an event: name, value, more, extra."""
     match kind:
         case 7:  # CHECK, by far the most

@@ -18,7 +18,7 @@ import msgspec
 from jetlake.choria.documents import OutputDocument
 from jetlake.choria.envelopes import EnvelopeError, Received, parse
 from jetlake.choria.registration import content_of
-from jetlake.spark.pipelines.fleet.nodes import SHUTDOWN, STARTUP, Node, new_node
+from jetlake.spark.pipelines.fleet.nodes import SHUTDOWN, STARTUP, FleetNode, new_node
 
 BAD, REGISTRATION, STARTED, STOPPED, HEARD, GOVERNOR, TRANSITION, CHECK, RUN = range(9)
 """Kinds of events."""
@@ -29,7 +29,7 @@ NODE, SESSION, INVENTORY, CHECK_STATE, CHECK_CHANGE, MACHINE, STEP, LEASE, BAD_R
 TRANSPORTS = (b"choria:transport:1", b"io.choria.protocol.v2.transport")
 
 
-class Event(NamedTuple):
+class FleetEvent(NamedTuple):
     """One event, flat; what the texts mean depends on its kind."""
 
     kind: int
@@ -66,7 +66,7 @@ class RowChange(NamedTuple):
     payload: bytes | None = None
 
 
-class Body(msgspec.Struct, gc=False):
+class RegistrationBody(msgspec.Struct, gc=False):
     """What of a registration is read before it is unpacked."""
 
     mtime: int = 0
@@ -76,13 +76,13 @@ class Body(msgspec.Struct, gc=False):
 
 
 _decode_document = msgspec.json.Decoder(OutputDocument).decode
-_decode_body = msgspec.json.Decoder(Body).decode
+_decode_body = msgspec.json.Decoder(RegistrationBody).decode
 
 
 class Fold:
     """One batch over the nodes of a bucket."""
 
-    def __init__(self, nodes: dict[str, Node], lateness_s: int) -> None:
+    def __init__(self, nodes: dict[str, FleetNode], lateness_s: int) -> None:
         self.nodes = nodes
         self._lateness_s = lateness_s
         self._touched: dict[str, None] = {}
@@ -92,7 +92,7 @@ class Fold:
         self._leases: dict[tuple[str, str, int], None] = {}
         self._changes: list[RowChange] = []
 
-    def add_events(self, events: Iterable[Event]) -> None:
+    def add_events(self, events: Iterable[FleetEvent]) -> None:
         """Take the events of the batch, best in the order of their time."""
         nodes, touched, checks = self.nodes, self._touched, self._checks
         for event in events:
@@ -127,7 +127,7 @@ class Fold:
                 # A late word of a session that has ended: it may have ended later than it seemed.
                 self._lifecycles[identity] = None
 
-    def _take_other(self, node: Node, event: Event) -> None:
+    def _take_other(self, node: FleetNode, event: FleetEvent) -> None:
         match event.kind:
             case 1:  # REGISTRATION
                 self._register(node, event)
@@ -150,11 +150,11 @@ class Fold:
                 if runs.add(event.at_s, event.sequence, event.event, event.value):
                     self._machines[event.identity, event.name] = None
 
-    def _note_version(self, node: Node, event: Event) -> None:
+    def _note_version(self, node: FleetNode, event: FleetEvent) -> None:
         if event.value and event.at_s >= node.version_s:
             node.version, node.version_s = event.value, event.at_s
 
-    def _note_transition(self, node: Node, event: Event) -> None:
+    def _note_transition(self, node: FleetNode, event: FleetEvent) -> None:
         if not node.machine(event.name).timeline.add(event.at_s, event.sequence, event.event, event.value):
             return
         self._machines[event.identity, event.name] = None
@@ -171,7 +171,7 @@ class Fold:
             )
         )
 
-    def _note_lease(self, node: Node, event: Event) -> None:
+    def _note_lease(self, node: FleetNode, event: FleetEvent) -> None:
         if event.value == "timeouts" or event.number <= 0:
             if node.refused.add(event.at_s, event.sequence, event.event, ""):
                 node.refusals += 1
@@ -185,14 +185,14 @@ class Fold:
             lease.left_s, lease.abandoned_s = lease.left_s or event.at_s, 0
         self._leases[event.identity, event.name, event.number] = None
 
-    def _abandon(self, node: Node, event: Event) -> None:
+    def _abandon(self, node: FleetNode, event: FleetEvent) -> None:
         """A node that starts again holds nothing any more: what it had not given back stays with the governor."""
         for lease in node.leases:
             if lease.entered_s and lease.entered_s < event.at_s and not lease.left_s:
                 lease.abandoned_s = min(lease.abandoned_s or event.at_s, event.at_s)
                 self._leases[event.identity, lease.governor, lease.sequence] = None
 
-    def _register(self, node: Node, event: Event) -> None:
+    def _register(self, node: FleetNode, event: FleetEvent) -> None:
         try:
             received = received_of(event.payload or b"")
             if received.sender != event.identity:
@@ -210,7 +210,7 @@ class Fold:
         except (EnvelopeError, msgspec.MsgspecError, ValueError) as error:
             self._set_aside(event, str(error))
 
-    def _note_inventory(self, node: Node, identity: str, at_s: int, body: Body, data: str) -> None:
+    def _note_inventory(self, node: FleetNode, identity: str, at_s: int, body: RegistrationBody, data: str) -> None:
         # Packed content is compared as it is: equal content is packed equally, and most of it is what was there.
         packed = bytes(body.zcontent) or bytes(body.content)
         digest = zlib.crc32(packed)
@@ -232,7 +232,7 @@ class Fold:
             )
         )
 
-    def _set_aside(self, event: Event, reason: str) -> None:
+    def _set_aside(self, event: FleetEvent, reason: str) -> None:
         self._changes.append(
             RowChange(
                 BAD_ROW,

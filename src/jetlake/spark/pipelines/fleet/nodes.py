@@ -53,7 +53,7 @@ class CheckView(msgspec.Struct):
         return self.recent_changes >= FLAPPING_CHANGES
 
 
-class Check(msgspec.Struct):
+class NodeCheck(msgspec.Struct):
     """A check of a node: what is settled, and the results after that."""
 
     settled: CheckView
@@ -100,7 +100,7 @@ class Check(msgspec.Struct):
         return view, news
 
 
-class Machine(msgspec.Struct):
+class NodeMachine(msgspec.Struct):
     """A machine of a node: its transitions, and the runs of its commands."""
 
     timeline: Timeline
@@ -145,7 +145,7 @@ class NodeSession(msgspec.Struct):
     end: str = ""
 
 
-class Lifecycle(msgspec.Struct):
+class NodeLifecycle(msgspec.Struct):
     """When a node was up."""
 
     timeline: Timeline
@@ -223,7 +223,7 @@ def follow(
     return ended, NodeSession(at_s, value[1:]) if value.startswith(STARTUP) else None
 
 
-class Lease(msgspec.Struct):
+class NodeLease(msgspec.Struct):
     """A slot of a governor that the node holds or held; 0 = not known, or not yet."""
 
     governor: str
@@ -233,15 +233,15 @@ class Lease(msgspec.Struct):
     abandoned_s: int = 0
 
 
-class Node(msgspec.Struct):
+class FleetNode(msgspec.Struct):
     """Everything that is known about a node."""
 
-    lifecycle: Lifecycle
+    lifecycle: NodeLifecycle
     registered: Timeline
     refused: Timeline
-    checks: dict[str, Check] = {}
-    machines: dict[str, Machine] = {}
-    leases: list[Lease] = []
+    checks: dict[str, NodeCheck] = {}
+    machines: dict[str, NodeMachine] = {}
+    leases: list[NodeLease] = []
     version: str = ""
     version_s: int = -1
     last_s: int = 0
@@ -256,26 +256,28 @@ class Node(msgspec.Struct):
 
     refusals: int = 0
 
-    def check(self, name: str) -> Check:
+    def check(self, name: str) -> NodeCheck:
         found = self.checks.get(name)
         if found is None:
-            found = self.checks[name] = Check(CheckView(), Timeline([]))
+            found = self.checks[name] = NodeCheck(CheckView(), Timeline([]))
         return found
 
-    def machine(self, name: str) -> Machine:
+    def machine(self, name: str) -> NodeMachine:
         found = self.machines.get(name)
         if found is None:
-            found = self.machines[name] = Machine(Timeline([]), Timeline([]))
+            found = self.machines[name] = NodeMachine(Timeline([]), Timeline([]))
         return found
 
-    def lease(self, governor: str, sequence: int) -> Lease:
+    def lease(self, governor: str, sequence: int) -> NodeLease:
         for lease in self.leases:
             if lease.sequence == sequence and lease.governor == governor:
                 return lease
-        self.leases.append(Lease(governor, sequence))
+        self.leases.append(NodeLease(governor, sequence))
         del self.leases[:-LEASES_MAX]
         return self.leases[-1]
 
 
-def new_node() -> Node:
-    return Node(Lifecycle(Timeline([]), seen={}), Timeline([]), Timeline([]), checks={}, machines={}, leases=[])
+def new_node() -> FleetNode:
+    return FleetNode(
+        NodeLifecycle(Timeline([]), seen={}), Timeline([]), Timeline([]), checks={}, machines={}, leases=[]
+    )

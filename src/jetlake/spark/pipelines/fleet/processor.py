@@ -15,8 +15,8 @@ import numpy as np
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from jetlake.spark.packs import unpacked
-from jetlake.spark.pipelines.fleet.folding import Event, Fold
-from jetlake.spark.pipelines.fleet.nodes import Node
+from jetlake.spark.pipelines.fleet.folding import FleetEvent, Fold
+from jetlake.spark.pipelines.fleet.nodes import FleetNode
 from jetlake.spark.pipelines.fleet.tables import tables_of
 from jetlake.spark.pipelines.processes import keep_quiet, no_collection
 from jetlake.spark.pipelines.targets import SCHEMA, packs_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STATE_COLUMNS = "nodes BINARY"
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(dict[str, Node]).decode
+_decode = msgspec.msgpack.Decoder(dict[str, FleetNode]).decode
 
 
 def changes(packs: "DataFrame", lateness_s: int) -> "DataFrame":
@@ -71,15 +71,15 @@ class FleetProcessor(StatefulProcessor):
         """Keep nothing between batches but the state."""
 
 
-def events_of(packs: list[bytes]) -> Iterator[Event]:
+def events_of(packs: list[bytes]) -> Iterator[FleetEvent]:
     """Return the events of a bucket in the order of their time."""
     events = unpacked(packs)
     if events is None:
         return iter(())
     order = np.lexsort((events.column("sequence").to_numpy(), events.column("at_s").to_numpy()))
     # Some times faster than through Arrow's own objects.
-    columns = [events.column(name).to_numpy()[order].tolist() for name in Event._fields]
-    return map(Event._make, zip(*columns, strict=True))
+    columns = [events.column(name).to_numpy()[order].tolist() for name in FleetEvent._fields]
+    return map(FleetEvent._make, zip(*columns, strict=True))
 
 
 keep_quiet()

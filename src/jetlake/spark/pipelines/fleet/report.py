@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jetlake.spark.pipelines import charts
-from jetlake.spark.pipelines.sections import Fact, Facts, Plot, Rows, Section, Tables, Tone
+from jetlake.spark.pipelines.sections import Fact, Facts, Plot, ReportSection, Rows, Tables, Tone
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,7 +39,7 @@ STATUS_TONES: tuple[tuple[str, Tone], ...] = (
 STATE_COLOURS = {"up": charts.TONES["good"], "down": charts.TONES[""], "silent": charts.TONES["bad"]}
 
 
-def report(tables: Tables) -> list[Section]:
+def report(tables: Tables) -> list[ReportSection]:
     """Return the sections of the page."""
     nodes = tables.find("nodes")
     if nodes is None:
@@ -58,7 +58,7 @@ def report(tables: Tables) -> list[Section]:
     return sections
 
 
-def overview(nodes: list[dict[str, Any]], checks: list[dict[str, Any]], now: datetime, tables: Tables) -> Section:
+def overview(nodes: list[dict[str, Any]], checks: list[dict[str, Any]], now: datetime, tables: Tables) -> ReportSection:
     """Return the numbers at the top."""
     states = Counter(state_of(row, now) for row in nodes)
     statuses = Counter(row["status"] for row in checks)
@@ -75,10 +75,10 @@ def overview(nodes: list[dict[str, Any]], checks: list[dict[str, Any]], now: dat
     bad = tables.find("bad", ["reason"])
     if bad is not None:
         facts.append(Fact("messages set aside", f"{len(bad):,}", "warning"))
-    return Section(f"The fleet at {now:%Y-%m-%d %H:%M:%S} UTC", (Facts(tuple(facts)),))
+    return ReportSection(f"The fleet at {now:%Y-%m-%d %H:%M:%S} UTC", (Facts(tuple(facts)),))
 
 
-def availability(nodes: list[dict[str, Any]], sessions: list[dict[str, Any]], now: datetime) -> list[Section]:
+def availability(nodes: list[dict[str, Any]], sessions: list[dict[str, Any]], now: datetime) -> list[ReportSection]:
     """Return who is up, and who was."""
     states = Counter(state_of(row, now) for row in nodes)
     shares = [(name, float(states[name])) for name in ("up", "silent", "down", "unknown") if states[name]]
@@ -98,10 +98,10 @@ def availability(nodes: list[dict[str, Any]], sessions: list[dict[str, Any]], no
                 note=f"{len(lost):,} in all; the newest first",
             )
         )
-    return [Section("Availability", tuple(parts))]
+    return [ReportSection("Availability", tuple(parts))]
 
 
-def check_section(checks: list[dict[str, Any]], changes: list[dict[str, Any]], now: datetime) -> list[Section]:
+def check_section(checks: list[dict[str, Any]], changes: list[dict[str, Any]], now: datetime) -> list[ReportSection]:
     """Return what is wrong, and what changes all the time."""
     if not checks:
         return []
@@ -157,10 +157,10 @@ def check_section(checks: list[dict[str, Any]], changes: list[dict[str, Any]], n
                 tones=STATUS_TONES,
             )
         )
-    return [Section("Checks", tuple(parts))]
+    return [ReportSection("Checks", tuple(parts))]
 
 
-def machine_section(machines: list[dict[str, Any]], steps: list[dict[str, Any]], now: datetime) -> list[Section]:
+def machine_section(machines: list[dict[str, Any]], steps: list[dict[str, Any]], now: datetime) -> list[ReportSection]:
     """Return what autonomous agents do."""
     if not machines:
         return []
@@ -198,10 +198,10 @@ def machine_section(machines: list[dict[str, Any]], steps: list[dict[str, Any]],
                 ],
             )
         )
-    return [Section("Machines", tuple(parts))]
+    return [ReportSection("Machines", tuple(parts))]
 
 
-def governor_section(leases: list[dict[str, Any]], nodes: list[dict[str, Any]], now: datetime) -> list[Section]:
+def governor_section(leases: list[dict[str, Any]], nodes: list[dict[str, Any]], now: datetime) -> list[ReportSection]:
     """Return who holds the governors, over time."""
     if not leases:
         return []
@@ -224,10 +224,12 @@ def governor_section(leases: list[dict[str, Any]], nodes: list[dict[str, Any]], 
             Fact("refused", f"{refused:,}", "warning" if refused else "good", "no slot was free in time"),
         )
     )
-    return [Section("Governors", (facts, Plot("Slots held over time", charts.lines(series, "slots held over time"))))]
+    return [
+        ReportSection("Governors", (facts, Plot("Slots held over time", charts.lines(series, "slots held over time"))))
+    ]
 
 
-def inventory_section(nodes: list[dict[str, Any]], tables: Tables) -> list[Section]:
+def inventory_section(nodes: list[dict[str, Any]], tables: Tables) -> list[ReportSection]:
     """Return what was registered and what changed."""
     history = tables.find("inventory_history", ["identity", "file", "file_changed_at", "registered_at", "size_bytes"])
     if history is None:
@@ -249,7 +251,7 @@ def inventory_section(nodes: list[dict[str, Any]], tables: Tables) -> list[Secti
             for row in newest
         ],
     )
-    return [Section("Inventory", (facts, rows))]
+    return [ReportSection("Inventory", (facts, rows))]
 
 
 def state_of(node: dict[str, Any], now: datetime) -> str:

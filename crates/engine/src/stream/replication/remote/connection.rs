@@ -56,7 +56,10 @@ pub struct RemoteConnection {
 impl RemoteConnection {
     /// Connects, and says who it is; the server has agreed when this returns.
     pub fn open(remote: &Remote, address: &str, name: &str) -> Result<Self, Trouble> {
-        let mut socket = Socket::connect(address)?;
+        let mut socket = match &remote.linked {
+            Some(connect) => Socket::own(connect()?)?,
+            None => Socket::connect(address)?,
+        };
         let is_secure = remote.tls.is_some();
         let is_first = remote
             .options

@@ -3,19 +3,7 @@
 use serde::Deserialize;
 
 use crate::common::secret::Secret;
-
-/// Certificates for a connection to another server.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RemoteTlsOptions {
-    /// Who signs the certificates of the server.
-    pub ca_pem: String,
-    /// What the server is shown; empty is nothing.
-    pub certificate_pem: String,
-    pub key_pem: Secret,
-    /// The handshake comes before the server says anything.
-    pub handshake_first: bool,
-}
+use crate::config::remote_tls::RemoteTlsOptions;
 
 /// Another server, by its addresses; or another account of this server, by its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

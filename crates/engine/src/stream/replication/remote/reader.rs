@@ -27,6 +27,9 @@ use crate::wire::reply::Reply;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
+/// The longest pause if the origin is behind a link: a missing link is known at once, without a connection attempt.
+const LINKED_PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// The longest that a read waits before the thread looks at what is wanted of it.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -68,6 +71,10 @@ impl OriginReader {
             .remote
             .count_reader()
             .ok_or("too many streams of other servers are read already")?;
+        let pause_max = match assignment.remote.linked {
+            Some(_) => LINKED_PAUSE_MAX,
+            None => PAUSE_MAX,
+        };
         let mut thread = Thread {
             api: assignment.remote.api(),
             consumer: assignment.consumer.clone(),
@@ -76,6 +83,7 @@ impl OriginReader {
             address: 0,
             next_sid: FIRST_PULL_SID,
             pause: PAUSE_MIN,
+            pause_max,
         };
         let heard = Arc::clone(events);
         let run = move || {
@@ -117,6 +125,7 @@ struct Thread {
     address: usize,
     next_sid: u64,
     pause: Duration,
+    pause_max: Duration,
 }
 
 /// What a session knows.
@@ -144,7 +153,7 @@ impl Thread {
             if self.channel.wait_for_end(self.pause).is_some() {
                 return;
             }
-            self.pause = (self.pause * 2).min(PAUSE_MAX);
+            self.pause = (self.pause * 2).min(self.pause_max);
         }
     }
 
@@ -173,7 +182,7 @@ impl Thread {
                 Trouble::Api { .. } | Trouble::Lost(_) => {
                     self.channel.note(trouble.clone());
                     let paused = self.pause_on(&mut connection);
-                    self.pause = (self.pause * 2).min(PAUSE_MAX);
+                    self.pause = (self.pause * 2).min(self.pause_max);
                     if let Err(trouble) = paused {
                         if trouble == Trouble::Stopped {
                             self.leave(&mut connection);

@@ -68,6 +68,7 @@ fn thread(address: String, channel: Arc<RemoteChannel>) -> Thread {
         address: 0,
         next_sid: FIRST_PULL_SID,
         pause: Duration::from_millis(1),
+        pause_max: PAUSE_MAX,
     }
 }
 

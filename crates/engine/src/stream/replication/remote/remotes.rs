@@ -3,15 +3,17 @@
 //! An origin names the API it is asked through, as it would on a nats-server with leaf nodes: `$JS.<name>.API`, `$JS.<domain>.API`, or the remote's own
 //! prefix. Invariant: no two remotes answer to the same text.
 
+use std::io;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 
-use super::login::UserKey;
 use super::options::RemoteOptions;
-use super::tls;
 use crate::common::error::EngineError;
+use crate::common::user_key::UserKey;
+use crate::transport::tls::client;
 
 /// Origins elsewhere that are read at the same time: each has a thread and a connection.
 pub const READERS_MAX: usize = 256;
@@ -22,7 +24,12 @@ pub struct Remote {
     pub tls: Option<Arc<ClientConfig>>,
     pub key: Option<UserKey>,
     readers: Arc<AtomicUsize>,
+    /// Reaches it through links of an account, by a connection to this server itself.
+    pub linked: Option<Arc<ConnectInternally>>,
 }
+
+/// Makes a connection to this server itself, as a client of an account.
+pub type ConnectInternally = dyn Fn() -> io::Result<TcpStream> + Send + Sync;
 
 impl Remote {
     fn new(options: RemoteOptions, readers: Arc<AtomicUsize>) -> Result<Self, EngineError> {
@@ -35,12 +42,13 @@ impl Remote {
             tls: options
                 .tls
                 .as_ref()
-                .map(tls::client_config)
+                .map(client::client_config)
                 .transpose()
                 .map_err(refused)?,
             key: UserKey::read(&options.seed).map_err(refused)?,
             readers,
             options,
+            linked: None,
         })
     }
 
@@ -87,6 +95,7 @@ impl Drop for Counted {
 #[derive(Default)]
 pub struct Remotes {
     remotes: Vec<Arc<Remote>>,
+    readers: Arc<AtomicUsize>,
 }
 
 impl Remotes {
@@ -104,7 +113,25 @@ impl Remotes {
             .map(|options| Remote::new(options.clone(), Arc::clone(&readers)).map(Arc::new));
         Ok(Self {
             remotes: made.collect::<Result<_, _>>()?,
+            readers,
         })
+    }
+
+    /// What answers to an API behind a link of an account.
+    pub fn linked(&self, account: &str, api: &str, connect: Arc<ConnectInternally>) -> Remote {
+        Remote {
+            options: RemoteOptions {
+                name: format!("link of {account}"),
+                // Its connections need none, but each is known by one.
+                addresses: vec![String::new()],
+                api_prefix: api.to_owned(),
+                ..RemoteOptions::default()
+            },
+            tls: None,
+            key: None,
+            readers: Arc::clone(&self.readers),
+            linked: Some(connect),
+        }
     }
 
     /// The one that answers to an API, if streams of this account may read from it.

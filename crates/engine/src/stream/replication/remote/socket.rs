@@ -7,10 +7,10 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::trouble::Trouble;
+use crate::transport::tls::client;
 
 /// How long a connection, and then its handshake, may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,6 +45,12 @@ impl Socket {
         Err(unreachable(failure))
     }
 
+    /// A socket that is connected already.
+    pub fn own(socket: TcpStream) -> io::Result<Self> {
+        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        Ok(Self::Plain(socket))
+    }
+
     /// Speaks TLS from now on.
     pub fn secure(self, address: &str, config: &Arc<ClientConfig>) -> Result<Self, Trouble> {
         let Self::Plain(mut socket) = self else {
@@ -52,8 +58,7 @@ impl Socket {
         };
         let failed = |reason: String| Trouble::Unreachable(format!("TLS with {address}: {reason}"));
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
-            .map_err(|error| failed(error.to_string()))?;
+        let name = client::server_name(host).map_err(failed)?;
         let mut connection = ClientConnection::new(Arc::clone(config), name)
             .map_err(|error| failed(error.to_string()))?;
         socket.set_read_timeout(Some(CONNECT_TIMEOUT))?;

@@ -1,0 +1,430 @@
+//! Everything a consumer has delivered and what became of it: the state of acknowledgements, the keys of messages under way, what waits for its dead letter, and what others are to hear of.
+//!
+//! Invariants: a message that is settled has left its key, and is among `released` if somebody acknowledged it; an acknowledgement is confirmed only when the state is on disk, or its dead letter
+//! is; `due_ns` is never later than the time when something pending has waited too long.
+
+use super::pending_list::PendingMessage;
+use super::state::{AckState, Again};
+use crate::consumer::dead_letters::{DeadLetter, PendingDeadLetters, SettledLetter};
+use crate::consumer::delivery::keys::Keys;
+use crate::consumer::settings::{AckPolicy, ConsumerSettings};
+use crate::storage::store::committed::CommittedMessages;
+use crate::storage::store::slices::SLICE_MESSAGES;
+
+/// What a delivery counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryKind {
+    New,
+    Parked,
+    Again,
+}
+
+/// What a change of the state means for others.
+pub struct SideEffects {
+    /// Settled messages, from the first to the last, for streams that keep only what is needed.
+    pub released: Vec<(u64, u64)>,
+    /// Something was given up.
+    pub has_dead_letters: bool,
+    pub is_changed: bool,
+    /// Somebody waits for the state to be on disk.
+    pub is_awaited: bool,
+}
+
+pub struct DeliveredMessages {
+    pub(super) acks: AckState,
+    pub(super) keys: Option<Keys>,
+    pub(super) letters: PendingDeadLetters,
+    /// Something was given up since somebody looked.
+    has_dead_letters: bool,
+    released: Vec<(u64, u64)>,
+    /// Replies to acknowledgements that are given when the state is on disk.
+    pub(super) confirmations: Vec<Box<[u8]>>,
+    pub(super) due_ns: i64,
+}
+
+impl DeliveredMessages {
+    pub fn new(acks: AckState, keys: Option<Keys>, now_ns: i64) -> Self {
+        let mut acks = acks;
+        acks.out_of_order = keys.is_some();
+        Self {
+            acks,
+            keys,
+            letters: PendingDeadLetters::default(),
+            has_dead_letters: false,
+            released: Vec::new(),
+            confirmations: Vec::new(),
+            due_ns: now_ns,
+        }
+    }
+
+    pub fn acks(&self) -> &AckState {
+        &self.acks
+    }
+
+    /// For whoever writes it down, which is noted there.
+    pub fn acks_to_write(&mut self) -> &mut AckState {
+        &mut self.acks
+    }
+
+    /// When something pending may have waited too long; `i64::MAX` is never.
+    pub fn due_ns(&self) -> i64 {
+        self.due_ns
+    }
+
+    /// Something pending is due then, or later.
+    pub(super) fn expect_by(&mut self, due_ns: i64) {
+        self.due_ns = self.due_ns.min(due_ns);
+    }
+
+    /// Deadlines may come earlier from now on.
+    pub fn look_soon(&mut self, now_ns: i64) {
+        self.due_ns = now_ns;
+    }
+
+    /// Begins anew behind a sequence.
+    pub fn reset(&mut self, sequence: u64) {
+        self.acks.reset(sequence);
+        self.letters.clear();
+        if let Some(keys) = &mut self.keys {
+            keys.clear();
+        }
+    }
+
+    pub fn requeue_all(&mut self) {
+        self.acks.requeue_all();
+    }
+
+    pub fn forget_settled(&mut self) {
+        self.acks.forget_settled();
+    }
+
+    /// What is to be delivered again, if anything.
+    pub fn next_again(&mut self, deliveries_max: Option<u64>) -> Option<Again> {
+        self.acks.next_again(deliveries_max)
+    }
+
+    /// Messages up to here are none of this consumer's.
+    pub fn pass_over(&mut self, next_stream: u64) {
+        self.acks.pass_over(next_stream);
+    }
+
+    /// Everything below is settled: it was purged.
+    pub fn settle_below(&mut self, next_stream: u64) {
+        self.acks.settle_below(next_stream);
+    }
+
+    /// The parked message whose turn it is.
+    pub fn next_ready(&mut self) -> Option<u64> {
+        self.keys.as_mut()?.next_ready(&self.acks)
+    }
+
+    /// Parks a new message if it has to wait for another of its key; false if it may be delivered.
+    pub fn park(&mut self, sequence: u64, subject: &[u8], headers: &[u8]) -> bool {
+        let Some(keys) = &mut self.keys else {
+            return false;
+        };
+        let Some(key) = keys.of(subject, headers) else {
+            return false;
+        };
+        if keys.enter(&key, sequence) {
+            return false;
+        }
+        self.acks.park(sequence);
+        true
+    }
+
+    /// A new message was not delivered after all.
+    pub fn leave_key(&mut self, sequence: u64) {
+        if let Some(keys) = &mut self.keys {
+            keys.leave(sequence);
+        }
+    }
+
+    /// Remembers who has a message, where its key is held until that one is done.
+    pub fn note_receiver(&mut self, sequence: u64, connection_id: impl FnOnce() -> u64) {
+        if let Some(keys) = &mut self.keys {
+            keys.received(sequence, connection_id());
+        }
+    }
+
+    /// A message is under way.
+    pub fn note_delivered(
+        &mut self,
+        sequence: u64,
+        kind: DeliveryKind,
+        settings: &ConsumerSettings,
+        now_ns: i64,
+    ) {
+        let deliveries = match kind {
+            DeliveryKind::New => {
+                self.acks.deliver(sequence, now_ns);
+                1
+            }
+            DeliveryKind::Parked => {
+                self.acks.deliver_parked(sequence, now_ns);
+                if let Some(keys) = &mut self.keys {
+                    keys.take_ready();
+                }
+                1
+            }
+            DeliveryKind::Again => self.acks.redeliver(sequence, now_ns).1,
+        };
+        if settings.ack_policy == AckPolicy::None {
+            self.released.push((sequence, sequence));
+        } else {
+            self.expect_by(now_ns.saturating_add(settings.wait_ns(deliveries)));
+        }
+    }
+
+    /// Messages reached nobody; they are in the order in which they were sent. True if they counted as settled when they were sent, and do not now, which
+    /// is so only if nothing `is_beside` the order of the stream.
+    pub fn take_back(&mut self, sequences: &[u64], policy: AckPolicy, is_beside: bool) -> bool {
+        if policy != AckPolicy::None {
+            for sequence in sequences.iter().rev() {
+                self.acks.undo(*sequence);
+            }
+            return false;
+        }
+        // They may be sent again only if nothing was sent after them.
+        let (Some(first), Some(last)) = (sequences.first(), sequences.last()) else {
+            return false;
+        };
+        let is_last = self.acks.floor.stream == *last && !is_beside;
+        if is_last {
+            self.acks.undo_last(*first, sequences.len() as u64);
+        }
+        is_last
+    }
+
+    /// Hands on what clients have that have left; true if there is something.
+    pub fn hand_over(&mut self, is_connected: impl Fn(u64) -> bool) -> bool {
+        let Some(keys) = &mut self.keys else {
+            return false;
+        };
+        let left = keys.left(is_connected);
+        for sequence in &left {
+            self.acks.requeue(*sequence);
+            keys.received(*sequence, 0);
+        }
+        !left.is_empty()
+    }
+
+    /// A message was acknowledged.
+    pub(super) fn settle(&mut self, sequence: u64) {
+        self.settle_missing(sequence);
+        self.released.push((sequence, sequence));
+    }
+
+    /// Everything up to a message was acknowledged.
+    pub fn settle_all(&mut self, sequence: u64, consumer_sequence: u64) {
+        let floor = self.acks.floor.stream;
+        if self.acks.acknowledge_all(sequence, consumer_sequence) {
+            debug_assert!(floor < sequence);
+            self.released.push((floor + 1, sequence));
+        }
+    }
+
+    /// A message that was to be delivered is not there any more.
+    pub fn settle_missing(&mut self, sequence: u64) {
+        self.acks.acknowledge(sequence);
+        if let Some(keys) = &mut self.keys {
+            keys.settled(sequence, &mut self.acks);
+        }
+    }
+
+    /// The same if it is pending.
+    pub fn settle_pending(&mut self, sequence: u64) {
+        if self.acks.is_pending(sequence) {
+            self.settle_missing(sequence);
+        }
+    }
+
+    /// A message that was delivered as often as it may be is delivered no more: the next one of its key may come, and it waits for its dead letter.
+    pub fn give_up(&mut self, sequence: u64) {
+        self.has_dead_letters = true;
+        if let Some(keys) = &mut self.keys {
+            keys.settled(sequence, &mut self.acks);
+        }
+    }
+
+    /// Has messages come again that have waited too long; calls `give_up` with those that were delivered as often as they may be, and how often that was.
+    pub fn expire(
+        &mut self,
+        settings: &ConsumerSettings,
+        now_ns: i64,
+        give_up: impl FnMut(u64, u32),
+    ) {
+        self.due_ns = i64::MAX;
+        if !matches!(settings.ack_policy, AckPolicy::Explicit | AckPolicy::All) {
+            return;
+        }
+        for sequence in self.letters.terminated() {
+            self.acks.touch(sequence, now_ns);
+        }
+        let wait_ns = |deliveries| settings.wait_ns(deliveries);
+        let next = self
+            .acks
+            .expire(now_ns, wait_ns, settings.max_deliver, give_up);
+        self.due_ns = next.unwrap_or(i64::MAX);
+    }
+
+    /// Settles what is pending and gone, and returns it. Many are looked through in slices, before: see `Consumer::drop_missing`.
+    pub fn drop_missing(&mut self, messages: &CommittedMessages) -> Vec<PendingMessage> {
+        let is_there = |sequence| messages.contains(sequence);
+        if self.acks.pending_count() > SLICE_MESSAGES {
+            let given_up = self.acks.exceeded.keys().copied();
+            let missing: Vec<u64> = given_up.filter(|sequence| !is_there(*sequence)).collect();
+            for sequence in missing {
+                self.acks.acknowledge(sequence);
+            }
+            return Vec::new();
+        }
+        let dropped = self.acks.drop_missing(is_there);
+        if let Some(keys) = &mut self.keys {
+            for entry in &dropped {
+                keys.settled(entry.stream_sequence, &mut self.acks);
+            }
+        }
+        dropped
+    }
+
+    /// Whether a message only waits for its dead letter; then it is not delivered again.
+    pub fn unqueue_terminated(&mut self, sequence: u64) -> bool {
+        let is_terminated = self.letters.is_terminated(sequence);
+        if is_terminated {
+            self.acks.unqueue(sequence);
+        }
+        is_terminated
+    }
+
+    /// Notes that a client has terminated a message, which is settled when its letter is stored.
+    pub(super) fn hold_terminated(
+        &mut self,
+        sequence: u64,
+        consumer_sequence: u64,
+        deliveries: u32,
+        reason: &[u8],
+    ) {
+        self.acks.unqueue(sequence);
+        self.letters
+            .hold(sequence, consumer_sequence, deliveries, reason);
+        self.has_dead_letters = true;
+    }
+
+    pub fn letters(&mut self) -> &mut PendingDeadLetters {
+        &mut self.letters
+    }
+
+    pub fn letters_due_ns(&self) -> i64 {
+        self.letters.due_ns()
+    }
+
+    /// The next messages to write letters of; they count as under way from now on.
+    pub fn next_dead_letters(&mut self) -> Vec<DeadLetter> {
+        self.letters.next(&self.acks.exceeded)
+    }
+
+    pub fn is_waiting_for_letters(&self) -> bool {
+        self.letters.has_terminated() || !self.acks.exceeded.is_empty()
+    }
+
+    /// The letter of a message is stored, or none is needed: the message is settled.
+    pub fn settle_dead_letter(&mut self, sequence: u64, policy: AckPolicy) {
+        match self.letters.settle(sequence, policy) {
+            SettledLetter::Alone(replies) => {
+                self.settle(sequence);
+                self.confirmations.extend(replies);
+            }
+            SettledLetter::UpTo(held) => {
+                self.settle_all(held.sequence, held.consumer_sequence);
+                self.confirmations.extend(held.replies);
+            }
+            SettledLetter::WaitsForOthers => {}
+            SettledLetter::NotTerminated => {
+                if self.acks.exceeded.contains_key(&sequence) {
+                    self.settle(sequence);
+                }
+            }
+        }
+    }
+
+    /// Replies to acknowledgements whose effect is on disk once the state is that is written now.
+    pub fn take_confirmations(&mut self) -> Vec<Box<[u8]>> {
+        std::mem::take(&mut self.confirmations)
+    }
+
+    /// What was to be confirmed is not on disk after all.
+    pub fn put_back_confirmations(&mut self, replies: Vec<Box<[u8]>>) {
+        self.confirmations.extend(replies);
+    }
+
+    pub fn take_effects(&mut self) -> SideEffects {
+        SideEffects {
+            released: std::mem::take(&mut self.released),
+            has_dead_letters: std::mem::take(&mut self.has_dead_letters),
+            is_changed: self.acks.is_changed(),
+            is_awaited: !self.confirmations.is_empty(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consumer::settings::Key;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    fn settings() -> ConsumerSettings {
+        ConsumerSettings {
+            ack_policy: AckPolicy::Explicit,
+            ack_wait_ns: 30 * SECOND_NS,
+            ..ConsumerSettings::default()
+        }
+    }
+
+    fn nothing_delivered(keys: Option<Keys>) -> DeliveredMessages {
+        DeliveredMessages::new(AckState::new(AckPolicy::Explicit, 1), keys, 0)
+    }
+
+    #[test]
+    fn a_settled_message_is_released_and_lets_the_next_of_its_key_come() {
+        let mut delivered = nothing_delivered(Some(Keys::new(Key::SubjectToken(1))));
+        assert!(!delivered.park(1, b"a.x", b""));
+        delivered.note_delivered(1, DeliveryKind::New, &settings(), 0);
+        assert!(delivered.park(2, b"a.y", b""));
+        assert_eq!(delivered.next_ready(), None);
+
+        delivered.settle(1);
+
+        assert_eq!(delivered.next_ready(), Some(2));
+        assert_eq!(delivered.take_effects().released, [(1, 1)]);
+    }
+
+    #[test]
+    fn the_message_that_has_waited_longest_is_due_first() {
+        let mut delivered = nothing_delivered(None);
+        delivered.expire(&settings(), 0, |_, _| {});
+        assert_eq!(delivered.due_ns(), i64::MAX);
+
+        delivered.note_delivered(1, DeliveryKind::New, &settings(), 5 * SECOND_NS);
+        delivered.note_delivered(2, DeliveryKind::New, &settings(), 9 * SECOND_NS);
+
+        assert_eq!(delivered.due_ns(), 35 * SECOND_NS);
+    }
+
+    #[test]
+    fn the_end_of_a_terminated_message_is_confirmed_when_its_letter_is_stored() {
+        let mut delivered = nothing_delivered(None);
+        delivered.note_delivered(1, DeliveryKind::New, &settings(), 0);
+        delivered.hold_terminated(1, 1, 1, b"");
+        delivered.letters().hold_confirmation(1, b"reply");
+        assert!(delivered.take_confirmations().is_empty());
+        assert!(delivered.acks().is_pending(1));
+
+        delivered.settle_dead_letter(1, AckPolicy::Explicit);
+
+        assert_eq!(delivered.take_confirmations(), [(*b"reply").into()]);
+        assert!(!delivered.acks().is_pending(1));
+    }
+}
