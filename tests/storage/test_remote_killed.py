@@ -20,8 +20,8 @@ from tests.compatibility.remotes import Pair, origin_of
 from tests.compatibility.server_process import ServerProcess
 
 KILLS = int(os.environ.get("JETLAKE_KILLS", "6"))
-MESSAGES = 20_000
-BURST = 100
+MESSAGES = 4_000
+BURST = 20
 # How long the copying server lives and takes to come back, about.
 SECONDS_PER_KILL = 1.5
 CATCH_UP_SECONDS = 60.0

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::client_information;
 use super::client_information::ClientInformation;
+use super::envelope::{Digits, Envelope};
 use super::imports::replies;
 use super::imports::service_import::{ExportIdentity, ServiceImport, IMPORTS_IN_A_ROW_MAX};
 use super::imports::PendingReply;
@@ -18,7 +19,7 @@ use super::subscription::{Receiver, Subscription};
 use crate::common::clock;
 use crate::wire::stored_headers;
 use crate::wire::trusted_headers::{REQUEST_INFORMATION, TRACE_DESTINATION, TRACE_DISABLED};
-use crate::wire::{ack_subject, header_lines, Publish};
+use crate::wire::{ack_subject, Publish};
 
 /// The exports that a message has come through.
 pub(super) struct ExportChain<'a> {
@@ -336,62 +337,5 @@ impl Router {
         let connection = shared.connection(publisher.connection_id);
         let account = &publisher.account.name;
         ClientInformation::new(shared, account, connection.as_deref(), with_details)
-    }
-}
-
-/// The headers of a message that goes on with others.
-struct Envelope {
-    header: Vec<u8>,
-}
-
-impl Envelope {
-    fn new(publish: &Publish<'_>) -> Self {
-        Self {
-            header: publish.header().to_vec(),
-        }
-    }
-
-    /// Sets a header, in the place of all of its name.
-    fn set(&mut self, name: &[u8], value: &[u8]) {
-        let mut header = Vec::with_capacity(self.header.len() + value.len() + 64);
-        header_lines::set(&self.header, name, value, &mut header);
-        self.header = header;
-    }
-
-    fn into_body(self, payload: &[u8]) -> RequestBody {
-        let header_len = self.header.len();
-        let mut bytes = self.header;
-        bytes.extend_from_slice(payload);
-        bytes.extend_from_slice(b"\r\n");
-        RequestBody { bytes, header_len }
-    }
-}
-
-/// Headers and payload as if they had been read from a socket.
-struct RequestBody {
-    bytes: Vec<u8>,
-    header_len: usize,
-}
-
-/// The sizes of a message as texts.
-type Digits = [itoa::Buffer; 2];
-
-impl RequestBody {
-    fn publish<'a>(
-        &'a self,
-        subject: &'a [u8],
-        reply: Option<&'a [u8]>,
-        digits: &'a mut Digits,
-    ) -> Publish<'a> {
-        let total = self.bytes.len() - 2;
-        let [header_digits, total_digits] = digits;
-        Publish {
-            subject,
-            reply,
-            header_size_text: header_digits.format(self.header_len).as_bytes(),
-            total_size_text: total_digits.format(total).as_bytes(),
-            header_len: self.header_len,
-            body: &self.bytes[..total],
-        }
     }
 }

@@ -9,13 +9,12 @@ use super::cache::{FoundRoutes, RouteCache};
 use super::clients::connection::Connection;
 use super::clients::mailbox::WorkerCommand;
 use super::imports::Shadow;
-use super::message_trace;
-use super::message_trace::MessageTrace;
 use super::operation_log;
 pub use super::publisher::Publisher;
 use super::shared::Shared;
 use super::staging::Staging;
 use super::subscription::{DeliveryAdmission, Receiver, Subscription};
+use super::traced_delivery::queues_of;
 use super::tree::{QueueGroup, Routes};
 use crate::common::random::Random;
 use crate::wire::{ack_subject, encoder, Publish};
@@ -215,11 +214,11 @@ impl Router {
 }
 
 /// One message on its way to its receivers.
-struct Dispatch<'a> {
-    shared: &'a Shared,
-    publisher: &'a Publisher<'a>,
-    publish: &'a Publish<'a>,
-    buffer: &'a [u8],
+pub(super) struct Dispatch<'a> {
+    pub shared: &'a Shared,
+    pub publisher: &'a Publisher<'a>,
+    pub publish: &'a Publish<'a>,
+    pub buffer: &'a [u8],
 }
 
 impl Dispatch<'_> {
@@ -238,7 +237,14 @@ impl Dispatch<'_> {
             deliveries += u32::from(self.deliver_to_one(group, start, random, staging));
         }
         if !staging.leaf_targets.is_empty() {
-            staging.deliver_to_links(self.publish, self.publisher.deliver_subject, self.buffer);
+            match self.publisher.trace {
+                None => staging.deliver_to_links(
+                    self.publish,
+                    self.publisher.deliver_subject,
+                    self.buffer,
+                ),
+                Some(trace) => self.forward_to_links(trace, staging),
+            }
         }
         deliveries
     }
@@ -296,7 +302,11 @@ impl Dispatch<'_> {
     }
 
     #[inline]
-    fn deliver_untraced(&self, subscription: &Arc<Subscription>, staging: &mut Staging) -> bool {
+    pub fn deliver_untraced(
+        &self,
+        subscription: &Arc<Subscription>,
+        staging: &mut Staging,
+    ) -> bool {
         deliver(
             self.shared,
             self.publisher,
@@ -305,99 +315,6 @@ impl Dispatch<'_> {
             self.buffer,
             staging,
         )
-    }
-
-    /// Notes what becomes of the message at this receiver. What is only traced counts as delivered to a client and goes nowhere.
-    #[cold]
-    fn deliver_traced(
-        &self,
-        trace: &MessageTrace,
-        subscription: &Arc<Subscription>,
-        staging: &mut Staging,
-    ) -> bool {
-        let subject = self.publish.subject;
-        let receiver = match &subscription.receiver {
-            Receiver::Connection(receiver) => receiver,
-            Receiver::Shadow(shadow) => {
-                return self.deliver_exported(trace, subscription, shadow, staging)
-            }
-            // What becomes of it is noted when it is sent on.
-            Receiver::Import(_) | Receiver::Replies | Receiver::Reply(_) => {
-                return self.deliver_untraced(subscription, staging);
-            }
-            Receiver::Sink(sink) if sink.stores() => {
-                return self.deliver_untraced(subscription, staging);
-            }
-            Receiver::Leaf(linked) => {
-                let is_possible = !subscription.has_ended()
-                    && linked.link.may_send(subject)
-                    && self.publisher.may_send_to(linked);
-                if is_possible {
-                    trace.deliver(&linked.link.connection, subscription, "");
-                }
-                return is_possible && (trace.only || self.deliver_untraced(subscription, staging));
-            }
-            Receiver::Service(_) | Receiver::Sink(_) => {
-                trace.request(&self.shared.options().system_account, subject);
-                return !trace.only && self.deliver_untraced(subscription, staging);
-            }
-        };
-        let own = receiver.id == self.publisher.connection_id;
-        let error = if own && !self.publisher.echo {
-            message_trace::NO_ECHO
-        } else if !subscription.may_see(subject) {
-            message_trace::SUBSCRIPTION_DENIES
-        } else if subscription.has_ended() {
-            message_trace::SUBSCRIPTION_CLOSED
-        } else if trace.only || self.deliver_untraced(subscription, staging) {
-            ""
-        } else if self.publisher.drops_for_slow && receiver.outbox.is_nearly_full() {
-            message_trace::RECEIVER_SLOW
-        } else {
-            message_trace::SUBSCRIPTION_CLOSED
-        };
-        trace.deliver(receiver, subscription, error);
-        error.is_empty()
-    }
-
-    /// Notes that the message goes to another account, and what becomes of it there if that account allows it.
-    fn deliver_exported(
-        &self,
-        trace: &MessageTrace,
-        subscription: &Arc<Subscription>,
-        shadow: &Shadow,
-        staging: &mut Staging,
-    ) -> bool {
-        if self.publisher.is_imported {
-            return false;
-        }
-        let Some(account) = shadow.account.upgrade() else {
-            return false;
-        };
-        let mut subject = Vec::new();
-        if !shadow.map.forward(self.publish.subject, &mut subject) {
-            subject.extend_from_slice(self.publish.subject);
-        }
-        trace.export_stream(&account.name, &subject);
-        if !shadow.allow_trace {
-            return trace.only || self.deliver_untraced(subscription, staging);
-        }
-        let publisher = Publisher {
-            account: &account,
-            permissions: None,
-            ..*self.publisher
-        };
-        let publish = Publish {
-            subject: &subject,
-            ..*self.publish
-        };
-        let dispatch = Dispatch {
-            shared: self.shared,
-            publisher: &publisher,
-            publish: &publish,
-            buffer: self.buffer,
-        };
-        dispatch.deliver_traced(trace, &shadow.original, staging)
     }
 }
 
@@ -526,9 +443,7 @@ fn deliver_to_original(
         if original.has_ended() || !publisher.may_send_to(linked) {
             return false;
         }
-        let queue = original.queue.as_deref();
-        let queues = queue.map_or(Vec::new(), |queue| [queue, b" "].concat());
-        staging.deliver_to_link(&linked.link, &publish, &queues, buffer);
+        staging.deliver_to_link(&linked.link, &publish, &queues_of(original), buffer);
         return true;
     }
     deliver(shared, &publisher, original, &publish, buffer, staging)

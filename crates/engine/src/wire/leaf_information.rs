@@ -7,6 +7,9 @@ use crate::common::permissions::RuleLists;
 /// The version of the protocol between servers.
 pub const LEAF_PROTOCOL: u8 = 3;
 
+/// From this version on a server goes on with the trace of a message that it is sent.
+pub const TRACING_PROTOCOL: i64 = 3;
+
 /// `INFO` of a port for leaf nodes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]

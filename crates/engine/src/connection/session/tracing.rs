@@ -7,7 +7,7 @@ use crate::common::events::Level;
 use crate::common::subject;
 use crate::routing::clients::connection::Connection;
 use crate::routing::message_trace::request;
-use crate::routing::message_trace::request::ORIGIN_ACCOUNT;
+use crate::routing::message_trace::request::{ORIGIN_ACCOUNT, TRACE_HOP};
 use crate::routing::message_trace::{MessageTrace, TraceBegin};
 use crate::routing::sender::Sender;
 use crate::routing::targets::{self, Target};
@@ -70,27 +70,51 @@ impl Session {
             log(&self.connection, &text, context);
             return untraced;
         }
-        let is_reserved = reserved_violation(&destination, None).is_some();
-        let permissions = self.access.permissions().map(|permissions| &**permissions);
-        if is_reserved || !targets::allows(permissions, Target::Trace, &destination) {
-            self.refuse_publish(&destination, context);
+        if !self.may_trace_to(&destination, context.now_ms) {
+            if self.is_leaf() {
+                // An error would end the link.
+                self.log_violation("Publish", &destination, context);
+            } else {
+                self.refuse_publish(&destination, context);
+            }
             return Tracing::Dropped;
         }
+        let hop = match self.is_leaf() {
+            true => request.value(TRACE_HOP).to_owned(),
+            false => String::new(),
+        };
         Tracing::Traced(Box::new(MessageTrace::begin(TraceBegin {
             only,
             account: &self.account,
             destination,
             headers: request.headers,
             message_bytes,
+            hop,
             publisher: &self.connection,
             subject: message_subject,
         })))
+    }
+
+    /// Whether whoever sent the message may have an event sent there.
+    fn may_trace_to(&mut self, destination: &[u8], now_ms: u64) -> bool {
+        if reserved_violation(destination, None).is_some() {
+            return false;
+        }
+        if self.is_leaf() {
+            return self.may_come_in(destination, now_ms);
+        }
+        let permissions = self.access.permissions().map(|permissions| &**permissions);
+        targets::allows(permissions, Target::Trace, destination)
     }
 
     /// Where the account wants traces that a trace context asks for, if this message is one of the sample.
     fn sampled_destination(&self, context: &mut Context<'_>) -> Option<Vec<u8>> {
         let options = context.shared.options();
         let configured = options.message_traces.get(&self.account.name)?;
+        if self.is_leaf() {
+            // The server that the message was published at has drawn it.
+            return Some(configured.destination.as_bytes().to_vec());
+        }
         let drawn = context.router.random().below(100);
         (drawn < usize::from(configured.sampling_percent))
             .then(|| configured.destination.as_bytes().to_vec())
@@ -142,7 +166,7 @@ impl Session {
     }
 }
 
-fn send(trace: MessageTrace, context: &mut Context<'_>) {
+pub(super) fn send(trace: MessageTrace, context: &mut Context<'_>) {
     let shared = context.shared;
     let sender = context
         .trace_sender

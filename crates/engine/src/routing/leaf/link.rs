@@ -65,33 +65,28 @@ pub struct LinkTraits {
     /// Where this side has connected to; empty if it has not.
     pub url: String,
     pub compression: &'static str,
+    /// It understands messages that are traced.
+    pub has_tracing: bool,
 }
 
 /// What may pass a link.
-#[derive(Debug)]
 pub struct LinkRules {
     /// As a client of the other side: `publish` is what may go out, `subscribe` what may come in.
     passing: Permissions,
-    /// What the other side may send, as far as it is told so and closed if it does otherwise; `None` is everything.
-    granted: Option<Permissions>,
+    /// Everything may come in but subjects that begin with `$`, about which the lists are asked: the usual case, told without going through them.
+    admits_plain: bool,
 }
 
 impl LinkRules {
-    pub fn new(outgoing: &RuleLists, incoming: &RuleLists, granted: Option<&RuleLists>) -> Self {
-        let publishing = |lists: &RuleLists| {
-            Permissions::new(&PermissionLists {
-                publish: lists.clone(),
-                subscribe: RuleLists::default(),
-                responses: None,
-            })
-        };
+    pub fn new(outgoing: &RuleLists, incoming: &RuleLists) -> Self {
+        let denied = &incoming.deny;
         Self {
+            admits_plain: incoming.allow.is_none() && denied.iter().all(|one| one.starts_with('$')),
             passing: Permissions::new(&PermissionLists {
                 publish: outgoing.clone(),
                 subscribe: incoming.clone(),
                 responses: None,
             }),
-            granted: granted.map(publishing),
         }
     }
 }
@@ -178,17 +173,11 @@ impl LeafLink {
         is_answer(subject) || self.rules.read().passing.allows_publish(subject)
     }
 
-    /// Whether a message of the other side may come in.
-    pub fn may_receive(&self, subject: &[u8]) -> bool {
-        if is_answer(subject) {
-            return true;
-        }
+    /// Whether this side, as the spoke, may hear what the hub sends.
+    pub fn may_hear(&self, subject: &[u8]) -> bool {
         let rules = self.rules.read();
-        if self.traits.is_spoke {
-            return rules.passing.covers_subscribe(subject);
-        }
-        let granted = rules.granted.as_ref();
-        granted.is_none_or(|granted| granted.allows_publish(subject))
+        let is_plain = subject.first().is_some_and(|first| *first != b'$');
+        (rules.admits_plain && is_plain) || rules.passing.covers_subscribe(subject)
     }
 
     /// Whether servers behind this link are the same to this side as those behind the other.
@@ -304,6 +293,7 @@ impl LeafLink {
     }
 }
 
-fn is_answer(subject: &[u8]) -> bool {
+/// Whether a message answers a request of another account, or acknowledges a delivery: these pass every link.
+pub fn is_answer(subject: &[u8]) -> bool {
     subject.starts_with(SERVICE_REPLY_PREFIX) || subject.starts_with(ack_subject::ACK)
 }

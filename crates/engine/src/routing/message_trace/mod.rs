@@ -10,12 +10,13 @@ pub mod request;
 mod sending;
 mod steps;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::routing::account::Account;
 use crate::routing::clients::connection::Connection;
+use crate::routing::leaf::LeafLink;
 use crate::routing::subscription::Subscription;
 use steps::TraceStep;
 
@@ -26,6 +27,12 @@ pub const SUBSCRIPTION_DENIES: &str = "Not delivered because subscription denies
 pub const SUBSCRIPTION_CLOSED: &str = "Not delivered because subscription is closed";
 pub const RECEIVER_SLOW: &str =
     "Not delivered because fast producer not stalled and consumer is slow";
+
+pub const PUBLISH_DENIED: &str = "Not delivered because publish denied for this subject";
+/// A dry run must not go to a server that would deliver it.
+pub const DRY_RUN_UNSUPPORTED: &str =
+    "Not delivered because remote does not support message tracing";
+pub const UNSUPPORTED: &str = "Message delivered but remote does not support message tracing so no trace event generated from there";
 
 /// What requests of streams begin with.
 const STREAM_API: &[u8] = b"$JS.API.";
@@ -43,6 +50,10 @@ pub struct MessageTrace {
     encoding: Encoding,
     headers: BTreeMap<String, Vec<String>>,
     message_bytes: usize,
+    /// Which of the servers on the way this one is; empty for the first.
+    hop: String,
+    /// How many servers the message was sent on to.
+    hops: Cell<u32>,
     /// The first is the arrival.
     steps: RefCell<Vec<TraceStep>>,
 }
@@ -54,6 +65,7 @@ pub struct TraceBegin<'a> {
     pub destination: Vec<u8>,
     pub headers: BTreeMap<String, Vec<String>>,
     pub message_bytes: usize,
+    pub hop: String,
     pub publisher: &'a Connection,
     pub subject: &'a [u8],
 }
@@ -66,6 +78,7 @@ impl MessageTrace {
             destination,
             headers,
             message_bytes,
+            hop,
             publisher,
             subject,
         } = begin;
@@ -80,6 +93,8 @@ impl MessageTrace {
             encoding,
             headers,
             message_bytes,
+            hop,
+            hops: Cell::new(0),
             steps: RefCell::new(vec![TraceStep::ingress(publisher, account, subject)]),
         }
     }
@@ -93,14 +108,34 @@ impl MessageTrace {
 
     /// The message went to a subscriber, or not.
     pub fn deliver(&self, receiver: &Connection, subscription: &Subscription, error: &'static str) {
-        let account = receiver.identity.lock().account.clone();
-        // Named only if it is another one.
-        let account = if account == self.account.name {
-            String::new()
-        } else {
-            account
-        };
+        let account = self.named_account(receiver);
         self.add(TraceStep::egress(receiver, account, subscription, error));
+    }
+
+    /// The number of the next server that the message is sent on to: `1`, and from there `1.1`.
+    pub fn next_hop(&self) -> String {
+        let number = self.hops.get() + 1;
+        self.hops.set(number);
+        match self.hop.as_str() {
+            "" => number.to_string(),
+            hop => format!("{hop}.{number}"),
+        }
+    }
+
+    /// The message was sent on to another server, or not.
+    pub fn forward(&self, link: &LeafLink, hop: String, error: &'static str) {
+        let account = self.named_account(&link.connection);
+        let step = TraceStep::forwarded(&link.connection, account, hop, error);
+        self.add(step);
+    }
+
+    /// The account of a receiver, if it is another one than the publisher's; else empty.
+    fn named_account(&self, receiver: &Connection) -> String {
+        let account = receiver.identity.lock().account.clone();
+        match account == self.account.name {
+            true => String::new(),
+            false => account,
+        }
     }
 
     /// The message goes to a service of another account.

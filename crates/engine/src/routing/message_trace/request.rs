@@ -8,6 +8,8 @@ const VERSION_LINE: &[u8] = b"NATS/1.0\r\n";
 
 pub const TRACE_ONLY: &str = "Nats-Trace-Only";
 pub const ORIGIN_ACCOUNT: &str = "Nats-Trace-Origin-Account";
+/// Which of the servers on the way a message was sent on to.
+pub const TRACE_HOP: &str = "Nats-Trace-Hop";
 pub const ACCEPT_ENCODING: &str = "Accept-Encoding";
 /// The header of W3C's trace context, in any case.
 const TRACE_PARENT: &[u8] = b"traceparent";

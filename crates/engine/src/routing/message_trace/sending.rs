@@ -67,6 +67,8 @@ impl Encoding {
 struct TraceEvent<'a> {
     server: ServerPart<'a>,
     request: RequestPart<'a>,
+    #[serde(skip_serializing_if = "is_zero")]
+    hops: u32,
     events: &'a [TraceStep],
 }
 
@@ -92,6 +94,10 @@ struct ServerPart<'a> {
 struct RequestPart<'a> {
     header: &'a BTreeMap<String, Vec<String>>,
     msgsize: usize,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl MessageTrace {
@@ -121,6 +127,7 @@ impl MessageTrace {
                 header: &self.headers,
                 msgsize: self.message_bytes,
             },
+            hops: self.hops.get(),
             events: &self.steps.borrow(),
         };
         let body = serde_json::to_vec(&event).expect("texts and numbers become JSON");

@@ -8,8 +8,9 @@ use crate::routing::account::Account;
 use crate::routing::clients::connection::Connection;
 use crate::routing::subscription::Subscription;
 
-/// The number that clients have among the kinds of connections.
+/// The numbers that clients and leaf nodes have among the kinds of connections.
 const CLIENT: u8 = 0;
+const LEAF: u8 = 4;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type")]
@@ -56,7 +57,10 @@ pub enum TraceStep {
         #[serde(skip_serializing_if = "String::is_empty")]
         name: String,
         #[serde(skip_serializing_if = "String::is_empty")]
+        hop: String,
+        #[serde(skip_serializing_if = "String::is_empty")]
         acc: String,
+        #[serde(skip_serializing_if = "String::is_empty")]
         sub: String,
         #[serde(skip_serializing_if = "String::is_empty")]
         queue: String,
@@ -69,7 +73,10 @@ impl TraceStep {
     pub fn ingress(publisher: &Connection, account: &Account, subject: &[u8]) -> Self {
         Self::Ingress {
             ts: now(),
-            kind: CLIENT,
+            kind: match publisher.connection_type().is_leaf() {
+                true => LEAF,
+                false => CLIENT,
+            },
             cid: publisher.id,
             name: publisher.identity.lock().name.clone(),
             acc: account.name.clone(),
@@ -123,9 +130,29 @@ impl TraceStep {
             kind: CLIENT,
             cid: receiver.id,
             name: receiver.identity.lock().name.clone(),
+            hop: String::new(),
             acc: account,
             sub: text(&subscription.subject),
             queue: text(subscription.queue.as_deref().unwrap_or_default()),
+            error,
+        }
+    }
+
+    pub fn forwarded(
+        receiver: &Connection,
+        account: String,
+        hop: String,
+        error: &'static str,
+    ) -> Self {
+        Self::Egress {
+            ts: now(),
+            kind: LEAF,
+            cid: receiver.id,
+            name: receiver.identity.lock().name.clone(),
+            hop,
+            acc: account,
+            sub: String::new(),
+            queue: String::new(),
             error,
         }
     }

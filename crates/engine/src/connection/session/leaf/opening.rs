@@ -11,7 +11,7 @@ use crate::routing::leaf::link::JETSTREAM_DENIED;
 use crate::routing::leaf::reporting;
 use crate::routing::leaf::{LeafLink, LinkRules, LinkTraits};
 use crate::routing::shared::Shared;
-use crate::wire::leaf_information::LeafRuleLists;
+use crate::wire::leaf_information::{LeafRuleLists, TRACING_PROTOCOL};
 
 impl Session {
     /// Notes what the user may do that another server has logged in as.
@@ -25,10 +25,9 @@ impl Session {
     /// What may pass, by the configuration of this side and what the other side has said.
     pub(super) fn link_rules(&self, shared: &Shared) -> LinkRules {
         let Some(leaf) = &self.leaf else {
-            return LinkRules::new(&RuleLists::default(), &RuleLists::default(), None);
+            return LinkRules::new(&RuleLists::default(), &RuleLists::default());
         };
         let (mut outgoing, mut incoming) = (RuleLists::default(), RuleLists::default());
-        let mut granted = None;
         if let Some(remote) = &leaf.remote {
             let told = |lists: &Option<LeafRuleLists>| {
                 lists
@@ -43,7 +42,6 @@ impl Session {
             // What that user may subscribe to goes out to it, and what it may publish comes in.
             outgoing = subscribe.clone();
             incoming = publish.clone();
-            granted = Some(publish.clone());
         }
         outgoing
             .deny
@@ -60,7 +58,7 @@ impl Session {
             // Another server of the same domain must not answer in place of this one.
             outgoing.deny.push(format!("$JS.{domain}.API.>"));
         }
-        LinkRules::new(&outgoing, &incoming, granted.as_ref())
+        LinkRules::new(&outgoing, &incoming)
     }
 
     fn link_traits(&self, shared: &Shared) -> LinkTraits {
@@ -88,6 +86,7 @@ impl Session {
                 cluster: leaf.information.cluster.clone(),
                 domain: leaf.information.domain.clone(),
                 remote_account: leaf.information.remote_account.clone(),
+                has_tracing: leaf.information.proto >= TRACING_PROTOCOL,
                 ..common
             },
             None => LinkTraits {
@@ -97,6 +96,7 @@ impl Session {
                 cluster: leaf.connect.cluster.clone(),
                 domain: leaf.connect.domain.clone(),
                 remote_account: leaf.connect.remote_account.clone(),
+                has_tracing: leaf.connect.protocol >= TRACING_PROTOCOL,
                 ..common
             },
         }

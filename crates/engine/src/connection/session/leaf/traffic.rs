@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::{Context, LONG_PAUSE};
 use crate::common::subject;
+use crate::connection::session::tracing::{self, Tracing};
 use crate::connection::session::{Next, Session};
 use crate::routing::clients::closed_reason::ClosedReason;
 use crate::routing::leaf::interest::ToldInterest;
-use crate::routing::leaf::link::LOOP_PREFIX;
+use crate::routing::leaf::link::{is_answer, LOOP_PREFIX};
 use crate::routing::leaf::{LeafLink, LeafReceiver, LinkedPublish};
 use crate::routing::mappings::Mapped;
+use crate::routing::message_trace::{request, MessageTrace};
 use crate::routing::router::Publisher;
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 use crate::wire::ack_subject;
@@ -50,14 +52,59 @@ impl Session {
         let Some(link) = self.leaf.as_ref().and_then(|leaf| leaf.link.as_ref()) else {
             return self.open_link(context).map(|_| ());
         };
+        let is_spoke = link.traits.is_spoke;
         let publish = &message.publish;
-        if !link.may_receive(publish.subject) {
-            if link.traits.is_spoke {
+        if !self.may_come_in(publish.subject, context.now_ms) {
+            if is_spoke {
                 // The hub has said what may pass; what it sends all the same is not for this side.
                 return Ok(());
             }
             return Err(self.violate_rules("Publish", publish.subject, context));
         }
+        if publish.header_len > 0 && request::is_mentioned(publish.header()) {
+            let (subject, bytes) = (publish.subject, publish.body.len());
+            match self.begin_trace(publish.header(), subject, bytes, context) {
+                Tracing::Unasked => {}
+                Tracing::Dropped => return Ok(()),
+                Tracing::Traced(trace) => {
+                    self.publish_linked(message, Some(&trace), buffer, context);
+                    tracing::send(*trace, context);
+                    return Ok(());
+                }
+            }
+        }
+        self.publish_linked(message, None, buffer, context);
+        Ok(())
+    }
+
+    /// Whether a message of the other side may come in: at the spoke by what the hub has said, at the hub by what its user may publish.
+    #[inline]
+    pub(in crate::connection::session) fn may_come_in(
+        &mut self,
+        subject: &[u8],
+        now_ms: u64,
+    ) -> bool {
+        let link = self.leaf.as_ref().and_then(|leaf| leaf.link.as_ref());
+        is_answer(subject)
+            || match link.filter(|link| link.traits.is_spoke) {
+                Some(link) => link.may_hear(subject),
+                None => self.access.allows_publish(subject, now_ms),
+            }
+    }
+
+    /// Routes a message that may come in.
+    #[inline]
+    fn publish_linked(
+        &mut self,
+        message: &LeafMessage<'_>,
+        trace: Option<&MessageTrace>,
+        buffer: &[u8],
+        context: &mut Context<'_>,
+    ) {
+        let Some(link) = self.leaf.as_ref().and_then(|leaf| leaf.link.as_ref()) else {
+            return;
+        };
+        let publish = &message.publish;
         let mut mapped_subject = Vec::new();
         let mapped = if link.put_own_subject(publish.subject, &mut mapped_subject) {
             Mapped::Changed
@@ -70,12 +117,15 @@ impl Session {
         };
         let routed = match mapped {
             Mapped::Unchanged => *publish,
-            Mapped::Lost => return Ok(()),
+            Mapped::Lost => return,
             Mapped::Changed => Publish {
                 subject: &mapped_subject,
                 ..*publish
             },
         };
+        if let (Some(trace), Mapped::Changed) = (trace, &mapped) {
+            trace.map(&mapped_subject);
+        }
         let linked = LinkedPublish {
             link,
             queues: message.queues,
@@ -90,7 +140,7 @@ impl Session {
             echo: false,
             no_responders: false,
             drops_for_slow: false,
-            trace: None,
+            trace,
             now_ms: context.now_ms,
             is_imported: false,
             receipts: None,
@@ -109,7 +159,6 @@ impl Session {
                 context.staging,
             ),
         };
-        Ok(())
     }
 
     /// The other side wants something, or more of it.
