@@ -61,7 +61,7 @@ check: engine ## what CI refuses: format, lint, types, stubs, style
 
 # What fails beside others on a busy machine is run once more, alone, and named: a test that needs that wants mending.
 test: engine ## all tests of this server, Rust then Python
-	cargo test -q
+	cargo test -q --no-fail-fast || { echo "make: running the Rust tests once more, one at a time" >&2; cargo test -q -- --test-threads=1; }
 	$(OWN) -n $(WORKERS) || { echo "make: running once more, alone, what failed" >&2; $(OWN) -n 0 --last-failed; }
 
 # One retry: nats-server itself records and removes some things a little late, and a busy machine makes it later.

@@ -92,7 +92,7 @@ fn unframed(chunks: &[u8], piece_bytes: usize) -> Option<Vec<u8>> {
     for piece in chunks.chunks(piece_bytes) {
         unframing.add(piece);
         loop {
-            match unframing.take(&mut room).ok()? {
+            match unframing.read_into(&mut room).ok()? {
                 0 => break,
                 count => found.extend_from_slice(&room[..count]),
             }

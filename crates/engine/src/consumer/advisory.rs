@@ -216,15 +216,15 @@ pub fn write(
 }
 
 /// Publishes what happens to a consumer, while that happens.
-pub struct Teller<'a> {
+pub struct AdvisoryPublisher<'a> {
     pub context: &'a PassContext<'a>,
     pub random: &'a mut Random,
     pub out: &'a mut Outbound,
 }
 
-impl Teller<'_> {
-    /// Tells whoever listens.
-    pub fn tell(&mut self, event: &Advisory<'_>) {
+impl AdvisoryPublisher<'_> {
+    /// Publishes an advisory, if anybody listens.
+    pub fn publish(&mut self, event: &Advisory<'_>) {
         let context = self.context;
         let subject = subject(context.stream, context.consumer, event);
         let (routes, _) = context.account.find(subject.as_bytes());

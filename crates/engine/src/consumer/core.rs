@@ -11,7 +11,7 @@ use super::acknowledgement::delivered::{DeliveredMessages, SideEffects};
 use super::acknowledgement::pending_list::PendingMessage;
 use super::acknowledgement::state::AckState;
 use super::activity::Activity;
-use super::advisory::{Advisory, Teller};
+use super::advisory::{Advisory, AdvisoryPublisher};
 use super::consumer::HostStream;
 use super::delivery::keys::Keys;
 use super::delivery::outbound::Outbound;
@@ -261,7 +261,7 @@ impl Core {
                 false => upcoming.count() + acks.queued_count() as u64,
             }
         };
-        pulling.take(&round, asked, request, there, out);
+        pulling.admit(&round, asked, request, there, out);
     }
 
     /// Takes an acknowledgement. Returns the pull request that came with it.
@@ -277,20 +277,23 @@ impl Core {
             if ack.settles() {
                 self.activity.acknowledged_ns = now_ns;
             }
-            let mut teller = Teller {
+            let mut publisher = AdvisoryPublisher {
                 context,
                 random: &mut self.random,
                 out,
             };
             self.deliveries
-                .acknowledge(&self.settings, ack, now_ns, &mut teller);
+                .acknowledge(&self.settings, ack, now_ns, &mut publisher);
         }
         ack.request()
     }
 
     /// The receiver of a push consumer has answered how far it is.
     pub fn hear_receiver(&mut self, subject: &[u8], header: &[u8]) {
-        let was_asked = self.push.as_mut().is_some_and(|push| push.hear(subject));
+        let was_asked = self
+            .push
+            .as_mut()
+            .is_some_and(|push| push.accept_flow_response(subject));
         if !was_asked || self.settings.ack_policy != AckPolicy::FlowControl {
             return;
         }
@@ -300,7 +303,7 @@ impl Core {
         };
         if let (Some(consumer), Some(stream)) = (number(LAST_CONSUMER), number(LAST_STREAM)) {
             if stream < self.acks().next_stream {
-                self.deliveries.settle_all(stream, consumer);
+                self.deliveries.release_through(stream, consumer);
             }
         }
     }
@@ -357,7 +360,7 @@ impl Core {
         let waits_for_acks =
             self.settings.ack_policy == AckPolicy::FlowControl && acks.pending_count() > 0;
         if is_told && waits_for_acks {
-            push.ask(context.prefix, &mut self.random, out);
+            push.request_flow_response(context.prefix, &mut self.random, out);
         }
     }
 
@@ -373,26 +376,31 @@ impl Core {
             stream_sequence: sequence,
             deliveries: u64::from(deliveries),
         };
-        self.tell(context, &event, out);
+        self.publish_advisory(context, &event, out);
         self.deliveries.give_up(sequence);
     }
 
-    fn tell(&mut self, context: &PassContext<'_>, event: &Advisory<'_>, out: &mut Outbound) {
-        let mut teller = Teller {
+    fn publish_advisory(
+        &mut self,
+        context: &PassContext<'_>,
+        event: &Advisory<'_>,
+        out: &mut Outbound,
+    ) {
+        let mut publisher = AdvisoryPublisher {
             context,
             random: &mut self.random,
             out,
         };
-        teller.tell(event);
+        publisher.publish(event);
     }
 
     pub fn unpin(&mut self, context: &PassContext<'_>, reason: &str, out: &mut Outbound) {
-        let mut teller = Teller {
+        let mut publisher = AdvisoryPublisher {
             context,
             random: &mut self.random,
             out,
         };
-        self.pulling.unpin(&self.settings, reason, &mut teller);
+        self.pulling.unpin(&self.settings, reason, &mut publisher);
     }
 
     /// Messages were purged. A consumer whose every message was goes on behind them, any other one that takes some of them from the first message there
@@ -451,7 +459,7 @@ impl Core {
         let first = context.messages.marks().first_sequence;
         let mut has_settled = false;
         while let Some(entry) = self.acks().first_below(first) {
-            self.deliveries.settle_missing(entry.stream_sequence);
+            self.deliveries.release_missing(entry.stream_sequence);
             self.tell_deleted(context, &entry, out);
             has_settled = true;
         }
@@ -487,7 +495,7 @@ impl Core {
         let Some(entry) = self.acks().entry(sequence).copied() else {
             return;
         };
-        self.deliveries.settle_missing(sequence);
+        self.deliveries.release_missing(sequence);
         self.tell_deleted(context, &entry, out);
     }
 
@@ -503,7 +511,7 @@ impl Core {
             deliveries: u64::from(entry.deliveries),
             reason: DELETED,
         };
-        self.tell(context, &event, out);
+        self.publish_advisory(context, &event, out);
     }
 
     /// When the clock has something for it next; `None` is never.

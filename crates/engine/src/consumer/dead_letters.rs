@@ -247,7 +247,7 @@ impl PendingDeadLetters {
     }
 
     /// A letter is stored, or none is needed.
-    pub fn settle(&mut self, sequence: u64, policy: AckPolicy) -> SettledLetter {
+    pub fn resolve(&mut self, sequence: u64, policy: AckPolicy) -> SettledLetter {
         self.under_way.remove(&sequence);
         let Some(termination) = self.terminated.remove(&sequence) else {
             return SettledLetter::NotTerminated;

@@ -61,7 +61,7 @@ impl Exchange for Creator {
         output.extend_from_slice(b"\r\n");
     }
 
-    fn hear(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String> {
+    fn on_answer(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String> {
         let number = self.inbox.number(answer.subject)?;
         if self.created_key.find(answer.body).is_none() {
             let text = String::from_utf8_lossy(answer.body);
@@ -105,16 +105,16 @@ mod tests {
         let mut creator = creator();
         let mut subject = Vec::new();
         creator.inbox.append(2, &mut subject);
-        let mut hear = |body: &str| {
-            creator.hear(&Delivered {
+        let mut on_answer = |body: &str| {
+            creator.on_answer(&Delivered {
                 subject: &subject,
                 reply: None,
                 body: body.as_bytes(),
             })
         };
 
-        assert_eq!(hear(r#"{"name":"c","config":{}}"#), Ok(Some(2)));
+        assert_eq!(on_answer(r#"{"name":"c","config":{}}"#), Ok(Some(2)));
         let refused = r#"{"error":{"code":404,"err_code":10059,"description":"stream not found"}}"#;
-        assert!(hear(refused).unwrap_err().ends_with(refused));
+        assert!(on_answer(refused).unwrap_err().ends_with(refused));
     }
 }

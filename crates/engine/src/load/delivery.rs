@@ -7,7 +7,7 @@ use crate::wire::ack_subject;
 
 /// What listens to deliveries, and says what is wrong with one.
 pub trait DeliveryListener {
-    fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String>;
+    fn on_message(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String>;
 
     /// Messages that came so far.
     fn received(&self) -> u64;
@@ -22,7 +22,7 @@ pub fn listen(
     let mut failure = None;
     let read = client.read(
         |message| {
-            if let Err(reason) = listener.hear(&message, messages) {
+            if let Err(reason) = listener.on_message(&message, messages) {
                 failure.get_or_insert(reason);
             }
         },

@@ -100,7 +100,7 @@ impl Exchange for DirectGetReader {
         output.extend_from_slice(b"\r\n");
     }
 
-    fn hear(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String> {
+    fn on_answer(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String> {
         let number = self.inbox.number(answer.subject)?;
         if answer.body.starts_with(STATUS_START) {
             return Err(format!(
@@ -173,8 +173,8 @@ mod tests {
         let mut reader = reader(r#""sequences": 5"#);
         let mut subject = Vec::new();
         reader.inbox.append(4, &mut subject);
-        let mut hear = |body: &str| {
-            reader.hear(&Delivered {
+        let mut on_answer = |body: &str| {
+            reader.on_answer(&Delivered {
                 subject: &subject,
                 reply: None,
                 body: body.as_bytes(),
@@ -182,10 +182,10 @@ mod tests {
         };
 
         assert_eq!(
-            hear("NATS/1.0\r\nNats-Stream: S\r\nNats-Sequence: 1\r\n\r\nhi"),
+            on_answer("NATS/1.0\r\nNats-Stream: S\r\nNats-Sequence: 1\r\n\r\nhi"),
             Ok(Some(4))
         );
-        assert!(hear("NATS/1.0 404 Message Not Found\r\n\r\n")
+        assert!(on_answer("NATS/1.0 404 Message Not Found\r\n\r\n")
             .unwrap_err()
             .ends_with("NATS/1.0 404 Message Not Found"));
     }

@@ -20,7 +20,7 @@ pub trait Exchange {
     fn write_request(&mut self, number: u64, output: &mut Vec<u8>);
 
     /// Returns the number of the question that is answered with this, `None` if an answer is still to come, or why the load has failed.
-    fn hear(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String>;
+    fn on_answer(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String>;
 }
 
 /// Asks `questions` times, with at most `in_flight` unanswered.
@@ -48,7 +48,7 @@ pub fn run(
         let mut failure = None;
         client
             .read(
-                |answer| match exchange.hear(&answer) {
+                |answer| match exchange.on_answer(&answer) {
                     Ok(None) => {}
                     Ok(Some(number)) => {
                         answered += 1;

@@ -125,7 +125,7 @@ impl Fetcher {
 }
 
 impl DeliveryListener for Fetcher {
-    fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
+    fn on_message(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
         let Some(position) = StreamPosition::of(message) else {
             if self.inbox.number(message.subject)? == LAST_ANSWER && message.body.is_empty() {
                 self.last_is_answered = true;
@@ -171,14 +171,14 @@ mod tests {
         Fetcher::new(&LoadPlan::from_json(json.as_bytes()).unwrap(), 0)
     }
 
-    fn hear(fetcher: &mut Fetcher, sequence: u64) -> Result<(), String> {
+    fn on_message(fetcher: &mut Fetcher, sequence: u64) -> Result<(), String> {
         let reply = format!("$JS.ACK.S.c.1.{sequence}.{sequence}.99.0");
         let message = Delivered {
             subject: b"s",
             reply: Some(reply.as_bytes()),
             body: b"...",
         };
-        fetcher.hear(&message, 4)
+        fetcher.on_message(&message, 4)
     }
 
     fn hear_status(fetcher: &mut Fetcher, number: u64, body: &str) -> Result<(), String> {
@@ -189,7 +189,7 @@ mod tests {
             reply: None,
             body: body.as_bytes(),
         };
-        fetcher.hear(&message, 4)
+        fetcher.on_message(&message, 4)
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
 
         for sequence in 1..=4 {
             assert!(!fetcher.is_done(4));
-            assert_eq!(hear(&mut fetcher, sequence), Ok(()));
+            assert_eq!(on_message(&mut fetcher, sequence), Ok(()));
         }
 
         assert!(fetcher.is_done(4));
@@ -228,7 +228,7 @@ mod tests {
         let mut fetcher = fetcher(r#", "acknowledge": "read""#);
 
         for sequence in 1..=4 {
-            assert_eq!(hear(&mut fetcher, sequence), Ok(()));
+            assert_eq!(on_message(&mut fetcher, sequence), Ok(()));
         }
 
         let text = String::from_utf8(fetcher.acknowledgements.clone()).unwrap();
@@ -252,7 +252,7 @@ mod tests {
                 .unwrap_err()
                 .ends_with("NATS/1.0 408 Request Timeout")
         );
-        assert!(hear(&mut fetcher, 2)
+        assert!(on_message(&mut fetcher, 2)
             .unwrap_err()
             .contains("where 1 was due"));
     }

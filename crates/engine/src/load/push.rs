@@ -122,7 +122,7 @@ impl PushReader {
 }
 
 impl DeliveryListener for PushReader {
-    fn hear(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
+    fn on_message(&mut self, message: &Delivered<'_>, messages: u64) -> Result<(), String> {
         if let Some(position) = StreamPosition::of(message) {
             if self.received < messages {
                 self.order.meet(position)?;
@@ -168,13 +168,13 @@ mod tests {
         PushReader::new(&LoadPlan::from_json(json.as_bytes()).unwrap(), 0)
     }
 
-    fn hear(
+    fn on_message(
         reader: &mut PushReader,
         subject: &str,
         reply: Option<&str>,
         body: &str,
     ) -> Result<(), String> {
-        reader.hear(
+        reader.on_message(
             &Delivered {
                 subject: subject.as_bytes(),
                 reply: reply.map(str::as_bytes),
@@ -208,7 +208,7 @@ mod tests {
 
         for sequence in 1..=3 {
             let reply = format!("$JS.ACK.S.c.1.{sequence}.{sequence}.99.0");
-            assert_eq!(hear(&mut reader, "s", Some(&reply), "x"), Ok(()));
+            assert_eq!(on_message(&mut reader, "s", Some(&reply), "x"), Ok(()));
         }
 
         assert_eq!(reader.received, 3);
@@ -221,15 +221,15 @@ mod tests {
         let deliveries = reader.subject(DELIVERIES);
         let heartbeat = "NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 4\r\n";
 
-        hear(
+        on_message(
             &mut reader,
             &deliveries,
             Some("$JS.FC.S.c.1"),
             "NATS/1.0 100 FlowControl Request\r\n\r\n",
         )
         .unwrap();
-        hear(&mut reader, &deliveries, None, &format!("{heartbeat}\r\n")).unwrap();
-        hear(
+        on_message(&mut reader, &deliveries, None, &format!("{heartbeat}\r\n")).unwrap();
+        on_message(
             &mut reader,
             &deliveries,
             None,
@@ -249,11 +249,14 @@ mod tests {
         let (deliveries, answers) = (reader.subject(DELIVERIES), reader.subject(ANSWERS));
 
         let refused = r#"{"type":"x","error":{"code":404,"description":"stream not found"}}"#;
-        assert_eq!(hear(&mut reader, &answers, None, r#"{"name":"c"}"#), Ok(()));
-        assert!(hear(&mut reader, &answers, None, refused)
+        assert_eq!(
+            on_message(&mut reader, &answers, None, r#"{"name":"c"}"#),
+            Ok(())
+        );
+        assert!(on_message(&mut reader, &answers, None, refused)
             .unwrap_err()
             .ends_with(refused));
-        assert!(hear(
+        assert!(on_message(
             &mut reader,
             &deliveries,
             None,

@@ -138,7 +138,7 @@ impl Exchange for LoadPublisher {
         }
     }
 
-    fn hear(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String> {
+    fn on_answer(&mut self, answer: &Delivered<'_>) -> Result<Option<u64>, String> {
         let number = self.inbox.number(answer.subject)?;
         if self.batch_messages > 1 && answer.body.is_empty() {
             // The first of a batch has arrived.
@@ -188,10 +188,14 @@ mod tests {
         String::from_utf8(output).unwrap()
     }
 
-    fn hear(publisher: &mut LoadPublisher, number: u64, body: &str) -> Result<Option<u64>, String> {
+    fn on_answer(
+        publisher: &mut LoadPublisher,
+        number: u64,
+        body: &str,
+    ) -> Result<Option<u64>, String> {
         let mut subject = Vec::new();
         publisher.inbox.append(number, &mut subject);
-        publisher.hear(&Delivered {
+        publisher.on_answer(&Delivered {
             subject: &subject,
             reply: None,
             body: body.as_bytes(),
@@ -250,16 +254,16 @@ mod tests {
         let mut publisher = publisher("");
 
         assert_eq!(
-            hear(&mut publisher, 0, r#"{"stream":"S", "seq":5}"#),
+            on_answer(&mut publisher, 0, r#"{"stream":"S", "seq":5}"#),
             Ok(Some(0))
         );
         assert_eq!(
-            hear(&mut publisher, 1, r#"{"stream":"S","seq": 9}"#),
+            on_answer(&mut publisher, 1, r#"{"stream":"S","seq": 9}"#),
             Ok(Some(1))
         );
 
         let duplicate = r#"{"stream":"S","seq":9,"duplicate":true}"#;
-        assert!(hear(&mut publisher, 2, duplicate)
+        assert!(on_answer(&mut publisher, 2, duplicate)
             .unwrap_err()
             .contains("after sequence 9"));
     }
@@ -271,8 +275,10 @@ mod tests {
         let full = r#"{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}"#;
         let nobody = "NATS/1.0 503\r\n\r\n";
 
-        assert!(hear(&mut publisher, 0, full).unwrap_err().ends_with(full));
-        assert!(hear(&mut publisher, 0, nobody)
+        assert!(on_answer(&mut publisher, 0, full)
+            .unwrap_err()
+            .ends_with(full));
+        assert!(on_answer(&mut publisher, 0, nobody)
             .unwrap_err()
             .ends_with("NATS/1.0 503"));
     }
@@ -281,16 +287,16 @@ mod tests {
     fn a_batch_is_done_when_it_is_committed_as_a_whole() {
         let mut publisher = publisher(r#", "atomic_batch": 3"#);
 
-        assert_eq!(hear(&mut publisher, 0, ""), Ok(None));
+        assert_eq!(on_answer(&mut publisher, 0, ""), Ok(None));
         assert_eq!(
-            hear(
+            on_answer(
                 &mut publisher,
                 0,
                 r#"{"stream":"S","seq":3,"batch":"x","count":3}"#
             ),
             Ok(Some(0))
         );
-        assert!(hear(
+        assert!(on_answer(
             &mut publisher,
             1,
             r#"{"stream":"S","seq":5,"batch":"y","count":2}"#

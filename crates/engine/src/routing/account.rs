@@ -114,7 +114,7 @@ impl Account {
         self.links.write().push(Arc::clone(link));
         self.has_links.store(true, Ordering::Release);
         // Subscriptions from now on are announced by `subscribe`.
-        link.tell_all(self);
+        link.announce_all(self);
     }
 
     pub fn remove_link(&self, link: &Arc<LeafLink>) {
@@ -155,7 +155,7 @@ impl Account {
     fn tell_links(&self, subscription: &Subscription) {
         if self.has_links.load(Ordering::Acquire) {
             for link in self.links.read().iter() {
-                link.tell(self, &subscription.subject, subscription.queue.as_deref());
+                link.announce(self, &subscription.subject, subscription.queue.as_deref());
             }
         }
     }

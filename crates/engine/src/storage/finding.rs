@@ -169,7 +169,7 @@ impl Findings {
     }
 
     /// What has been found since the last time somebody asked.
-    pub fn take(&self) -> Vec<Finding> {
+    pub fn drain(&self) -> Vec<Finding> {
         std::mem::take(&mut self.0.lock())
     }
 }

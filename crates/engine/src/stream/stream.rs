@@ -341,7 +341,7 @@ impl Stream {
             return Err(Hindrance::Changed);
         }
         for arrival in arrivals {
-            taken(arrivals::take(&mut ingest, &self.store, &arrival, resets)?);
+            taken(arrivals::stage(&mut ingest, &self.store, &arrival, resets)?);
         }
         Ok(())
     }

@@ -129,7 +129,7 @@ impl S2Unframing {
     }
 
     /// Moves bytes of the session to the front of `target`, as much as there is and fits, and says how much.
-    pub fn take(&mut self, target: &mut [u8]) -> Result<usize, FrameError> {
+    pub fn read_into(&mut self, target: &mut [u8]) -> Result<usize, FrameError> {
         let mut filled = 0;
         while filled < target.len() {
             if self.taken == self.block.len() && !self.next_block()? {
@@ -177,7 +177,7 @@ mod tests {
         let mut all = Vec::new();
         let mut part = [0; 1000];
         loop {
-            match unframing.take(&mut part).unwrap() {
+            match unframing.read_into(&mut part).unwrap() {
                 0 => return all,
                 count => all.extend_from_slice(&part[..count]),
             }
@@ -217,11 +217,11 @@ mod tests {
         *damaged.last_mut().unwrap() ^= 1;
         let mut unframing = S2Unframing::default();
         unframing.add(&damaged);
-        assert_eq!(unframing.take(&mut [0; 10]), Err(FrameError::Checksum));
+        assert_eq!(unframing.read_into(&mut [0; 10]), Err(FrameError::Checksum));
 
         let mut unframing = S2Unframing::default();
         unframing.add(b"INFO {}\r\n");
-        assert_eq!(unframing.take(&mut [0; 10]), Err(FrameError::NotS2));
+        assert_eq!(unframing.read_into(&mut [0; 10]), Err(FrameError::NotS2));
     }
 
     proptest::proptest! {
@@ -232,7 +232,7 @@ mod tests {
                 unframing.add(STREAM_NAME);
             }
             unframing.add(&bytes);
-            let _ = unframing.take(&mut [0; 64]);
+            let _ = unframing.read_into(&mut [0; 64]);
         }
     }
 }

@@ -52,7 +52,7 @@ impl WorkerConnection {
             Some(apart) => apart,
             None => &mut buffer[kept..READ_BUFFER_BYTES],
         };
-        let taken = unframing.take(target);
+        let taken = unframing.read_into(target);
         let drained = is_drained && !unframing.has_unread();
         self.unframing = Some(unframing);
         match taken {

@@ -4,7 +4,7 @@
 
 use super::body::AckBody;
 use super::delivered::DeliveredMessages;
-use crate::consumer::advisory::{Advisory, Teller};
+use crate::consumer::advisory::{Advisory, AdvisoryPublisher};
 use crate::consumer::sampler::Sampler;
 use crate::consumer::settings::{AckPolicy, ConsumerSettings};
 use crate::wire::ack_subject::AckSubject;
@@ -55,19 +55,21 @@ impl DeliveredMessages {
         settings: &ConsumerSettings,
         ack: &IncomingAck<'_>,
         now_ns: i64,
-        teller: &mut Teller<'_>,
+        publisher: &mut AdvisoryPublisher<'_>,
     ) {
         let numbers = &ack.numbers;
         let sequence = numbers.stream_sequence;
         let mut is_held = false;
         match ack.body {
             AckBody::Acknowledge | AckBody::Next(_) => {
-                is_held = self.acknowledge_message(settings, numbers, now_ns, teller);
+                is_held = self.acknowledge_message(settings, numbers, now_ns, publisher);
             }
-            AckBody::Nak { delay_ns } => self.refuse(settings, numbers, delay_ns, now_ns, teller),
+            AckBody::Nak { delay_ns } => {
+                self.refuse(settings, numbers, delay_ns, now_ns, publisher)
+            }
             AckBody::Progress => self.acks.touch(sequence, now_ns),
             AckBody::Terminate { reason } => {
-                is_held = self.terminate(settings, numbers, reason, teller);
+                is_held = self.terminate(settings, numbers, reason, publisher);
             }
             AckBody::Unknown => {}
         }
@@ -96,7 +98,7 @@ impl DeliveredMessages {
         settings: &ConsumerSettings,
         numbers: &AckSubject,
         now_ns: i64,
-        teller: &mut Teller<'_>,
+        publisher: &mut AdvisoryPublisher<'_>,
     ) -> bool {
         if self.hold_acknowledgement(settings, numbers) {
             return true;
@@ -105,13 +107,13 @@ impl DeliveredMessages {
         match settings.ack_policy {
             AckPolicy::Explicit => {
                 let delivered_ns = self.acks.entry(sequence).map(|entry| entry.time_ns);
-                self.settle(sequence);
+                self.release(sequence);
                 if let Some(delivered_ns) = delivered_ns {
-                    sample(settings, numbers, now_ns - delivered_ns, teller);
+                    sample(settings, numbers, now_ns - delivered_ns, publisher);
                 }
             }
             AckPolicy::All | AckPolicy::FlowControl => {
-                self.settle_all(sequence, numbers.consumer_sequence);
+                self.release_through(sequence, numbers.consumer_sequence);
             }
             AckPolicy::None => {}
         }
@@ -125,7 +127,7 @@ impl DeliveredMessages {
         numbers: &AckSubject,
         delay_ns: Option<i64>,
         now_ns: i64,
-        teller: &mut Teller<'_>,
+        publisher: &mut AdvisoryPublisher<'_>,
     ) {
         let sequence = numbers.stream_sequence;
         let is_open = self.acks.out_of_order
@@ -142,7 +144,7 @@ impl DeliveredMessages {
             stream_sequence: sequence,
             deliveries: numbers.delivered_count,
         };
-        teller.tell(&event);
+        publisher.publish(&event);
         let delay_ns = match delay_ns {
             None if settings.nak_backoff => {
                 Some(settings.wait_ns(deliveries)).filter(|_| !settings.back_off_ns.is_empty())
@@ -174,22 +176,22 @@ impl DeliveredMessages {
         settings: &ConsumerSettings,
         numbers: &AckSubject,
         reason: &[u8],
-        teller: &mut Teller<'_>,
+        publisher: &mut AdvisoryPublisher<'_>,
     ) -> bool {
         let (sequence, consumer_sequence) = (numbers.stream_sequence, numbers.consumer_sequence);
         if self.letters.is_terminated(sequence) {
             return true;
         }
-        let is_held = self.acks.is_pending(sequence) && teller.context.host.wants_dead_letters();
+        let is_held = self.acks.is_pending(sequence) && publisher.context.host.wants_dead_letters();
         if is_held {
             let deliveries = u32::try_from(numbers.delivered_count).unwrap_or(u32::MAX);
             self.hold_terminated(sequence, consumer_sequence, deliveries, reason);
         } else if self.hold_acknowledgement(settings, numbers) {
             return true;
         } else if settings.ack_policy == AckPolicy::Explicit {
-            self.settle(sequence);
+            self.release(sequence);
         } else {
-            self.settle_all(sequence, consumer_sequence);
+            self.release_through(sequence, consumer_sequence);
         }
         let event = Advisory::Terminated {
             consumer_sequence: numbers.consumer_sequence,
@@ -197,7 +199,7 @@ impl DeliveredMessages {
             deliveries: numbers.delivered_count,
             reason,
         };
-        teller.tell(&event);
+        publisher.publish(&event);
         is_held
     }
 }
@@ -206,13 +208,13 @@ fn sample(
     settings: &ConsumerSettings,
     numbers: &AckSubject,
     ack_time_ns: i64,
-    teller: &mut Teller<'_>,
+    publisher: &mut AdvisoryPublisher<'_>,
 ) {
     let Some(percent) = settings.sample_percent else {
         return;
     };
-    if Sampler::new(percent).takes(teller.random) {
-        teller.tell(&Advisory::Acknowledged {
+    if Sampler::new(percent).takes(publisher.random) {
+        publisher.publish(&Advisory::Acknowledged {
             consumer_sequence: numbers.consumer_sequence,
             stream_sequence: numbers.stream_sequence,
             ack_time_ns,

@@ -210,13 +210,13 @@ impl DeliveredMessages {
     }
 
     /// A message was acknowledged.
-    pub(super) fn settle(&mut self, sequence: u64) {
-        self.settle_missing(sequence);
+    pub(super) fn release(&mut self, sequence: u64) {
+        self.release_missing(sequence);
         self.released.push((sequence, sequence));
     }
 
     /// Everything up to a message was acknowledged.
-    pub fn settle_all(&mut self, sequence: u64, consumer_sequence: u64) {
+    pub fn release_through(&mut self, sequence: u64, consumer_sequence: u64) {
         let floor = self.acks.floor.stream;
         if self.acks.acknowledge_all(sequence, consumer_sequence) {
             debug_assert!(floor < sequence);
@@ -225,7 +225,7 @@ impl DeliveredMessages {
     }
 
     /// A message that was to be delivered is not there any more.
-    pub fn settle_missing(&mut self, sequence: u64) {
+    pub fn release_missing(&mut self, sequence: u64) {
         self.acks.acknowledge(sequence);
         if let Some(keys) = &mut self.keys {
             keys.settled(sequence, &mut self.acks);
@@ -235,7 +235,7 @@ impl DeliveredMessages {
     /// The same if it is pending.
     pub fn settle_pending(&mut self, sequence: u64) {
         if self.acks.is_pending(sequence) {
-            self.settle_missing(sequence);
+            self.release_missing(sequence);
         }
     }
 
@@ -330,19 +330,19 @@ impl DeliveredMessages {
 
     /// The letter of a message is stored, or none is needed: the message is settled.
     pub fn settle_dead_letter(&mut self, sequence: u64, policy: AckPolicy) {
-        match self.letters.settle(sequence, policy) {
+        match self.letters.resolve(sequence, policy) {
             SettledLetter::Alone(replies) => {
-                self.settle(sequence);
+                self.release(sequence);
                 self.confirmations.extend(replies);
             }
             SettledLetter::UpTo(held) => {
-                self.settle_all(held.sequence, held.consumer_sequence);
+                self.release_through(held.sequence, held.consumer_sequence);
                 self.confirmations.extend(held.replies);
             }
             SettledLetter::WaitsForOthers => {}
             SettledLetter::NotTerminated => {
                 if self.acks.exceeded.contains_key(&sequence) {
-                    self.settle(sequence);
+                    self.release(sequence);
                 }
             }
         }
@@ -395,7 +395,7 @@ mod tests {
         assert!(delivered.park(2, b"a.y", b""));
         assert_eq!(delivered.next_ready(), None);
 
-        delivered.settle(1);
+        delivered.release(1);
 
         assert_eq!(delivered.next_ready(), Some(2));
         assert_eq!(delivered.take_effects().released, [(1, 1)]);

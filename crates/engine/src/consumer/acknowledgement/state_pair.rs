@@ -33,7 +33,7 @@ impl Pair {
         choice % (self.twin.next_stream + 2)
     }
 
-    pub fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
+    pub fn apply(&mut self, step: Step) -> Result<(), TestCaseError> {
         self.now_ns += 1;
         let now_ns = self.now_ns;
         match step {

@@ -355,7 +355,7 @@ proptest! {
         let mut pair = Pair::new(policy, is_keyed, first, deliveries_max);
         pair.compare()?;
         for step in steps {
-            pair.take(step)?;
+            pair.apply(step)?;
             pair.compare()?;
         }
     }

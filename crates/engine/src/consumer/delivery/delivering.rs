@@ -10,7 +10,7 @@ use super::push::Push;
 use super::read_ahead::ReadAhead;
 use crate::consumer::acknowledgement::delivered::DeliveryKind;
 use crate::consumer::acknowledgement::state::Again;
-use crate::consumer::advisory::Teller;
+use crate::consumer::advisory::AdvisoryPublisher;
 use crate::consumer::core::{Core, PassContext};
 use crate::consumer::pull::pulling::PullRound;
 use crate::consumer::settings::{AckPolicy, PriorityPolicy};
@@ -142,7 +142,7 @@ impl Core {
                 }
                 if self.settings.ack_policy == AckPolicy::FlowControl {
                     if let Some(push) = &mut self.push {
-                        push.ask(context.prefix, &mut self.random, out);
+                        push.request_flow_response(context.prefix, &mut self.random, out);
                     }
                 }
                 return Ok(PassEnd::Done);
@@ -303,7 +303,7 @@ impl Core {
                     self.upcoming.take_one();
                 }
                 DeliveryKind::Again | DeliveryKind::Parked => {
-                    self.deliveries.settle_missing(sequence);
+                    self.deliveries.release_missing(sequence);
                 }
             },
             Err(error) => return Err(error),
@@ -409,12 +409,12 @@ impl Core {
         out: &mut Outbound,
     ) {
         if let DeliveryTarget::Pull(at) = target {
-            let mut teller = Teller {
+            let mut publisher = AdvisoryPublisher {
                 context,
                 random: &mut self.random,
                 out,
             };
-            self.pulling.pin(at, &self.settings, now_ns, &mut teller);
+            self.pulling.pin(at, &self.settings, now_ns, &mut publisher);
         }
     }
 
@@ -466,7 +466,7 @@ impl Core {
             }
             (DeliveryTarget::Push, Some(push)) => {
                 if push.note_sent(&self.settings, bytes, now_ns) {
-                    push.ask(context.prefix, &mut self.random, out);
+                    push.request_flow_response(context.prefix, &mut self.random, out);
                 }
             }
             (DeliveryTarget::Push, None) => {}

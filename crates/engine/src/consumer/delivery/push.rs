@@ -155,7 +155,12 @@ impl Push {
     }
 
     /// Asks the receiver how far it is, unless it was asked already.
-    pub fn ask(&mut self, prefix: &AckPrefix, random: &mut Random, out: &mut Outbound) {
+    pub fn request_flow_response(
+        &mut self,
+        prefix: &AckPrefix,
+        random: &mut Random,
+        out: &mut Outbound,
+    ) {
         let Some(flow) = self.flow.as_mut().filter(|flow| !flow.has_asked()) else {
             return;
         };
@@ -168,7 +173,7 @@ impl Push {
     }
 
     /// The receiver has answered; false if that was not the question.
-    pub fn hear(&mut self, subject: &[u8]) -> bool {
+    pub fn accept_flow_response(&mut self, subject: &[u8]) -> bool {
         let flow = self.flow.as_mut();
         flow.is_some_and(|flow| flow.answered(subject))
     }

@@ -11,7 +11,7 @@ use super::waiting;
 use super::waiting::{PullWait, WaitingPulls};
 use crate::config::options::API_LEVEL;
 use crate::consumer::acknowledgement::state::AckState;
-use crate::consumer::advisory::{Advisory, Teller};
+use crate::consumer::advisory::{Advisory, AdvisoryPublisher};
 use crate::consumer::delivery::interest::Interest;
 use crate::consumer::delivery::outbound::Outbound;
 use crate::consumer::delivery::status;
@@ -94,8 +94,8 @@ impl Pulling {
         None
     }
 
-    /// Takes a request in, or says at once what is wrong with it. `there` is how many messages could be delivered now.
-    pub fn take(
+    /// Admits a request, or answers at once what is wrong with it. `there` is how many messages could be delivered now.
+    pub fn admit(
         &mut self,
         round: &PullRound<'_>,
         asked: &Asked<'_>,
@@ -288,7 +288,7 @@ impl Pulling {
         at: usize,
         settings: &ConsumerSettings,
         now_ns: i64,
-        teller: &mut Teller<'_>,
+        publisher: &mut AdvisoryPublisher<'_>,
     ) {
         if settings.priority_policy != PriorityPolicy::PinnedClient || self.pin.is_some() {
             return;
@@ -297,10 +297,10 @@ impl Pulling {
         let Some(request) = request.filter(|request| request.names_group) else {
             return;
         };
-        let id = teller.random.text(PIN_LETTERS);
+        let id = publisher.random.text(PIN_LETTERS);
         request.id.clone_from(&id);
         let group = settings.priority_groups.first();
-        teller.tell(&Advisory::Pinned {
+        publisher.publish(&Advisory::Pinned {
             group: group.map_or("", |group| group),
             pinned_id: &id,
         });
@@ -312,10 +312,15 @@ impl Pulling {
     }
 
     /// Lets another client be chosen.
-    pub fn unpin(&mut self, settings: &ConsumerSettings, reason: &str, teller: &mut Teller<'_>) {
+    pub fn unpin(
+        &mut self,
+        settings: &ConsumerSettings,
+        reason: &str,
+        publisher: &mut AdvisoryPublisher<'_>,
+    ) {
         self.pin = None;
         let group = settings.priority_groups.first();
-        teller.tell(&Advisory::Unpinned {
+        publisher.publish(&Advisory::Unpinned {
             group: group.map_or("", |group| group),
             reason,
         });

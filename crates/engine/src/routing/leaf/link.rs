@@ -212,7 +212,7 @@ impl LeafLink {
     }
 
     /// Tells the other side everything that is wanted in the account.
-    pub fn tell_all(&self, account: &Account) {
+    pub fn announce_all(&self, account: &Account) {
         let mut keys: Vec<Vec<u8>> = account
             .subscriptions()
             .iter()
@@ -238,7 +238,7 @@ impl LeafLink {
     }
 
     /// Tells the other side what has changed about a subject, or a queue group on it.
-    pub fn tell(&self, account: &Account, subject: &[u8], queue: Option<&[u8]>) {
+    pub fn announce(&self, account: &Account, subject: &[u8], queue: Option<&[u8]>) {
         let mut told = self.told.lock();
         let mut lines = Vec::new();
         let key = ToldInterest::key(subject, queue);
@@ -263,12 +263,12 @@ impl LeafLink {
     pub fn set_rules(&self, rules: LinkRules, account: &Account) {
         *self.rules.write() = Arc::new(rules);
         let keys = self.told.lock().keys();
-        // Those that no subscription stands behind are told again by `tell_all`.
+        // Those that no subscription stands behind are told again by `announce_all`.
         for key in &keys {
             let (subject, queue) = split_key(key);
-            self.tell(account, subject, queue);
+            self.announce(account, subject, queue);
         }
-        self.tell_all(account);
+        self.announce_all(account);
     }
 
     /// Makes the internal readers of the account reconnect.

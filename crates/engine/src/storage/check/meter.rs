@@ -32,11 +32,11 @@ impl<'a> Meter<'a> {
     pub fn reached(&mut self, file_position: u64) {
         let bytes = self.done_bytes + file_position;
         if bytes >= self.told_bytes + PROGRESS_STEP_BYTES {
-            self.tell(bytes);
+            self.report(bytes);
         }
     }
 
-    fn tell(&mut self, bytes: u64) {
+    fn report(&mut self, bytes: u64) {
         self.told_bytes = bytes;
         if self.stopped.is_none() {
             self.stopped = (self.progress)(bytes, self.total_bytes).err();
@@ -45,7 +45,7 @@ impl<'a> Meter<'a> {
 
     pub fn file_done(&mut self, file_bytes: u64) -> io::Result<()> {
         self.done_bytes += file_bytes;
-        self.tell(self.done_bytes);
+        self.report(self.done_bytes);
         self.stopped.take().map_or(Ok(()), Err)
     }
 }

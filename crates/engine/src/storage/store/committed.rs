@@ -282,7 +282,7 @@ impl CommittedMessages {
     }
 
     pub(super) fn take_findings(&self) -> Vec<Finding> {
-        self.findings.take()
+        self.findings.drain()
     }
 
     /// The files of all segments, each with where its records end, and the last sequence in them.

@@ -287,7 +287,7 @@ impl Store {
 
     /// Has the owner told when what the store began with is durable, before anything is acknowledged.
     pub fn when_settled(&self, told: impl Fn() -> std::io::Result<()> + Send + 'static) -> &Self {
-        self.settling.tell(told);
+        self.settling.set_on_settled(told);
         self
     }
 
@@ -330,7 +330,7 @@ impl Store {
 
     /// What became of everything staged since the last time somebody asked.
     pub fn take_progress(&self) -> CommitProgress {
-        self.progress.take()
+        self.progress.drain()
     }
 
     /// The sequence that was given last, committed or not.

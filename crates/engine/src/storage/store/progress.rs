@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// What became of everything staged since the last time.
-    pub fn take(&self) -> CommitProgress {
+    pub fn drain(&self) -> CommitProgress {
         let mut progress = self.0.lock();
         CommitProgress {
             committed: progress.committed,
@@ -63,12 +63,12 @@ mod tests {
         progress.note_refused(Ticket(0), Ticket(3), &StoreError::Full);
         progress.note_refused(Ticket(0), Ticket(5), &StoreError::Full);
 
-        let told = progress.take();
+        let told = progress.drain();
         assert_eq!(told.refused.len(), 1);
         assert_eq!(
             (told.refused[0].after, told.refused[0].through),
             (Ticket(0), Ticket(5))
         );
-        assert!(progress.take().refused.is_empty());
+        assert!(progress.drain().refused.is_empty());
     }
 }

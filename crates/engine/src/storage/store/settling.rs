@@ -27,12 +27,12 @@ impl Settling {
         self.is_unsettled.load(Ordering::Acquire)
     }
 
-    pub fn tell(&self, told: impl Fn() -> io::Result<()> + Send + 'static) {
+    pub fn set_on_settled(&self, told: impl Fn() -> io::Result<()> + Send + 'static) {
         *self.on_settled.lock() = Box::new(told);
     }
 
     /// Everything the store began with is durable: its owner hears of it, and it counts.
-    pub fn settle(&self) -> io::Result<()> {
+    pub fn mark_settled(&self) -> io::Result<()> {
         debug_assert!(self.is_unsettled());
         (self.on_settled.lock())()?;
         self.is_unsettled.store(false, Ordering::Release);
@@ -52,13 +52,13 @@ mod tests {
     #[test]
     fn a_store_whose_owner_cannot_write_it_down_stays_unsettled() {
         let settling = Settling::new(true);
-        settling.tell(|| Err(io::Error::other("full")));
+        settling.set_on_settled(|| Err(io::Error::other("full")));
 
-        assert!(settling.settle().is_err());
+        assert!(settling.mark_settled().is_err());
 
         assert!(settling.is_unsettled());
-        settling.tell(|| Ok(()));
-        settling.settle().unwrap();
+        settling.set_on_settled(|| Ok(()));
+        settling.mark_settled().unwrap();
         assert!(!settling.is_unsettled());
     }
 }

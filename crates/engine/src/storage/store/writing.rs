@@ -209,7 +209,7 @@ impl Writer {
         twin_file::sync(file_system, &folder.path, anchor::NAME)?;
         self.active.file.file.sync()?;
         file_system.sync_folder(&folder.path)?;
-        settling.settle()
+        settling.mark_settled()
     }
 
     /// Sees to it that the sequences of a batch can never be given again, and that the store counts as in use.

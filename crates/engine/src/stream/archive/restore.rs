@@ -332,7 +332,7 @@ impl Restore {
             Ok(imported) => {
                 *self.phase.lock() = RestorePhase::Imported(imported.store);
                 let text = String::from_utf8_lossy(reply);
-                self.tell(
+                self.report(
                     ArchiveEventKind::RestoreReady,
                     &RestoreDetails {
                         reply: &text,
@@ -439,13 +439,13 @@ impl Restore {
         if let Some(streams) = self.streams.upgrade() {
             streams.forget_restore(self);
         }
-        self.tell(
+        self.report(
             ArchiveEventKind::RestoreFailed,
             &RestoreDetails { bytes, ..details },
         );
     }
 
-    fn tell(&self, kind: ArchiveEventKind, details: &RestoreDetails<'_>) {
+    fn report(&self, kind: ArchiveEventKind, details: &RestoreDetails<'_>) {
         if let Some(streams) = self.streams.upgrade() {
             streams.tell_archive(kind, self.id(), details);
         }

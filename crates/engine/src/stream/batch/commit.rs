@@ -20,8 +20,8 @@ use crate::stream::settings::StreamSettings;
 use crate::stream::staged_commit::held_messages::HeldMessage;
 use crate::wire::stored_headers;
 
-/// Takes a message that names a batch.
-pub(in crate::stream) fn take(
+/// Accepts a message that names a batch.
+pub(in crate::stream) fn accept(
     ingest: &mut Ingest,
     store: &Store,
     publication: &Publication<'_>,

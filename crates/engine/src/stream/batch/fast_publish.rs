@@ -17,8 +17,8 @@ use crate::wire::stored_headers;
 
 const REQUIRED_API_LEVEL: &[u8] = b"Nats-Required-Api-Level";
 
-/// Takes a message whose reply subject belongs to a fast batch.
-pub(in crate::stream) fn take(
+/// Accepts a message whose reply subject belongs to a fast batch.
+pub(in crate::stream) fn accept(
     ingest: &mut Ingest,
     store: &Store,
     publication: &Publication<'_>,

@@ -122,7 +122,7 @@ impl Stream {
                 payload: message.payload(),
                 now_ns: self.now_ns(),
             };
-            let taken = take(
+            let taken = accept_letter(
                 &mut target.ingest.lock(),
                 &target.store,
                 &publication,
@@ -145,8 +145,8 @@ impl Stream {
     }
 }
 
-/// Takes a dead letter in, or says at once why not.
-fn take(
+/// Accepts a dead letter, or says at once why not.
+fn accept_letter(
     ingest: &mut Ingest,
     store: &Store,
     sent: &Publication<'_>,

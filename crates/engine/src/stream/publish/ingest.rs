@@ -292,13 +292,13 @@ impl Ingest {
             return self.refuse(&refusal, b"", reply);
         }
         if let Some(value) = headers.upload {
-            return uploading::take(self, value, &publication, reply);
+            return uploading::accept(self, value, &publication, reply);
         }
         if reply.ends_with(fast_batches::SUFFIX) {
-            return fast_publish::take(self, store, &publication, &headers, reply);
+            return fast_publish::accept(self, store, &publication, &headers, reply);
         }
         if headers.batch_id.is_some_and(|id| !id.is_empty()) {
-            return commit::take(self, store, &publication, &headers, reply);
+            return commit::accept(self, store, &publication, &headers, reply);
         }
         self.prepare(&headers, sent.now_ns);
         match checks::check(&settings, &self.view(store), &publication, &headers) {

@@ -35,7 +35,7 @@ enum Note {
 }
 
 impl Note {
-    fn tell(&self, trace: &MessageTrace, stream: &str, subject: &[u8]) {
+    fn add_to(&self, trace: &MessageTrace, stream: &str, subject: &[u8]) {
         match self {
             Self::Storable { is_wanted } => trace.store(stream, subject, *is_wanted, ""),
             Self::Part => trace.store(stream, subject, true, ""),
@@ -83,7 +83,7 @@ pub(in crate::stream) fn trace(
     reply: &[u8],
 ) -> bool {
     let note = examine(ingest, store, publication, headers, reply);
-    note.tell(trace, &ingest.settings().name, publication.subject);
+    note.add_to(trace, &ingest.settings().name, publication.subject);
     if trace.only {
         answer_only_traced(ingest, note, reply);
     }

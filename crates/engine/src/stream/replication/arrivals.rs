@@ -55,7 +55,7 @@ pub enum Hindrance {
 
 /// Stages a message of another stream and returns its sequence; none if the stream has it already. `resets` is that of the store when it
 /// was found out which message comes next.
-pub fn take(
+pub fn stage(
     ingest: &mut Ingest,
     store: &Store,
     arrival: &Arrival<'_>,

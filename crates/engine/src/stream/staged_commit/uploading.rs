@@ -27,8 +27,8 @@ pub struct Committing {
     pub ticket: Ticket,
 }
 
-/// Takes a message that belongs to an upload.
-pub(in crate::stream) fn take(
+/// Accepts a message that belongs to an upload.
+pub(in crate::stream) fn accept(
     ingest: &mut Ingest,
     value: &[u8],
     publication: &Publication<'_>,

@@ -11,7 +11,7 @@ fn message(payload: &[u8]) -> HeldMessage<'_> {
     }
 }
 
-fn take(uploads: &mut Uploads, value: &str) -> Result<u64, u16> {
+fn accept(uploads: &mut Uploads, value: &str) -> Result<u64, u16> {
     take_from(uploads, 1, value, 0)
 }
 
@@ -41,39 +41,39 @@ fn uploads() -> Uploads {
 fn an_upload_is_there_when_it_has_ended() {
     let mut uploads = uploads();
 
-    assert_eq!(take(&mut uploads, "u/1/query/run"), Ok(1));
-    assert_eq!(take(&mut uploads, "u/2"), Ok(2));
+    assert_eq!(accept(&mut uploads, "u/1/query/run"), Ok(1));
+    assert_eq!(accept(&mut uploads, "u/2"), Ok(2));
     assert!(uploads.get("ada", "u", 2).is_err(), "it may go on");
-    assert_eq!(take(&mut uploads, "u/2/end"), Ok(2));
+    assert_eq!(accept(&mut uploads, "u/2/end"), Ok(2));
 
     assert_eq!(uploads.get("ada", "u", 2).unwrap().len(), 2);
     assert!(uploads.get("ada", "u", 3).is_err());
-    assert_eq!(take(&mut uploads, "u/3"), Err(400), "it has ended");
+    assert_eq!(accept(&mut uploads, "u/3"), Err(400), "it has ended");
 }
 
 #[test]
 fn a_gap_spoils_an_upload_and_no_other() {
     let mut uploads = uploads();
-    take(&mut uploads, "u/1/query/run").unwrap();
-    take(&mut uploads, "v/1/query/run").unwrap();
+    accept(&mut uploads, "u/1/query/run").unwrap();
+    accept(&mut uploads, "v/1/query/run").unwrap();
 
-    assert_eq!(take(&mut uploads, "u/3"), Err(400));
-    assert_eq!(take(&mut uploads, "u/2"), Err(400), "still");
-    assert_eq!(take(&mut uploads, "v/1/end"), Ok(1));
-    assert_eq!(take(&mut uploads, "w/2"), Err(404));
-    assert_eq!(take(&mut uploads, "v/1/query/run"), Err(400), "twice");
+    assert_eq!(accept(&mut uploads, "u/3"), Err(400));
+    assert_eq!(accept(&mut uploads, "u/2"), Err(400), "still");
+    assert_eq!(accept(&mut uploads, "v/1/end"), Ok(1));
+    assert_eq!(accept(&mut uploads, "w/2"), Err(404));
+    assert_eq!(accept(&mut uploads, "v/1/query/run"), Err(400), "twice");
 }
 
 #[test]
 fn a_new_run_of_a_query_drops_what_the_one_before_has_left() {
     let mut uploads = uploads();
-    take(&mut uploads, "u/1/query/run").unwrap();
-    take(&mut uploads, "o/1/other/run").unwrap();
+    accept(&mut uploads, "u/1/query/run").unwrap();
+    accept(&mut uploads, "o/1/other/run").unwrap();
 
-    take(&mut uploads, "v/1/query/again").unwrap();
+    accept(&mut uploads, "v/1/query/again").unwrap();
 
-    assert_eq!(take(&mut uploads, "u/2"), Err(404));
-    assert_eq!(take(&mut uploads, "o/2"), Ok(2));
+    assert_eq!(accept(&mut uploads, "u/2"), Err(404));
+    assert_eq!(accept(&mut uploads, "o/2"), Ok(2));
     uploads.drop_all("ada", &["v", "o"]);
     assert_eq!(uploads.usage.upload_bytes.held(), 0);
     assert!(uploads.open.is_empty());
@@ -116,13 +116,13 @@ fn whoever_may_commit_means_the_upload_that_was_there_first() {
 #[test]
 fn idle_uploads_are_given_up() {
     let mut uploads = uploads();
-    take(&mut uploads, "u/1/query/run").unwrap();
+    accept(&mut uploads, "u/1/query/run").unwrap();
 
     uploads.expire(IDLE_NS_MAX - 1);
-    assert_eq!(take(&mut uploads, "u/2"), Ok(2));
+    assert_eq!(accept(&mut uploads, "u/2"), Ok(2));
     uploads.expire(IDLE_NS_MAX + LOOK_NS);
 
-    assert_eq!(take(&mut uploads, "u/3"), Err(404));
+    assert_eq!(accept(&mut uploads, "u/3"), Err(404));
     assert_eq!(uploads.usage.upload_bytes.held(), 0);
 }
 
@@ -185,7 +185,7 @@ fn one_account_cannot_take_what_another_may_upload() {
     }
 
     assert_eq!(refused, Some(413));
-    assert_eq!(take(&mut other, "u/1/query/run"), Ok(1));
+    assert_eq!(accept(&mut other, "u/1/query/run"), Ok(1));
     drop((one, other));
     assert_eq!(accounts.map(|account| account.upload_bytes.held()), [0, 0]);
 }
@@ -195,7 +195,7 @@ proptest! {
     fn any_header_is_read(values in proptest::collection::vec("[a/1-3end ]{0,12}", 0..8)) {
         let mut uploads = uploads();
         for value in values {
-            let _ = take(&mut uploads, &value);
+            let _ = accept(&mut uploads, &value);
         }
     }
 

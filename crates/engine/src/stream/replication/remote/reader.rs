@@ -342,7 +342,7 @@ impl Thread {
                 return Err(Trouble::Unreachable("it fell silent".to_owned()));
             }
             let mut pending = None;
-            let heard = session.hear(connection, &mut came, &mut pending, &mut out);
+            let heard = session.read_replies(connection, &mut came, &mut pending, &mut out);
             self.channel.push(&mut came, pending.unwrap_or(0))?;
             heard?;
         }
@@ -351,7 +351,7 @@ impl Thread {
 
 impl ReaderSession {
     /// Takes everything that has come as a whole.
-    fn hear(
+    fn read_replies(
         &mut self,
         connection: &mut RemoteConnection,
         came: &mut Vec<RemoteDelivery>,
