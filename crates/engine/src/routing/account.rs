@@ -177,20 +177,24 @@ impl Account {
         };
         let services: Vec<_> = services.into_iter().map(taking).collect();
         let mut imports = self.imports.write();
-        for old in std::mem::take(&mut imports.services) {
-            self.unsubscribe(&old);
-        }
+        let mut old_services = std::mem::take(&mut imports.services);
         self.has_stream_imports
             .store(!streams.is_empty(), Ordering::Release);
         imports.streams = streams;
         for subscription in self.subscriptions() {
-            drop_shadows(&subscription);
-            add_shadows(&imports.streams, &subscription);
+            renew_shadows(&imports.streams, &subscription, &subscription);
         }
         imports.services.clone_from(&services);
         drop(imports);
         for service in services {
-            self.subscribe(service);
+            let is_old = |old: &Arc<Subscription>| old.subject == service.subject;
+            match old_services.iter().position(is_old) {
+                Some(at) => self.replace(&old_services.swap_remove(at), service),
+                None => self.subscribe(service),
+            }
+        }
+        for old in old_services {
+            self.unsubscribe(&old);
         }
     }
 
@@ -315,8 +319,7 @@ impl Account {
         if self.has_stream_imports.load(Ordering::Acquire) {
             let imports = self.imports.read();
             // Imports that changed meanwhile have seen it in the tree.
-            drop_shadows(&of);
-            add_shadows(&imports.streams, &of);
+            renew_shadows(&imports.streams, &of, &of);
         }
     }
 
@@ -330,6 +333,24 @@ impl Account {
             self.tell_links(subscription);
         }
         drop_shadows(subscription);
+    }
+
+    /// Puts a subscription in the place of another one to the same subject and queue group. A message that comes meanwhile goes to one of the two: whoever found
+    /// the old one before may still deliver to it, so it is not ended.
+    pub fn replace(&self, old: &Arc<Subscription>, new: Arc<Subscription>) {
+        debug_assert!(old.subject == new.subject && old.queue == new.queue);
+        let of = Arc::clone(&new);
+        let mut tree = self.tree.write();
+        tree.remove(old);
+        tree.insert(new);
+        drop(tree);
+        self.generation.fetch_add(1, Ordering::Release);
+        self.tell_watchers(&of);
+        if self.has_stream_imports.load(Ordering::Acquire) {
+            renew_shadows(&self.imports.read().streams, old, &of);
+        } else {
+            drop_shadows(old);
+        }
     }
 
     /// Has somebody told when subscriptions to a concrete subject come and go.
@@ -440,20 +461,31 @@ impl Account {
     }
 }
 
-/// Puts what stands for a subscription into the accounts it may get messages from.
-fn add_shadows(streams: &[StreamImport], subscription: &Arc<Subscription>) {
+/// Puts what stands for a subscription into the accounts it may get messages from, in the place of what stands there for another one, or for itself from before.
+fn renew_shadows(streams: &[StreamImport], old: &Subscription, new: &Arc<Subscription>) {
+    let mut before = old.take_shadows();
     // What stands for others already, and what passes requests on, gets nothing from a third account.
-    if matches!(
-        subscription.receiver,
+    let is_final = matches!(
+        new.receiver,
         Receiver::Shadow(_) | Receiver::Import(_) | Receiver::Replies | Receiver::Reply(_)
-    ) {
-        return;
-    }
-    for import in streams {
-        if let Some(shadow) = import.shadow(subscription) {
-            import.exporter().subscribe(Arc::clone(&shadow));
-            subscription.add_shadow(import.exporter(), shadow);
+    );
+    for import in streams.iter().filter(|_| !is_final) {
+        let Some(shadow) = import.shadow(new) else {
+            continue;
+        };
+        let exporter = import.exporter();
+        let at = before.iter().position(|(of, other)| {
+            let is_alike = other.subject == shadow.subject && other.queue == shadow.queue;
+            Arc::ptr_eq(of, exporter) && is_alike
+        });
+        match at {
+            Some(at) => exporter.replace(&before.swap_remove(at).1, Arc::clone(&shadow)),
+            None => exporter.subscribe(Arc::clone(&shadow)),
         }
+        new.add_shadow(exporter, shadow);
+    }
+    for (exporter, shadow) in before {
+        exporter.unsubscribe(&shadow);
     }
 }
 

@@ -45,6 +45,18 @@ pub struct Restrictions {
     pub responses: Option<Arc<Responses>>,
 }
 
+impl Restrictions {
+    /// Whether they mean the same, and answers are counted in the same place.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_counted_alike = match (&self.responses, &other.responses) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        is_counted_alike && self.kept_back == other.kept_back
+    }
+}
+
 pub struct Subscription {
     pub receiver: Receiver,
     pub restrictions: Restrictions,

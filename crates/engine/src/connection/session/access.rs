@@ -47,6 +47,17 @@ impl ClientAccess {
         }
     }
 
+    /// Puts in force what a client may do that is in already. Permissions that have not changed keep what they know: the answers that it owes.
+    pub fn renew(&mut self, admission: &Admission) {
+        let mut renewed = Self::new(admission);
+        if let (Some(own), Some(other)) = (&self.restricted, &renewed.restricted) {
+            if own.permissions == other.permissions {
+                renewed.restricted = self.restricted.take();
+            }
+        }
+        *self = renewed;
+    }
+
     /// The lists themselves, for what the server is asked to do; `None` allows everything.
     #[inline]
     pub fn permissions(&self) -> Option<&Arc<Permissions>> {

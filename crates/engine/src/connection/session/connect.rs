@@ -188,7 +188,7 @@ impl Session {
         if admission.max_subscriptions == Some(0) {
             return Some(self.refuse_subscriptions(context));
         }
-        self.access = ClientAccess::new(admission);
+        self.access.renew(admission);
         self.connection
             .identity
             .lock()

@@ -81,15 +81,18 @@ impl Session {
     pub(super) fn review_subscriptions(&mut self, context: &mut Context<'_>) {
         let subscriptions = std::mem::take(&mut self.subscriptions);
         for (sid, old) in subscriptions {
-            self.account.unsubscribe(&old);
             let queue = old.queue.as_deref();
             match self.access.subscribe(&old.subject, queue) {
+                Some(restrictions) if restrictions.is_same(&old.restrictions) => {
+                    self.subscriptions.insert(sid, old);
+                }
                 Some(restrictions) => {
                     let renewed = Arc::new(old.renewed(restrictions));
-                    self.account.subscribe(Arc::clone(&renewed));
+                    self.account.replace(&old, Arc::clone(&renewed));
                     self.subscriptions.insert(sid, renewed);
                 }
                 None => {
+                    self.account.unsubscribe(&old);
                     let text = format!(
                         "{} (sid {})",
                         violation(&old.subject, queue),
