@@ -189,7 +189,10 @@ impl Account {
         for service in services {
             let is_old = |old: &Arc<Subscription>| old.subject == service.subject;
             match old_services.iter().position(is_old) {
-                Some(at) => self.replace(&old_services.swap_remove(at), service),
+                Some(at) => {
+                    let is_replaced = self.replace(&old_services.swap_remove(at), service);
+                    debug_assert!(is_replaced, "only this ends imports");
+                }
                 None => self.subscribe(service),
             }
         }
@@ -336,12 +339,14 @@ impl Account {
     }
 
     /// Puts a subscription in the place of another one to the same subject and queue group. A message that comes meanwhile goes to one of the two: whoever found
-    /// the old one before may still deliver to it, so it is not ended.
-    pub fn replace(&self, old: &Arc<Subscription>, new: Arc<Subscription>) {
+    /// the old one before may still deliver to it, so it is not ended. False if the old one has ended by itself, and then nothing is put in its place.
+    pub fn replace(&self, old: &Arc<Subscription>, new: Arc<Subscription>) -> bool {
         debug_assert!(old.subject == new.subject && old.queue == new.queue);
         let of = Arc::clone(&new);
         let mut tree = self.tree.write();
-        tree.remove(old);
+        if !tree.remove(old) {
+            return false;
+        }
         tree.insert(new);
         drop(tree);
         self.generation.fetch_add(1, Ordering::Release);
@@ -351,6 +356,7 @@ impl Account {
         } else {
             drop_shadows(old);
         }
+        true
     }
 
     /// Has somebody told when subscriptions to a concrete subject come and go.
@@ -478,11 +484,16 @@ fn renew_shadows(streams: &[StreamImport], old: &Subscription, new: &Arc<Subscri
             let is_alike = other.subject == shadow.subject && other.queue == shadow.queue;
             Arc::ptr_eq(of, exporter) && is_alike
         });
-        match at {
+        let is_there = match at {
             Some(at) => exporter.replace(&before.swap_remove(at).1, Arc::clone(&shadow)),
-            None => exporter.subscribe(Arc::clone(&shadow)),
+            None => {
+                exporter.subscribe(Arc::clone(&shadow));
+                true
+            }
+        };
+        if is_there {
+            new.add_shadow(exporter, shadow);
         }
-        new.add_shadow(exporter, shadow);
     }
     for (exporter, shadow) in before {
         exporter.unsubscribe(&shadow);
@@ -533,6 +544,22 @@ mod tests {
             b"",
             restrictions,
         ))
+    }
+
+    #[test]
+    fn a_replaced_subscription_gives_its_place_away_unless_it_has_ended() {
+        let account = Account::new("A", 0);
+        let (first, second, third) = (subscription("a"), subscription("a"), subscription("a"));
+        account.subscribe(Arc::clone(&first));
+
+        assert!(account.replace(&first, Arc::clone(&second)));
+
+        let there = account.find(b"a").0;
+        assert!(matches!(&there.plain[..], [one] if Arc::ptr_eq(one, &second)));
+        assert!(!first.has_ended(), "who found it before may still use it");
+        account.unsubscribe(&second);
+        assert!(!account.replace(&second, third));
+        assert!(account.find(b"a").0.plain.is_empty());
     }
 
     #[test]

@@ -88,8 +88,9 @@ impl Session {
                 }
                 Some(restrictions) => {
                     let renewed = Arc::new(old.renewed(restrictions));
-                    self.account.replace(&old, Arc::clone(&renewed));
-                    self.subscriptions.insert(sid, renewed);
+                    if self.account.replace(&old, Arc::clone(&renewed)) {
+                        self.subscriptions.insert(sid, renewed);
+                    }
                 }
                 None => {
                     self.account.unsubscribe(&old);
