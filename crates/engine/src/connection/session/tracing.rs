@@ -95,7 +95,7 @@ impl Session {
         })))
     }
 
-    /// Whether whoever sent the message may have an event sent there.
+    /// Whether the sender of the message may have an event sent to this subject.
     fn may_trace_to(&mut self, destination: &[u8], now_ms: u64) -> bool {
         if reserved_violation(destination, None).is_some() {
             return false;
