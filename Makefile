@@ -27,11 +27,12 @@ tools:
 	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust 1.85 or newer, see https://rustup.rs, or your system's packages 'cargo' and 'rustc'; then open a new shell" >&2; exit 1; }
 
 # Without one the tests of the dashboard are skipped, and say so at the end; it is never a reason to fail.
-browser: ## install Debian's chromium for the tests of the dashboard, if none is there and this user may
-	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
-	elif test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then apt-get install -qq -y --no-install-recommends chromium \
-		|| echo "make: chromium was not installed; the tests of the dashboard will be skipped" >&2; \
-	else echo "make: no Chromium: install your system's package 'chromium' to test the dashboard" >&2; fi
+browser: ## install Debian's Chromium without windows for the tests of the dashboard, if this user may
+	@if command -v chromium-headless-shell >/dev/null; then :; \
+	elif test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y --no-install-recommends chromium-headless-shell; then :; \
+	elif command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y --no-install-recommends chromium; then :; \
+	else echo "make: no Chromium: install your system's package 'chromium' to test the dashboard, or its tests will be skipped" >&2; fi
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.dashboard.conftest import (
     DashboardProcess,
     ask_server,
-    check_accessible_in_both_colours,
+    check_accessible,
     check_fits_a_phone,
     create_stream,
     publish,
@@ -56,7 +56,7 @@ def test_plan_shows_a_diff_and_changes_nothing(page: Page, dashboard: DashboardP
     expect(page.locator(".plan-diff")).to_contain_text("+ consumer SHOWN/worker")
     expect(page.locator(".plan-diff")).to_contain_text("2 to create")
     assert "SHOWN" not in streams(url)
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 

@@ -281,11 +281,7 @@ def test_read_only_dashboard_refuses_every_change(
     assert len(streams.letters()) == 3
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_and_fit_a_phone(
-    page: Page, dashboard: DashboardProcess, streams: Streams, scheme: str
-) -> None:
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+def test_pages_are_accessible_and_fit_a_phone(page: Page, dashboard: DashboardProcess, streams: Streams) -> None:
     page.goto(f"{dashboard.url}/dead/{streams.dead}")
     group = page.get_by_role("link", name="unknown format").get_attribute("href")
     dead = f"/dead/{streams.dead}"

@@ -15,7 +15,6 @@ from tests.compatibility.server_process import ServerProcess
 from tests.dashboard.conftest import (
     DashboardProcess,
     check_accessible,
-    check_accessible_in_both_colours,
     check_fits_a_phone,
     publish,
 )
@@ -83,7 +82,7 @@ def test_list_is_read_in_pages(page: Page, dashboard: DashboardProcess, filled: 
     page.get_by_role("link", name="Last").click()
 
     expect(page.get_by_text("26\N{EN DASH}33 of 33 devices")).to_be_visible()
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 
@@ -96,7 +95,7 @@ def test_device_shows_values_and_pending_commands(page: Page, dashboard: Dashboa
     pending = page.get_by_role("region", name="Pending commands")
     expect(pending).to_contain_text("command-1")
     expect(pending).to_contain_text("ResourceUpdate")
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 

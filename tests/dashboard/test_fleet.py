@@ -12,7 +12,7 @@ from jetlake.choria.events import encode, lifecycle_body, subject_of, transition
 from tests.compatibility.server_process import ServerProcess
 from tests.dashboard.conftest import (
     DashboardProcess,
-    check_accessible_in_both_colours,
+    check_accessible,
     check_fits_a_phone,
     create_stream,
     publish,
@@ -42,7 +42,7 @@ def test_nodes_show_state_and_availability_worst_first(page: Page, dashboard: Da
     expect(page.get_by_role("row").filter(has_text="gone")).to_contain_text("50.0 %")
     expect(page.get_by_text("1\N{EN DASH}25 of 60 nodes")).to_be_visible()
     assert page.locator("main img").count() == 0
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 
@@ -90,7 +90,7 @@ def test_without_a_lake_those_are_listed_who_were_heard_from(
     expect(shown).to_contain_text("0.28.0")
     expect(page.get_by_role("rowheader", name=HOSTILE)).to_be_visible()
     assert page.locator("main img").count() == 0
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 

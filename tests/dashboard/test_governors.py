@@ -120,12 +120,8 @@ def test_read_only_dashboard_refuses_to_evict(
     assert len(holders_of(url, governor)) == 2
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_and_fit_a_phone(
-    page: Page, dashboard: DashboardProcess, url: str, governor: str, scheme: str
-) -> None:
+def test_pages_are_accessible_and_fit_a_phone(page: Page, dashboard: DashboardProcess, url: str, governor: str) -> None:
     hold(url, governor, "h" * 200)
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     for path in (f"/governors?filter={governor}", f"/governors/{governor}"):
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(dashboard.url + path)

@@ -301,12 +301,8 @@ def test_user_who_may_not_write_is_told_at_once(
     expect(page.get_by_role("alert").filter(has_text="may not publish to $O.FILES.")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_and_fit_a_phone(
-    page: Page, dashboard: DashboardProcess, url: str, store: str, scheme: str
-) -> None:
+def test_pages_are_accessible_and_fit_a_phone(page: Page, dashboard: DashboardProcess, url: str, store: str) -> None:
     put(url, store, "n" * 200, b"x")
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     for path in (f"/objects?filter={store}", f"/objects/{store}", f"/objects/{store}/object?name={'n' * 200}"):
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(dashboard.url + path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from jetlake.client.access import Access
@@ -120,9 +119,7 @@ def test_lost_server_is_told_and_found_again(
     expect(page.get_by_text("is lost. The dashboard is reconnecting.")).to_be_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_overview_is_accessible_and_fits_a_phone(page: Page, dashboard: DashboardProcess, scheme: str) -> None:
-    page.emulate_media(color_scheme=scheme)
+def test_overview_is_accessible_and_fits_a_phone(page: Page, dashboard: DashboardProcess) -> None:
     page.goto(dashboard.url)
     expect(page.locator("[data-chart] canvas").first).to_be_visible()
 

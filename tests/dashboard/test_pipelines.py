@@ -10,7 +10,6 @@ from playwright.sync_api import Page, expect
 from tests.dashboard.conftest import (
     DashboardProcess,
     check_accessible,
-    check_accessible_in_both_colours,
     check_fits_a_phone,
 )
 from tests.dashboard.lake_samples import HOSTILE, write_lake
@@ -39,7 +38,7 @@ def test_list_shows_state_progress_and_freshness(page: Page, dashboard: Dashboar
     expect(page.get_by_role("row").filter(has_text="About orders")).to_contain_text("failed")
     expect(page.get_by_text(f"the table is gone: {HOSTILE}")).to_be_visible()
     assert page.locator("main img").count() == 0
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 
@@ -50,7 +49,7 @@ def test_pipeline_shows_rows_per_table_and_batches(page: Page, dashboard: Dashbo
     expect(page.get_by_role("row").filter(has_text="fleet_query")).to_contain_text("78 ms")
     expect(page.locator("[data-answer-chart] canvas")).to_be_visible()
     assert page.locator("main img").count() == 0
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.dashboard.conftest import (
     DashboardProcess,
-    check_accessible_in_both_colours,
+    check_accessible,
     check_fits_a_phone,
     create_stream,
     publish,
@@ -68,7 +68,7 @@ def test_answer_is_a_table_and_a_chart(page: Page, dashboard: DashboardProcess) 
     assert (
         page.get_by_role("button", name="Copy as command").get_attribute("data-copy").startswith("jetlake sql 'SELECT")
     )
-    check_accessible_in_both_colours(page)
+    check_accessible(page)
     check_fits_a_phone(page)
 
 

@@ -251,11 +251,7 @@ def test_permissions_of_the_user_decide(
     assert stream_info(ada, "OWN")["state"]["messages"] == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_forms_and_dialogs_are_accessible_and_fit_a_phone(
-    page: Page, dashboard: DashboardProcess, name: str, scheme: str
-) -> None:
-    page.emulate_media(color_scheme=scheme)
+def test_forms_and_dialogs_are_accessible_and_fit_a_phone(page: Page, dashboard: DashboardProcess, name: str) -> None:
     for path in ("publish", "edit"):
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(f"{dashboard.url}/streams/{name}/{path}")

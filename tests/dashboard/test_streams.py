@@ -172,11 +172,7 @@ def test_empty_server_says_how_to_create_a_stream(
     check_accessible(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_list_and_dialog_are_accessible_and_fit_a_phone(
-    page: Page, dashboard: DashboardProcess, name: str, scheme: str
-) -> None:
-    page.emulate_media(color_scheme=scheme)
+def test_list_and_dialog_are_accessible_and_fit_a_phone(page: Page, dashboard: DashboardProcess, name: str) -> None:
     page.goto(f"{dashboard.url}/streams?filter={name}")
     expect(page.get_by_text(f"{name}.>")).to_be_visible()
     check_accessible(page)

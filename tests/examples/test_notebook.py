@@ -9,13 +9,14 @@ import json
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.python_source import parse_python
 
 pytest.importorskip("pyarrow", reason="the extra `arrow` is not installed")
 
 
 def run_cell(source: str, names: dict) -> object:
     """Run one cell and return the value of its last line, as a kernel does."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "cell", "exec"), names)
     return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), names)

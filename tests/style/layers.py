@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.python_source import parse_python
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 Edges = dict[str, dict[str, str]]
@@ -60,7 +62,7 @@ def python_edges(root: str) -> Edges:
 def python_imports(source: str) -> list[tuple[int, str]]:
     """Return line and dotted name of everything a Python file imports; a name from a module is the last part."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse_python(source)):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -3,11 +3,13 @@
 import ast
 import re
 
+from tests.python_source import parse_python
+
 REFERENCE = "docs/reference/python.md"
 
 
 def exported_names(source: str) -> list[str] | None:
-    for node in ast.parse(source).body:
+    for node in parse_python(source).body:
         if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
             names = ast.literal_eval(node.value)
             assert isinstance(names, list)
@@ -34,7 +36,7 @@ def test_exports_of_the_package_are_the_documented_ones(tree):
 
 
 def test_exports_of_the_package_have_a_home_each(tree):
-    module = ast.parse(tree.read("src/jetlake/__init__.py"))
+    module = parse_python(tree.read("src/jetlake/__init__.py"))
     homes = next(
         ast.literal_eval(node.value)
         for node in module.body

@@ -6,6 +6,8 @@ its own costs a caller nothing. A command of the command line has one argument f
 
 import ast
 
+from tests.python_source import parse_python
+
 LINES_MAX = 70
 ARGUMENTS_MAX = 6
 
@@ -31,7 +33,7 @@ def functions(tree):
     for path in tree.under("src/jetlake", suffix=".py"):
         if path.endswith("_pb2.py"):
             continue
-        for owner in ast.walk(ast.parse(tree.read(path))):
+        for owner in ast.walk(parse_python(tree.read(path))):
             prefix = f"{owner.name}." if isinstance(owner, ast.ClassDef) else ""
             for node in ast.iter_child_nodes(owner):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

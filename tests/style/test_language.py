@@ -12,6 +12,8 @@ import re
 
 import pytest
 
+from tests.python_source import parse_python
+
 INSTEAD = {
     r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|matter\b)\w": "write `is not`",
     r"\b(?:is|are) none of\b": "write `is not one of`",
@@ -43,7 +45,7 @@ def advice(text: str) -> str:
 
 def texts_for_users(source: str) -> list[tuple[int, str]]:
     """Return the strings of a module that are printed, with their lines."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     comments = {
         id(node.value)
         for node in ast.walk(tree)

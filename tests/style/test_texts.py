@@ -4,6 +4,8 @@ import ast
 import re
 import socket
 
+from tests.python_source import parse_python
+
 # Put together from pieces, so that this file does not contain what it looks for.
 MACHINE_PATHS = re.compile("|".join(rf"(?<![\w.~-])/{folder}/" for folder in ("wo" + "rk", "ro" + "ot", "ho" + "me")))
 NOTES = re.compile("|".join(rf"\b{word}\b" for word in ("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")))
@@ -59,7 +61,7 @@ def test_every_python_module_says_what_it_is(tree):
     wrong = [
         path
         for path in tree.under("src", "tests", "benchmarks", "examples", suffix=".py")
-        if not ast.get_docstring(ast.parse(tree.read(path)))
+        if not ast.get_docstring(parse_python(tree.read(path)))
     ]
 
     assert not wrong, "begin with a docstring: what it is, why, its invariant:\n" + "\n".join(wrong)
@@ -89,7 +91,7 @@ def test_documentation_of_a_package_lists_its_modules(tree):
     wrong = []
     for path in tree.under("src/jetlake", suffix="/__init__.py"):
         folder = path.rpartition("/")[0]
-        docstring = ast.get_docstring(ast.parse(tree.read(path))) or ""
+        docstring = ast.get_docstring(parse_python(tree.read(path))) or ""
         for module in tree.under(folder, suffix=".py"):
             name = module.removeprefix(f"{folder}/").split("/")[0].removesuffix(".py")
             if not name.startswith("__") and f"`{name}`" not in docstring:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from jetlake.cli.commands import COMMANDS, Command
 from jetlake.cli.invocation import FLAGS as COMMON_FLAGS
@@ -24,7 +23,7 @@ they share: output, exit codes, contexts.
 
 VIEW = "server-view"
 WITHOUT_HELP = {"--help"}
-KINDS = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH"}
+KINDS = {"int": "NUMBER", "integer": "NUMBER", "float": "NUMBER", "path": "PATH", "str": "TEXT", "text": "TEXT"}
 
 
 def page() -> str:
@@ -105,17 +104,8 @@ def _value(option: Any) -> str:
         return ""
     if option.metavar and option.metavar.strip():
         return str(option.metavar).strip()
-    return _kind(option.type_descriptor.annotation)
-
-
-def _kind(annotation: Any) -> str:
-    """Return what to write for a value of a Python type; of an optional one or a list, that of its items."""
-    inner = [each for each in get_args(annotation) if each is not type(None)]
-    if inner:
-        return _kind(inner[0])
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return " ".join(str(each.value) for each in annotation)
-    return KINDS[annotation]
+    choices = getattr(option.type, "choices", ())
+    return " ".join(str(getattr(each, "value", each)) for each in choices) or KINDS[option.type.name.split()[0]]
 
 
 def _meaning(parameter: Any) -> str:

@@ -11,6 +11,7 @@ from jetlake.server.configuration.jetstream import CLUSTER_KEYS
 from jetlake.server.configuration.top_level import WITHOUT_EFFECT
 from tests.docs.pages import REPOSITORY
 from tests.docs.reference.markdown import cell, code, table
+from tests.python_source import parse_python
 
 SOURCES = REPOSITORY / "src" / "jetlake" / "server" / "configuration"
 
@@ -137,7 +138,7 @@ def _longest(found: list[Key]) -> list[Key]:
 
 def _asked(path: Path) -> list[Key]:
     keys = []
-    for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for call in ast.walk(parse_python(path.read_text(encoding="utf-8"))):
         if not isinstance(call, ast.Call):
             continue
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))

@@ -10,6 +10,7 @@ from jetlake.cli.errors import ADVICE
 from jetlake.management.wire.error_codes import ErrorCode
 from tests.docs.pages import REPOSITORY
 from tests.docs.reference.markdown import cell, code, table
+from tests.python_source import parse_python
 
 HEAD = """# Errors
 
@@ -38,7 +39,7 @@ def page() -> str:
 
 
 def _exceptions() -> str:
-    module = ast.parse((REPOSITORY / "src" / "jetlake" / "errors.py").read_text(encoding="utf-8"))
+    module = parse_python((REPOSITORY / "src" / "jetlake" / "errors.py").read_text(encoding="utf-8"))
     classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
     rows = [
         (code(node.name), code(ast.unparse(node.bases[0])), cell((ast.get_docstring(node) or "").partition("\n")[0]))

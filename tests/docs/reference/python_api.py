@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.docs.pages import REPOSITORY
+from tests.python_source import parse_python
 
 SOURCE = REPOSITORY / "src"
 
@@ -144,4 +145,4 @@ def _path(module: str) -> Path | None:
 def _tree(module: str) -> ast.Module:
     path = _path(module)
     assert path is not None, f"there is no module {module}"
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return parse_python(path.read_text(encoding="utf-8"))

@@ -6,6 +6,7 @@ from pathlib import Path
 from jetlake.server.configuration import unsupported
 from jetlake.server.configuration.jetstream import CLUSTER_KEYS
 from jetlake.server.configuration.top_level import WITHOUT_EFFECT
+from tests.python_source import parse_python
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SOURCES = REPOSITORY / "src" / "jetlake" / "server" / "configuration"
@@ -23,7 +24,7 @@ def keys_asked_for() -> set[str]:
         keys |= set(group)
     keys |= set(unsupported.TLS)
     for path in SOURCES.glob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text())):
+        for call in ast.walk(parse_python(path.read_text())):
             if isinstance(call, ast.Call):
                 name = getattr(call.func, "attr", getattr(call.func, "id", ""))
                 if name in GETTERS:

@@ -2,7 +2,6 @@
 
 import datetime
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -12,8 +11,9 @@ import pytest
 from jetlake.spark.pipelines import charts, report
 from jetlake.spark.pipelines.state import QueryState, RunState
 from jetlake.spark.pipelines.summary import TableSummary, bucket_width, shown, size
+from tests.conftest import NO_CHROMIUM, find_chromium
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = find_chromium()
 
 
 class Outside(HTMLParser):
@@ -103,7 +103,7 @@ def test_values_are_shown_for_people():
     assert bucket_width(3_600_000_000) == 60_000_000
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 def test_a_browser_shows_the_page(page, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(page)
