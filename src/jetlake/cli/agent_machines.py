@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, choria_settings
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_json, print_table
 from jetlake.cli.run import REFUSED, fail, refusals, run
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -21,7 +22,9 @@ MachineOption = Annotated[str, typer.Option("--machine", help="Only machines of 
 IdentityOption = Annotated[str, typer.Option("--identity", help="Only this node.", metavar="NODE")]
 WaitOption = Annotated[
     int,
-    typer.Option("--wait", parser=read_duration, metavar="TIME", help="How long to wait for nodes.", show_default="2s"),
+    typer.Option(
+        "--wait", parser=parse_duration, metavar="TIME", help="How long to wait for nodes.", show_default="2s"
+    ),
 ]
 NodesOption = Annotated[
     int, typer.Option("--nodes", min=0, help="Stop waiting after N answers (0: wait the whole time).", metavar="N")

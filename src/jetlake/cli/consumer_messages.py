@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jetlake.cli.choose import ConsumerArgument, NamedStream, StreamArgument, choose_consumer, choose_stream
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption
 from jetlake.cli.received import Manner, show
 from jetlake.cli.run import run
 from jetlake.client.api import token
 from jetlake.client.pulls import pull
 from jetlake.errors import ClientError
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -35,7 +36,7 @@ def receive(
     term: Annotated[bool, typer.Option("--term", help="Terminate the message: it is not delivered again.")] = False,
     wait: Annotated[
         int,
-        typer.Option(parser=read_duration, metavar="TIME", help="Time to wait for messages; --timeout unless given."),
+        typer.Option(parser=parse_duration, metavar="TIME", help="Time to wait for messages; --timeout unless given."),
     ] = 0,
     raw: RawOption = False,
     as_json: JsonOption = False,

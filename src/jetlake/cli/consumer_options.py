@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from jetlake.cli.option_values import given, parse_choice, parse_pairs, split_texts
-from jetlake.presentation.quantities import SECOND, read_duration, read_size
+from jetlake.cli.option_values import given, parse_choice, parse_duration, parse_pairs, parse_size, split_texts
+from jetlake.presentation.quantities import SECOND, read_duration
 from jetlake.presentation.timestamps import before_now, read_timestamp
 
 BACKOFF_STEPS = 10
@@ -22,7 +22,7 @@ DescriptionOption = Annotated[str | None, typer.Option("--description", help="Wh
 WaitOption = Annotated[
     int | None,
     typer.Option(
-        "--wait", help="Time to wait for an acknowledgement before redelivery.", metavar="TIME", parser=read_duration
+        "--wait", help="Time to wait for an acknowledgement before redelivery.", metavar="TIME", parser=parse_duration
     ),
 ]
 MaxDeliverOption = Annotated[
@@ -43,7 +43,7 @@ BackoffMinOption = Annotated[
         "--backoff-min",
         help="Shortest wait of a linear back-off, 1m unless given.",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_duration,
     ),
 ]
 BackoffMaxOption = Annotated[
@@ -52,7 +52,7 @@ BackoffMaxOption = Annotated[
         "--backoff-max",
         help="Longest wait of a linear back-off, 20m unless given.",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_duration,
     ),
 ]
 HeadersOnlyOption = Annotated[
@@ -62,13 +62,13 @@ MaxPullBatchOption = Annotated[int | None, typer.Option("--max-pull-batch", help
 MaxPullExpireOption = Annotated[
     int | None,
     typer.Option(
-        "--max-pull-expire", help="Longest time a pull request may wait.", metavar="TIME", parser=read_duration
+        "--max-pull-expire", help="Longest time a pull request may wait.", metavar="TIME", parser=parse_duration
     ),
 ]
 MaxPullBytesOption = Annotated[
     int | None,
     typer.Option(
-        "--max-pull-bytes", help="Largest number of bytes of a pull request.", metavar="SIZE", parser=read_size
+        "--max-pull-bytes", help="Largest number of bytes of a pull request.", metavar="SIZE", parser=parse_size
     ),
 ]
 SampleOption = Annotated[
@@ -83,7 +83,7 @@ InactiveThresholdOption = Annotated[
         "--inactive-threshold",
         help="Remove the consumer after this time without use.",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_duration,
     ),
 ]
 ReplicasOption = Annotated[int | None, typer.Option("--replicas", help="Copies in a cluster.")]
@@ -122,7 +122,7 @@ FlowControlOption = Annotated[
 ]
 HeartbeatOption = Annotated[
     int | None,
-    typer.Option("--heartbeat", help="Interval of idle heartbeats to --target.", metavar="TIME", parser=read_duration),
+    typer.Option("--heartbeat", help="Interval of idle heartbeats to --target.", metavar="TIME", parser=parse_duration),
 ]
 MaxWaitingOption = Annotated[int | None, typer.Option("--max-waiting", help="Largest number of waiting pull requests.")]
 MemoryOption = Annotated[bool | None, typer.Option("--memory/--no-memory", help="Keep its state in memory only.")]
@@ -136,7 +136,7 @@ PinnedTtlOption = Annotated[
         "--pinned-ttl",
         help="Time after which a silent pinned client is replaced.",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_duration,
     ),
 ]
 OverflowGroupsOption = Annotated[
@@ -147,7 +147,7 @@ PrioritizedGroupsOption = Annotated[
 ]
 BpsOption = Annotated[
     int | None,
-    typer.Option("--bps", help="Largest rate to --target, in bits per second.", metavar="SIZE", parser=read_size),
+    typer.Option("--bps", help="Largest rate to --target, in bits per second.", metavar="SIZE", parser=parse_size),
 ]
 
 _DELIVER_WORDS = {"all": "all", "new": "new", "last": "last", "subject": "last_per_subject", "1st": "all"}

@@ -12,6 +12,7 @@ import typer
 
 from jetlake.cli.device_serve import bundle, serve
 from jetlake.cli.invocation import current
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_json, print_table
 from jetlake.cli.run import refusals
 from jetlake.presentation.cells import Cell
@@ -197,10 +198,10 @@ def send(
         str, typer.Argument(help="Content as JSON, for update, create and notify.", metavar="[JSON]")
     ] = "",
     wait: Annotated[
-        int, typer.Option(parser=read_duration, help="Wait this long for the device's answer.", metavar="TIME")
+        int, typer.Option(parser=parse_duration, help="Wait this long for the device's answer.", metavar="TIME")
     ] = 0,
     time_to_live: Annotated[
-        int, typer.Option(parser=read_duration, help="How long the command is valid.", metavar="TIME")
+        int, typer.Option(parser=parse_duration, help="How long the command is valid.", metavar="TIME")
     ] = 0,
     correlation_id: Annotated[
         str, typer.Option("--correlation-id", help="Id of the command; a new one unless given.")

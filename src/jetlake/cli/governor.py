@@ -10,12 +10,12 @@ import typer
 
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, choria_settings
 from jetlake.cli.governor_run import run as run_command
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import ForceOption, JsonOption, confirm, print_json, print_note, print_table
 from jetlake.cli.run import refusals, run
 from jetlake.errors import ApiError
 from jetlake.governor import catalog, events
 from jetlake.governor.layout import GovernorSettings
-from jetlake.presentation.quantities import read_duration
 from jetlake.shared.go_text import duration_text
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add(
     name: NameArgument,
     capacity: Annotated[int, typer.Argument(help="Number of slots.")],
     expire: Annotated[
-        int, typer.Argument(parser=read_duration, metavar="EXPIRE", help="When a lease expires: 20m; 0: never.")
+        int, typer.Argument(parser=parse_duration, metavar="EXPIRE", help="When a lease expires: 20m; 0: never.")
     ],
     replicas: Annotated[int, typer.Argument(help="Number of replicas in a cluster.")] = 1,
     force: ForceOption = False,

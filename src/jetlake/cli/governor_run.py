@@ -21,6 +21,7 @@ import typer
 
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, IdentityOption, choria_settings
 from jetlake.cli.invocation import current
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.run import REFUSED, fail, refusals
 from jetlake.client.access import Access
 from jetlake.client.backoff import steady
@@ -28,7 +29,7 @@ from jetlake.errors import ConfigurationError
 from jetlake.governor import Governor, Lease, NoSlotError
 from jetlake.governor.events import COMMAND_LINE
 from jetlake.governor.layout import check_holder
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 
 MAX_WAIT_NS = 300 * SECOND
 INTERVAL_NS = 5 * SECOND
@@ -65,10 +66,10 @@ def run(
         list[str], typer.Argument(help="The command: one quoted text, or its words behind --.", metavar="COMMAND…")
     ],
     max_wait: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="How long to wait for a slot.", show_default="5m")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="How long to wait for a slot.", show_default="5m")
     ] = MAX_WAIT_NS,
     interval: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Time between two tries.", show_default="5s")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="Time between two tries.", show_default="5s")
     ] = INTERVAL_NS,
     max_per_period: Annotated[
         bool, typer.Option("--max-per-period", help="Keep the slot until the lease expires: N runs in that time.")

@@ -35,6 +35,7 @@ from jetlake.cli.kv_options import (
 )
 from jetlake.cli.kv_text import status_facts, status_json
 from jetlake.cli.kv_values import BucketArgument
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import (
     ForceOption,
     JsonOption,
@@ -48,7 +49,7 @@ from jetlake.cli.output import (
 )
 from jetlake.cli.run import refusals, run
 from jetlake.presentation.cells import Bytes, Cell
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 from jetlake.presentation.timestamps import age_of
 
 if TYPE_CHECKING:
@@ -247,7 +248,9 @@ def compact(
     bucket: BucketArgument,
     older: Annotated[
         int,
-        typer.Option("--older", help="Keep younger markers.", metavar="TIME", parser=read_duration, show_default="30m"),
+        typer.Option(
+            "--older", help="Keep younger markers.", metavar="TIME", parser=parse_duration, show_default="30m"
+        ),
     ] = COMPACT_AGE_NS,
     force: ForceOption = False,
     as_json: JsonOption = False,

@@ -8,21 +8,29 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from jetlake.cli.option_values import STORAGES, given, parse_choice, parse_pairs, split_texts
+from jetlake.cli.option_values import (
+    STORAGES,
+    given,
+    parse_choice,
+    parse_duration,
+    parse_pairs,
+    parse_size,
+    split_texts,
+)
 from jetlake.kv.config import BucketConfig, Origin, Republish
-from jetlake.presentation.quantities import SECOND, read_duration, read_size
+from jetlake.presentation.quantities import SECOND
 
 HistoryOption = Annotated[int | None, typer.Option("--history", help="Revisions kept of each key, 1 to 64.")]
 TtlOption = Annotated[
     int | None,
-    typer.Option("--ttl", help="Remove values after this time (0: keep them).", metavar="TIME", parser=read_duration),
+    typer.Option("--ttl", help="Remove values after this time (0: keep them).", metavar="TIME", parser=parse_duration),
 ]
 MaxValueSizeOption = Annotated[
-    int | None, typer.Option("--max-value-size", help="Largest value.", metavar="SIZE", parser=read_size)
+    int | None, typer.Option("--max-value-size", help="Largest value.", metavar="SIZE", parser=parse_size)
 ]
 MaxBucketSizeOption = Annotated[
     int | None,
-    typer.Option("--max-bucket-size", help="Largest size of the whole bucket.", metavar="SIZE", parser=read_size),
+    typer.Option("--max-bucket-size", help="Largest size of the whole bucket.", metavar="SIZE", parser=parse_size),
 ]
 DescriptionOption = Annotated[str | None, typer.Option("--description", help="What the bucket is for.")]
 ReplicasOption = Annotated[int | None, typer.Option("--replicas", help="Copies in a cluster, 1 to 5.")]
@@ -32,7 +40,7 @@ CompressOption = Annotated[
 MarkerTtlOption = Annotated[
     int | None,
     typer.Option(
-        "--marker-ttl", help="Leave markers of expired keys, for this time.", metavar="TIME", parser=read_duration
+        "--marker-ttl", help="Leave markers of expired keys, for this time.", metavar="TIME", parser=parse_duration
     ),
 ]
 DirectOption = Annotated[

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from jetlake.cli.kv_text import entry_json, shortened, shown_value
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import ForceOption, JsonOption, confirm, is_terminal, print_json, print_note, print_table
 from jetlake.cli.run import run
 from jetlake.presentation.cells import Bytes, Cell
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -24,7 +25,7 @@ ValueArgument = Annotated[
     typer.Argument(help="The value; - or nothing reads it from standard input.", metavar="VALUE", show_default=False),
 ]
 TtlOption = Annotated[
-    int, typer.Option("--ttl", help="Remove it after this time.", metavar="TIME", parser=read_duration)
+    int, typer.Option("--ttl", help="Remove it after this time.", metavar="TIME", parser=parse_duration)
 ]
 
 VALUE_BYTES_MAX = 64 * 1024 * 1024

@@ -8,7 +8,15 @@ import typer
 from jetlake.cli import object_files
 from jetlake.cli.backup_folder import BackupArgument, ReplaceOption, RestoreArgument, require_free
 from jetlake.cli.object_files import StoreArgument
-from jetlake.cli.option_values import STORAGES, given, parse_choice, parse_pairs, split_texts
+from jetlake.cli.option_values import (
+    STORAGES,
+    given,
+    parse_choice,
+    parse_duration,
+    parse_pairs,
+    parse_size,
+    split_texts,
+)
 from jetlake.cli.output import (
     ForceOption,
     JsonOption,
@@ -21,7 +29,7 @@ from jetlake.cli.output import (
 )
 from jetlake.cli.run import refusals, run
 from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
-from jetlake.presentation.quantities import SECOND, read_duration, read_size
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -59,12 +67,12 @@ def add(
     ttl: Annotated[
         int | None,
         typer.Option(
-            "--ttl", help="Remove objects after this time (0: keep them).", metavar="TIME", parser=read_duration
+            "--ttl", help="Remove objects after this time (0: keep them).", metavar="TIME", parser=parse_duration
         ),
     ] = None,
     max_bucket_size: Annotated[
         int | None,
-        typer.Option("--max-bucket-size", help="Largest size of the whole store.", metavar="SIZE", parser=read_size),
+        typer.Option("--max-bucket-size", help="Largest size of the whole store.", metavar="SIZE", parser=parse_size),
     ] = None,
     description: Annotated[str | None, typer.Option("--description", help="What the store is for.")] = None,
     replicas: Annotated[int | None, typer.Option("--replicas", help="Copies in a cluster, 1 to 5.")] = None,

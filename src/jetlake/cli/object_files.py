@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from jetlake.cli.option_values import parse_size
 from jetlake.cli.output import (
     ForceOption,
     JsonOption,
@@ -21,7 +22,6 @@ from jetlake.cli.output import (
 from jetlake.cli.run import refusals, run
 from jetlake.errors import ClientError, ConfigurationError
 from jetlake.presentation.cells import Bytes, Cell, shown
-from jetlake.presentation.quantities import read_size
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -59,7 +59,7 @@ def put(
     header: HeaderOption = None,
     metadata: MetadataOption = None,
     chunk_size: Annotated[
-        int, typer.Option(help="Size of the messages it is stored as.", metavar="SIZE", parser=read_size)
+        int, typer.Option(help="Size of the messages it is stored as.", metavar="SIZE", parser=parse_size)
     ] = 0,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing object.")] = False,
     as_json: JsonOption = False,

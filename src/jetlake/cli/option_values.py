@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from jetlake.presentation.quantities import read_duration, read_size
+
 STORAGES = {"file": "file", "f": "file", "memory": "memory", "m": "memory"}
 """What may be written for the storage of a bucket or an object store, and what the field then is."""
 
@@ -15,6 +17,22 @@ STORAGES = {"file": "file", "f": "file", "memory": "memory", "m": "memory"}
 def given(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields whose flags were given."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def parse_duration(text: str | int) -> int:
+    """Return the nanoseconds of a text such as 1h30m. Raises `BadParameter`: of a `ValueError` typer says no reason."""
+    try:
+        return read_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def parse_size(text: str | int) -> int:
+    """Return the bytes of a text such as 10MiB. Raises `BadParameter`."""
+    try:
+        return read_size(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def split_texts(texts: Sequence[str] | None) -> list[str] | None:

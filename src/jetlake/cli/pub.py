@@ -11,10 +11,11 @@ import msgspec
 import typer
 
 from jetlake.cli.message_text import filled, payload_of, read_bodies, read_headers
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_json, print_note, progress_bar
 from jetlake.cli.run import run
 from jetlake.errors import ApiError, ClientError
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 from jetlake.shared.subjects import publishable
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ HeaderOption = Annotated[
 TemplatesOption = Annotated[bool, typer.Option(help="Fill in {{Count}}, {{Time}}, {{ID}} and other templates.")]
 SendOnOption = Annotated[SendOn, typer.Option(help="Standard input is one message, or each line is.")]
 StdinOption = Annotated[bool, typer.Option("--force-stdin", help="Read standard input even if a body is given.")]
-SleepOption = Annotated[int, typer.Option(parser=read_duration, metavar="TIME", help="Wait between two messages.")]
+SleepOption = Annotated[int, typer.Option(parser=parse_duration, metavar="TIME", help="Wait between two messages.")]
 
 
 def pub(
@@ -77,16 +78,16 @@ def pub(
         bool, typer.Option("--atomic", help="Store all messages or none, as one batch; the stream must allow it.")
     ] = False,
     schedule_after: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Publish to --schedule-dest after this time.")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="Publish to --schedule-dest after this time.")
     ] = 0,
     schedule_at: Annotated[str, typer.Option(help="Publish to --schedule-dest at this time, RFC 3339.")] = "",
     schedule_every: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Publish to --schedule-dest at this interval.")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="Publish to --schedule-dest at this interval.")
     ] = 0,
     schedule_cron: Annotated[str, typer.Option(help="Publish to --schedule-dest by this cron line of 6 fields.")] = "",
     schedule_dest: Annotated[str, typer.Option(help="Subject that a scheduled message is published to.")] = "",
     schedule_ttl: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="How long a published message lives.")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="How long a published message lives.")
     ] = 0,
     templates: TemplatesOption = True,
     send_on: SendOnOption = SendOn.EOF,

@@ -16,11 +16,12 @@ from jetlake.cli.message_text import (
     read_headers,
     translated,
 )
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_json
 from jetlake.cli.pub import HeaderOption, SendOn, SendOnOption, StdinOption, TemplatesOption
 from jetlake.cli.run import run
 from jetlake.errors import ClientError
-from jetlake.presentation.quantities import SECOND, read_duration, shown_duration
+from jetlake.presentation.quantities import SECOND, shown_duration
 from jetlake.shared.subjects import publishable
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def req(
     reply_timeout: Annotated[
         int,
         typer.Option(
-            parser=read_duration, metavar="TIME", help="Longest wait between two replies.", show_default="300ms"
+            parser=parse_duration, metavar="TIME", help="Longest wait between two replies.", show_default="300ms"
         ),
     ] = REPLY_TIMEOUT_NS,
     wait_for_empty: Annotated[bool, typer.Option("--wait-for-empty", help="Stop at an empty reply.")] = False,

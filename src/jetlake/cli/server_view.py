@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_facts, print_json, print_note, print_table
 from jetlake.cli.run import run
 from jetlake.cli.server_pages import collect_answers
 from jetlake.errors import ApiError, ClientError, JetlakeError
 from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -113,8 +114,8 @@ def check() -> None:
 
 @checks.command()
 def connection(
-    warn: Annotated[int, typer.Option(parser=read_duration, metavar="TIME", show_default="500ms")] = 500 * MILLISECOND,
-    critical: Annotated[int, typer.Option(parser=read_duration, metavar="TIME", show_default="1s")] = SECOND,
+    warn: Annotated[int, typer.Option(parser=parse_duration, metavar="TIME", show_default="500ms")] = 500 * MILLISECOND,
+    critical: Annotated[int, typer.Option(parser=parse_duration, metavar="TIME", show_default="1s")] = SECOND,
     as_json: JsonOption = False,
 ) -> None:
     """Check that a server accepts connections and answers a PING in time."""

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jetlake.cli.choose import StreamArgument, choose_stream
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.rate_graph import RateGraph
 from jetlake.cli.run import run
 from jetlake.client.api import token
 from jetlake.presentation.cells import Bytes, shown
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def graph(
     name: StreamArgument = "",
     interval: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Time between refreshes.", show_default="1s")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="Time between refreshes.", show_default="1s")
     ] = SECOND,
     count: Annotated[int, typer.Option(min=0, help="Stop after N refreshes (0: run until interrupted).")] = 0,
 ) -> None:

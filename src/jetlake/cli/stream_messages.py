@@ -9,13 +9,13 @@ import typer
 
 from jetlake.cli.choose import StreamArgument, choose_stream
 from jetlake.cli.message_text import data_facts, print_headers, print_payload, translated
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import ForceOption, JsonOption, confirm, is_terminal, print_json, print_note
 from jetlake.cli.received import Manner
 from jetlake.cli.received import show as show_message
 from jetlake.cli.run import run
 from jetlake.client.api import encoded, token
 from jetlake.errors import ClientError
-from jetlake.presentation.quantities import read_duration
 from jetlake.presentation.timestamps import before_now
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def view(
     size: Annotated[int, typer.Argument(min=1, help="Messages per page.")] = PAGE,
     sequence: Annotated[int, typer.Option("--id", min=0, help="Start with this sequence.")] = 0,
     since: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Start with messages younger than this.")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="Start with messages younger than this.")
     ] = 0,
     subject: Annotated[str, typer.Option(help="Only messages of this subject; may have wildcards.")] = "",
     raw: Annotated[bool, typer.Option("--raw", help="Print payloads only.")] = False,

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jetlake.cli.option_values import given, parse_choice, parse_pairs, split_texts
-from jetlake.presentation.quantities import read_duration, read_size
+from jetlake.cli.option_values import given, parse_choice, parse_duration, parse_pairs, parse_size, split_texts
 
 SubjectsOption = Annotated[
     list[str] | None, typer.Option("--subjects", help="Subjects it listens on; repeat it, or use commas.")
@@ -37,17 +36,20 @@ MaxMsgsPerSubjectOption = Annotated[
 ]
 MaxBytesOption = Annotated[
     int | None,
-    typer.Option("--max-bytes", help="Largest size, such as 10GiB (-1: unlimited).", metavar="SIZE", parser=read_size),
+    typer.Option("--max-bytes", help="Largest size, such as 10GiB (-1: unlimited).", metavar="SIZE", parser=parse_size),
 ]
 MaxAgeOption = Annotated[
     int | None,
     typer.Option(
-        "--max-age", help="Longest age, such as 30s, 1d, 1w or 1y (0: unlimited).", metavar="TIME", parser=read_duration
+        "--max-age",
+        help="Longest age, such as 30s, 1d, 1w or 1y (0: unlimited).",
+        metavar="TIME",
+        parser=parse_duration,
     ),
 ]
 MaxMsgSizeOption = Annotated[
     int | None,
-    typer.Option("--max-msg-size", help="Largest message (-1: unlimited).", metavar="SIZE", parser=read_size),
+    typer.Option("--max-msg-size", help="Largest message (-1: unlimited).", metavar="SIZE", parser=parse_size),
 ]
 MaxConsumersOption = Annotated[
     int | None, typer.Option("--max-consumers", help="Largest number of consumers (-1: unlimited).")
@@ -58,7 +60,7 @@ DupeWindowOption = Annotated[
         "--dupe-window",
         help="How long message ids are remembered to find duplicates.",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_duration,
     ),
 ]
 ReplicasOption = Annotated[int | None, typer.Option("--replicas", help="Copies in a cluster.")]
@@ -89,7 +91,7 @@ AllowSchedulesOption = Annotated[
 SubjectDelMarkersTtlOption = Annotated[
     int | None,
     typer.Option(
-        "--subject-del-markers-ttl", help="How long delete markers are kept.", metavar="TIME", parser=read_duration
+        "--subject-del-markers-ttl", help="How long delete markers are kept.", metavar="TIME", parser=parse_duration
     ),
 ]
 DenyDeleteOption = Annotated[
@@ -127,7 +129,7 @@ LimitConsumerInactiveOption = Annotated[
         "--limit-consumer-inactive",
         help="Longest inactive_threshold a consumer may set.",
         metavar="TIME",
-        parser=read_duration,
+        parser=parse_duration,
     ),
 ]
 LimitConsumerMaxPendingOption = Annotated[

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetlake.cli.message_text import is_stored
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, is_terminal, print_note
 from jetlake.cli.received import Counted, Drawn, Manner, Printed, Receiver
 from jetlake.cli.run import run
 from jetlake.errors import ClientError
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 from jetlake.presentation.timestamps import before_now
 from jetlake.shared.subjects import matches
 
@@ -36,7 +37,7 @@ def sub(
     timestamp: Annotated[bool, typer.Option("--timestamp", "-t", help="Print the time each message arrived.")] = False,
     count: Annotated[int, typer.Option(min=0, help="Stop after N messages (0: run until interrupted).")] = 0,
     wait: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Stop after this long without a message.")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="Stop after this long without a message.")
     ] = 0,
     ack: Annotated[bool, typer.Option("--ack", help="Acknowledge JetStream messages.")] = False,
     inbox: Annotated[bool, typer.Option("--inbox", "-i", help="Subscribe to a new inbox.")] = False,
@@ -63,7 +64,7 @@ def sub(
     since: Annotated[
         int,
         typer.Option(
-            parser=read_duration, metavar="TIME", help="From a stream: messages younger than this, then new ones."
+            parser=parse_duration, metavar="TIME", help="From a stream: messages younger than this, then new ones."
         ),
     ] = 0,
     start_sequence: Annotated[int, typer.Option(min=0, help="From a stream: from this sequence on.")] = 0,

@@ -12,10 +12,11 @@ import typer
 
 from jetlake.cli.choria_settings import CollectiveOption, ConfigOption, LineSettings, choria_settings
 from jetlake.cli.invocation import current
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_facts, print_json
 from jetlake.cli.run import fail, refusals
 from jetlake.errors import ConfigurationError, reason_of
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 from jetlake.submission.message import LOWEST_PRIORITY, PAYLOAD_BYTES_MAX, PRIORITIES
 from jetlake.submission.sender import SenderOptions, run_sender
 from jetlake.submission.spool import DEFAULT_MESSAGES_MAX, Spool
@@ -52,7 +53,7 @@ def submit(
         int, typer.Option(min=0, max=LOWEST_PRIORITY, help="0 is sent first, 4 last.")
     ] = LOWEST_PRIORITY,
     ttl: Annotated[
-        int, typer.Option(parser=read_duration, metavar="TIME", help="Give up after this time.", show_default="24h")
+        int, typer.Option(parser=parse_duration, metavar="TIME", help="Give up after this time.", show_default="24h")
     ] = TTL_NS,
     tries: Annotated[int, typer.Option(min=1, help="Give up after N tries.")] = TRIES,
     sender: Annotated[

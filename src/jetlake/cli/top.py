@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, console, is_terminal, print_json, print_table
 from jetlake.cli.run import refusals, run
 from jetlake.cli.server_pages import Page, monitor_address, read_page
 from jetlake.errors import ClientError
 from jetlake.presentation.cells import Bytes, Cell
-from jetlake.presentation.quantities import SECOND, read_duration
+from jetlake.presentation.quantities import SECOND
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -38,7 +39,7 @@ def top(
     interval: Annotated[
         int,
         typer.Option(
-            "--interval", "-d", parser=read_duration, metavar="TIME", help="Time between refreshes.", show_default="1s"
+            "--interval", "-d", parser=parse_duration, metavar="TIME", help="Time between refreshes.", show_default="1s"
         ),
     ] = SECOND,
     batch: Annotated[bool, typer.Option("--batch", "-b", help="Print tables one below the other.")] = False,
