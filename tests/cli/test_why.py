@@ -59,7 +59,7 @@ def test_consumer_whose_clients_do_not_acknowledge(server):
     async def work(_connection, js):
         await add(js, max_ack_pending=3)
         subscription = await js.pull_subscribe_bind("C", "ORDERS")
-        await subscription.fetch(5, timeout=0.3)
+        await subscription.fetch(5, timeout=2)
 
     prepare(server, work)
 

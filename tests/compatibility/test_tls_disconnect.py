@@ -26,7 +26,8 @@ MANY = 20_000
 class TlsClient:
     """A client whose side of TLS and whose side of TCP can be ended apart, which the library's own socket cannot."""
 
-    def __init__(self, server: ServerProcess, context: ssl.SSLContext) -> None:
+    def __init__(self, server: ServerProcess, context: ssl.SSLContext, *, holds_finish: bool = False) -> None:
+        """With `holds_finish`, the last words of the handshake leave with what is sent first."""
         self._socket = socket.create_connection((server.host, server.port), timeout=TIMEOUT_SECONDS)
         # INFO, and nothing of what follows.
         while self._socket.recv(1) not in {b"\n", b""}:
@@ -34,6 +35,8 @@ class TlsClient:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
         self._repeat(self._tls.do_handshake)
+        if not holds_finish:
+            self._flush()
 
     def __enter__(self) -> Self:
         return self
@@ -81,8 +84,6 @@ class TlsClient:
             except ssl.SSLWantReadError:
                 self._flush()
                 self._incoming.write(self._socket.recv(65_536))
-            finally:
-                self._flush()
 
     def _receive(self) -> bytes:
         try:
@@ -140,6 +141,22 @@ def test_what_a_client_published_before_its_goodbye_reaches_others(
             expected = b"MSG %b 1 2\r\nhi\r\n" % subject
             assert listener.read(len(expected)) == expected
             assert client.read_to_end() == b""
+
+
+@pytest.mark.parametrize("goodbye", [False, True])
+def test_what_a_client_published_with_the_end_of_its_handshake_reaches_others(
+    server: ServerProcess, context: ssl.SSLContext, subject: bytes, goodbye: bool
+) -> None:
+    with TlsClient(server, context) as listener, TlsClient(server, context, holds_finish=True) as client:
+        listener.send(CONNECT + b"SUB %b 1\r\nPING\r\n" % subject)
+        assert listener.read(len(b"PONG\r\n")) == b"PONG\r\n"
+
+        client.send(CONNECT + b"PUB %b 2\r\nhi\r\n" % subject, goodbye=goodbye)
+        client.end()
+
+        expected = b"MSG %b 1 2\r\nhi\r\n" % subject
+        assert listener.read(len(expected)) == expected
+        assert client.read_to_end() == b""
 
 
 def test_nothing_is_lost_of_a_client_that_sends_much_and_half_closes(

@@ -206,11 +206,23 @@ impl Worker {
         self.answer_records(slot);
         if let Some(peer) = opened.peer {
             self.finish_handshake(slot, &peer);
+            return self.end_after_unread(slot, opened.end.as_ref());
         }
         match opened.end {
             Some(TlsEnd::Failed(text)) => self.fail_handshake(slot, Level::Error, &text),
             Some(TlsEnd::ByPeer) => self.fail_handshake(slot, Level::Debug, "EOF"),
             None => {}
+        }
+    }
+
+    /// The end may come with the last words of the handshake; what was sent in between is carried out first.
+    fn end_after_unread(&mut self, slot: usize, end: Option<&TlsEnd>) {
+        let transport = self
+            .members
+            .get_mut(&slot)
+            .map(|member| &mut member.transport);
+        if let (Some(Transport::Secure(secure)), Some(end)) = (transport, end) {
+            secure.end_after_unread(end);
         }
     }
 

@@ -160,15 +160,22 @@ impl Secure {
             None => Plaintext::to_front(kept..READ_BUFFER_BYTES, &mut self.unread),
         };
         let opened = self.channel.open(buffer, start..start + count, plaintext);
-        self.end = opened.end.map(|end| match end {
-            TlsEnd::ByPeer => ClosedReason::ClientClosed,
-            TlsEnd::Failed(_) => ClosedReason::ReadError,
-        });
+        if let Some(end) = &opened.end {
+            self.end_after_unread(end);
+        }
         let drained = count < limit && !read_closed && self.unread.is_empty() && self.end.is_none();
         match opened.count {
             0 => Received::Nothing { drained },
             count => Received::Bytes { count, drained },
         }
+    }
+
+    /// Nothing more will come: what came before is read first.
+    pub(super) fn end_after_unread(&mut self, end: &TlsEnd) {
+        self.end = Some(match end {
+            TlsEnd::ByPeer => ClosedReason::ClientClosed,
+            TlsEnd::Failed(_) => ClosedReason::ReadError,
+        });
     }
 }
 
