@@ -91,14 +91,19 @@ class ServerProcess:
         return self.process.wait(timeout=seconds)
 
     def stop(self) -> None:
-        """End the process, whatever state it is in."""
+        """End the process, whatever state it is in. One of ours that does not obey is a failure."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
                 self.process.wait(timeout=STOP_SECONDS_MAX)
             except subprocess.TimeoutExpired:
+                threads = self._thread_names()
                 self.process.kill()
                 self.process.wait()
+                assert self.kind != "jetlake", f"did not stop; threads {threads}; log:\n{self.log()}"
+
+    def _thread_names(self) -> list[str]:
+        return sorted(path.read_text().strip() for path in Path(f"/proc/{self.pid}/task").glob("*/comm"))
 
 
 def start_server_process(

@@ -193,7 +193,10 @@ async def test_reload_leads_a_mirror_to_its_origin(
         await create(a, "O", subjects=["o"])
         await ask(a, "o")
         await create(b, "M", mirror={"name": "O", "external": EXTERNAL})
-        assert "error" in (await ask(b, "$JS.API.STREAM.INFO.M"))["mirror"]
+        # It is looked for after the answer.
+        deadline = asyncio.get_running_loop().time() + WAIT_S
+        while "error" not in (await ask(b, "$JS.API.STREAM.INFO.M"))["mirror"]:
+            assert asyncio.get_running_loop().time() < deadline, "the mirror does not say that it has no origin"
 
         reload(server, config)
         assert await subjects_in(b, "M", 1) == ["o"]

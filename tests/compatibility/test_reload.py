@@ -29,6 +29,7 @@ def reload(start_server) -> Callable[[ServerProcess, str], str]:
             log = server.wait_for_log('Trapped "hangup" signal')[before:]
             if (DONE in log or FAILED in log) and log.endswith("\n"):
                 return log
+            time.sleep(0.005)
 
     return reload
 
