@@ -55,6 +55,34 @@ async def test_an_upload_that_lost_a_chunk_between_others_begins_anew(proxy, far
     assert (await store.status()).stream["state"]["messages"] == 11
 
 
+async def test_chunks_of_an_upload_that_was_given_up_are_removed_though_they_come_late(proxy, far, store, url):
+    data = os.urandom(100_000)
+    subjects: list[bytes] = []
+    late: list[asyncio.Task] = []
+
+    async with open_api(Access(url=url)) as api:
+
+        def lose_sent(frame: bytes) -> bool:
+            if not frame.startswith(f"HPUB $O.{store.name}.C.".encode()):
+                return False
+            if (subject := frame.split(b" ", 2)[1]) not in subjects:
+                subjects.append(subject)
+                if len(subjects) == 2:
+                    late.append(asyncio.create_task(api.connection.request(subjects[0].decode(), b"late", timeout=60)))
+            return b".3\r\n\r\n" in frame[:200] and not proxy.lost
+
+        proxy.lose_sent = lose_sent
+        # The second upload waits for an answer that does not come, and what is late is there by then.
+        proxy.lose = lambda frame: len(subjects) == 2 and b'"stream":"OBJ_' in frame and len(proxy.lost) == 1
+
+        await far.put("a", io.BytesIO(data), chunk_bytes=10_000)
+
+        assert len(subjects) == 2
+        await asyncio.gather(*late)
+    assert await store.get("a") == data
+    assert (await store.status()).stream["state"]["messages"] == 11
+
+
 async def test_chunks_that_are_stored_out_of_order_are_not_taken_for_stored(url, store):
     subject = chunk_subject(store.name, "N")
     async with open_api(Access(url=url)) as api:

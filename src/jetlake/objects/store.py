@@ -310,6 +310,7 @@ class ObjectStore:
 
     async def _upload(self, wanted: ObjectInfo, source: Source, tell: Tell | None) -> ObjectInfo:
         begin = source.tell() if hasattr(source, "tell") and can_restart(source) else 0
+        given_up: builtins.list[str] = []
         for attempt in range(UPLOADS_MAX):
             identity = secrets.token_hex(11)
             subject = chunk_subject(self._name, identity)
@@ -330,10 +331,14 @@ class ObjectStore:
                         f"the upload of {wanted.name} was interrupted, and its source cannot be read again: try again"
                     ) from error
                 restart(source, begin)
+                given_up.append(identity)
             except BaseException:
                 await self._purge(identity)
                 raise
             else:
+                # A connection that was cut may have brought what it held back since.
+                for earlier in given_up:
+                    await self._purge(earlier)
                 return msgspec.structs.replace(
                     wanted,
                     nuid=identity,
