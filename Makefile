@@ -8,7 +8,7 @@ DOCS_STAMP := $(VENV)/installed-docs
 DEMO_STAMP := $(VENV)/installed-demo
 # Two for each of two cores: many tests wait for a server or a page. More only take memory.
 WORKERS ?= 4
-OWN := $(BIN)/pytest -q --dist loadfile --ignore=tests/style -m 'not nats_server' -o cache_dir=build/own-cache
+OWN := $(BIN)/pytest -q --dist loadfile -m 'not nats_server' -o cache_dir=build/own-cache
 REFERENCE := $(BIN)/pytest -q -n 2 --dist loadfile -m nats_server -o cache_dir=build/reference-cache
 LOUD_MATURIN := PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop
 MATURIN := $(LOUD_MATURIN) -q --skip-install
@@ -61,14 +61,13 @@ check: engine ## what CI refuses: format, lint, types, stubs, style
 	$(BIN)/pytest -q tests/style
 
 # Both halves at once: the one waits for disks, the other for servers and pages. What fails beside others on a busy
-# machine is run once more, alone, and named: a test that needs that wants mending.
-test: engine ## all tests of this server, Rust and Python; those of the style are in `make check`
+# machine is run once more, one at a time, and named: a test that needs that wants mending.
+test: engine ## all tests of this server, Rust and Python
 	cargo test -q --no-run
-	@mkdir -p build
 	@$(MAKE) --no-print-directory -j2 test-rust test-python
 
 test-rust: ## the half of `make test` in Rust
-	@cargo test -q --no-fail-fast > build/test-rust.log 2>&1 || { cat build/test-rust.log; \
+	@mkdir -p build; cargo test -q --no-fail-fast > build/test-rust.log 2>&1 || { cat build/test-rust.log; \
 		echo "make: running the Rust tests once more, one at a time" >&2; cargo test -q -- --test-threads=1; }
 
 test-python: ## the half of `make test` in Python

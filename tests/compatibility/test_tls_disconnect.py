@@ -127,11 +127,15 @@ def test_client_that_sends_and_half_closes_gets_its_answers(
             assert client.read_to_end() == b"MSG %b 1 2\r\nhi\r\nPONG\r\n" % subject
 
 
+@pytest.mark.parametrize("holds_finish", [False, True])
 def test_what_a_client_published_before_its_goodbye_reaches_others(
-    server: ServerProcess, context: ssl.SSLContext, subject: bytes
+    server: ServerProcess, context: ssl.SSLContext, subject: bytes, holds_finish: bool
 ) -> None:
     for _ in range(ATTEMPTS):
-        with TlsClient(server, context) as listener, TlsClient(server, context) as client:
+        with (
+            TlsClient(server, context) as listener,
+            TlsClient(server, context, holds_finish=holds_finish) as client,
+        ):
             listener.send(CONNECT + b"SUB %b 1\r\nUNSUB 1 1\r\nPING\r\n" % subject)
             assert listener.read(len(b"PONG\r\n")) == b"PONG\r\n"
 
@@ -141,22 +145,6 @@ def test_what_a_client_published_before_its_goodbye_reaches_others(
             expected = b"MSG %b 1 2\r\nhi\r\n" % subject
             assert listener.read(len(expected)) == expected
             assert client.read_to_end() == b""
-
-
-@pytest.mark.parametrize("goodbye", [False, True])
-def test_what_a_client_published_with_the_end_of_its_handshake_reaches_others(
-    server: ServerProcess, context: ssl.SSLContext, subject: bytes, goodbye: bool
-) -> None:
-    with TlsClient(server, context) as listener, TlsClient(server, context, holds_finish=True) as client:
-        listener.send(CONNECT + b"SUB %b 1\r\nPING\r\n" % subject)
-        assert listener.read(len(b"PONG\r\n")) == b"PONG\r\n"
-
-        client.send(CONNECT + b"PUB %b 2\r\nhi\r\n" % subject, goodbye=goodbye)
-        client.end()
-
-        expected = b"MSG %b 1 2\r\nhi\r\n" % subject
-        assert listener.read(len(expected)) == expected
-        assert client.read_to_end() == b""
 
 
 def test_nothing_is_lost_of_a_client_that_sends_much_and_half_closes(
