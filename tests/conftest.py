@@ -1,5 +1,6 @@
 """Fixtures for all tests: a server inside the test process, and the server as a process of its own."""
 
+import gc
 import inspect
 import os
 import shutil
@@ -28,6 +29,9 @@ settings.load_profile("busy")
 # a server with JetStream then takes twice the time to start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Twenty thousand tests are found, and all of them stay: nothing of that is garbage. See `pytest_collection_finish`.
+gc.disable()
 
 # gRPC's own handlers of a fork fail where a test has left a channel open, and with them whatever is started then.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
@@ -68,6 +72,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.scheduling import FolderScheduling
 
     return FolderScheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, and never look at what was there before the first test."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

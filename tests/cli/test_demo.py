@@ -15,6 +15,7 @@ import pytest
 
 from jetlake.demo.pipelines import descendants
 from jetlake.demo.scenes import SCENES
+from tests.processes import processes_of
 
 DEMO_S_MAX = 150
 LONG_S_MAX = 400
@@ -145,7 +146,7 @@ def test_ctrl_c_leaves_no_process_and_no_port(tmp_path, scene):
     assert code == 130
     assert "Traceback" not in rest
     assert not is_open(playing.port)
-    assert running(children) == []
+    assert running(children) == processes_of(tmp_path) == []
 
 
 def test_sigterm_ends_it_with_the_exit_code_of_shells(tmp_path):
@@ -217,4 +218,4 @@ def test_ctrl_c_ends_spark_too(tmp_path):
     assert code == 130
     assert "Traceback" not in rest
     assert not is_open(playing.port)
-    assert running(children) == []
+    assert running(children) == processes_of(tmp_path) == []

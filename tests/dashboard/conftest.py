@@ -20,10 +20,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
+from jetlake.cli.app import main
 from jetlake.client.access import Access
 from jetlake.client.api import open_api
 from tests.compatibility import fixtures
 from tests.conftest import NO_CHROMIUM, find_chromium
+from tests.forked_process import ForkedProcess
 
 own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
 start_server = fixtures.start_server
@@ -59,11 +61,16 @@ def pytest_configure(config: pytest.Config) -> None:
 class DashboardProcess:
     """One `jetlake dashboard` started by a test."""
 
-    def __init__(self, server_url: str, folder: Path, *flags: str, program: Sequence[str] = ("-m", "jetlake")) -> None:
+    def __init__(self, server_url: str, folder: Path, *flags: str, program: Sequence[str] = ()) -> None:
         self._output_path = folder / f"dashboard-{time.monotonic_ns()}.log"
-        command = [sys.executable, *program, "dashboard", "--port", "0", "--server", server_url, *flags]
-        with self._output_path.open("wb") as output:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        words = ["dashboard", "--port", "0", "--server", server_url, *flags]
+        self.process: ForkedProcess | subprocess.Popen[bytes]
+        if program:
+            with self._output_path.open("wb") as output:
+                command = [sys.executable, *program, *words]
+                self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        else:
+            self.process = ForkedProcess(main, ["jetlake", *words], Path.cwd(), self._output_path)
         try:
             self._wait_until_ready()
         except BaseException:

@@ -8,9 +8,9 @@ import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from jetlake.cli.run import fail, refusals
 from jetlake.presentation.cells import Cell
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
     from rich.status import Status
 
     from jetlake.demo.run import Report
@@ -59,8 +62,7 @@ def demo(
 
         display = Lines(quiet=True) if as_json else Screen() if is_terminal() else Lines()
         scripts = [script for script in SCENES if spark or script.name != "pipelines"]
-        signal.signal(signal.SIGTERM, _terminate)
-        with ExitStack() as stack:
+        with _ended_by_sigterm(), ExitStack() as stack:
             stack.callback(display.close)
             stage = stack.enter_context(Stage(folder, Scale(seconds), display.tell))
             display.greet(stage)
@@ -220,6 +222,25 @@ def _result(scene: "Scene") -> str:
     return "not shown" if scene.missing else "ok"
 
 
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    """End what runs, and clean up, by the exception."""
-    raise SystemExit(TERMINATED)
+@contextmanager
+def _ended_by_sigterm() -> "Iterator[None]":
+    """Have SIGTERM end the block as Ctrl-C does, with an exit code of its own: event loops end cleanly only for that."""
+    has_come = False
+
+    def on_sigterm(_number: int, frame: "FrameType | None") -> None:
+        nonlocal has_come
+        has_come = True
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler):
+            handler(signal.SIGINT, frame)
+        else:
+            # A shell that starts it in the background has it ignore Ctrl-C.
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, on_sigterm)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if has_come:
+            raise typer.Exit(TERMINATED) from error
+        raise

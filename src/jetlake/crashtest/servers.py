@@ -1,6 +1,7 @@
 """The servers that can be tested, and one of them as a process on a folder.
 
-Invariant: a process that was started here has ended when its `with` block has.
+Invariant: a process that was started here has ended when its `with` block has, and in any case when this process
+ends, at whatever moment Ctrl-C comes.
 """
 
 import json
@@ -11,12 +12,14 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from jetlake.errors import ServerError
+from jetlake.shared.held_signals import held_signals
 
 __all__ = ["ServerKind", "ServerProcess", "available"]
 
@@ -61,9 +64,11 @@ class ServerProcess:
     def __enter__(self) -> Self:
         self.port = _free_port()
         command = [*self._kind.command, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self._folder)]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
+            with self._log.open("wb") as log, held_signals():
+                self._process = subprocess.Popen(command, stdout=log, stderr=log)
+                # For a Ctrl-C that comes just when the block is left, before its end has begun.
+                weakref.finalize(self, _end, self._process)
             self._wait_until_it_serves()
         except BaseException:
             self.kill()
@@ -77,13 +82,13 @@ class ServerProcess:
 
     def kill(self) -> None:
         """End it at once, as a crash does; harmless when repeated."""
-        self._signal(signal.SIGKILL)
         if self._process is not None:
-            self._process.wait(END_S_MAX)
+            _end(self._process)
 
     def freeze(self) -> None:
         """Stop it where it is."""
-        self._signal(signal.SIGSTOP)
+        if self._process is not None:
+            _send(self._process, signal.SIGSTOP)
 
     def complaints(self) -> int:
         """Return how many lines of its log are warnings or errors about what it stores."""
@@ -93,11 +98,6 @@ class ServerProcess:
         return sum(
             ("[WRN]" in line or "[ERR]" in line) and not any(word in line for word in harmless) for line in lines
         )
-
-    def _signal(self, number: int) -> None:
-        if self._process is not None and self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(number)
 
     def _wait_until_it_serves(self) -> None:
         assert self._process is not None
@@ -112,6 +112,17 @@ class ServerProcess:
             time.sleep(PAUSE_S)
         end = self._log.read_bytes()[-LOG_SHOWN_BYTES:].decode(errors="replace")
         raise ServerError(f"{self._kind.name} did not start; its log ends with:\n{end}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _send(process, signal.SIGKILL)
+    process.wait(END_S_MAX)
+
+
+def _send(process: subprocess.Popen[bytes], number: int) -> None:
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
 
 
 def api(port: int, request: str, body: object = None) -> dict[str, object]:

@@ -23,6 +23,7 @@ import msgspec
 from jetlake.demo.scene import PageLink, Scene, ScenePart, Script
 from jetlake.demo.stage import Stage
 from jetlake.errors import ClientError, MissingDependencyError
+from jetlake.shared.held_signals import held_signals
 
 if TYPE_CHECKING:
     from jetlake.spark.pipelines.state import RunState
@@ -101,29 +102,37 @@ def _process(stage: Stage, words: list[str], errors: Any) -> "Iterator[tuple[sub
     """Run a command of `jetlake`, and end it with the block. The stage waits for the processes in the set."""
     # Connections that somebody has configured for other servers are not meant here.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NATS_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jetlake", *words, "--server", stage.url, "--no-context"],
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        env=environment,
-        # Ctrl-C is for the demo, which ends this process itself.
-        start_new_session=True,
-    )
     started: set[int] = set()
-    stage.endings.callback(_wait_for_end, started)
+    with held_signals():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jetlake", *words, "--server", stage.url, "--no-context"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            # Ctrl-C is for the demo, which ends this process itself.
+            start_new_session=True,
+        )
+        # Called in reverse: it is stopped, then what it has started is waited for.
+        stage.endings.callback(_wait_for_end, started)
+        stage.endings.callback(_stop, process, started)
     try:
         yield process, started
     finally:
-        started.update(descendants(process.pid))
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(STOP_S_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        _stop(process, started)
+
+
+def _stop(process: "subprocess.Popen[bytes]", started: set[int]) -> None:
+    """End a command, and note what it has started; harmless when repeated."""
+    started.update(descendants(process.pid))
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def descendants(pid: int) -> set[int]:

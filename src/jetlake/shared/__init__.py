@@ -4,6 +4,7 @@
 - `durations`       durations as texts, read in one place
 - `engine_reports`  what the engine reports about itself, as typed values
 - `go_text`         times, durations and quotes as Go writes them
+- `held_signals`    a block that Ctrl-C and SIGTERM do not cut in two
 - `listener_urls`   host and port as one text, and the URLs of a listener
 - `subjects`        subjects with wildcards: what matches, what overlaps
 - `yaml_values`     a YAML text as plain values

@@ -41,6 +41,9 @@ def next_of(schedule, after, zone="UTC"):
         ("@hourly", "2026-01-01 00:30", "2026-01-01 01:00"),
         ("@weekly", "2026-01-31 12:00", "2026-02-01 00:00"),
         ("@yearly", "2026-01-31 12:00", "2027-01-01 00:00"),
+        # Only on Sundays, and rarely: a day and a step of weekdays must both match.
+        ("0 0 1 3 */7", "1970-03-01 23:59", "1981-03-01 00:00"),
+        ("0 0 29 2 */7", "2088-02-29 12:00", "2128-02-29 00:00"),
     ],
 )
 def test_a_schedule_comes_next(schedule, after, expected):

@@ -24,8 +24,8 @@ from jetlake.shared.durations import duration_ns
 
 __all__ = ["CronSchedule", "parse_cron"]
 
-DAYS_MAX = 366 * 9
-"""How far ahead a schedule is searched: the 29th of February comes at least every eight years."""
+DAYS_MAX = 366 * 41
+"""How far ahead a schedule is searched: the 29th of February on a Sunday may take forty years."""
 
 EVERY_S_MIN = 1.0
 """The shortest period of `@every`."""
