@@ -224,7 +224,7 @@ def _result(scene: "Scene") -> str:
 
 @contextmanager
 def _ended_by_sigterm() -> "Iterator[None]":
-    """Have SIGTERM end the block as Ctrl-C does, with an exit code of its own: event loops end cleanly only for that."""
+    """Have SIGTERM end the block as Ctrl-C does, which event loops end cleanly for, with an exit code of its own."""
     has_come = False
 
     def on_sigterm(_number: int, frame: "FrameType | None") -> None:
