@@ -7,6 +7,7 @@ well, and a parser that is called while it is at work fails with "AST constructo
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 
 
@@ -19,3 +20,12 @@ def parse_python(source: str) -> ast.Module:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@functools.cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of a module, as `ast.walk` does: several tests look at the same, and nobody changes them.
+
+    Finding them takes many times as long as parsing.
+    """
+    return tuple(ast.walk(parse_python(source)))

@@ -28,9 +28,6 @@ KINDS = [
 
 _stream_numbers = itertools.count(1)
 
-CONFIG = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
-"""Java compiles less, and with less effort: no test computes for as long as its best compiler takes."""
-
 IDLE_S_MAX = 20.0
 """How long a connection may lie idle before it is made anew."""
 
@@ -124,7 +121,8 @@ def spark() -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
     import jetlake.spark
 
-    session = jetlake.spark.session("tests", master="local[2]", driver_memory="1g", config=CONFIG)
+    # No test computes for as long as Java's best compiler takes.
+    session = jetlake.spark.session("tests", master="local[2]", driver_memory="1g", small=True)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -1,5 +1,6 @@
 """What the style tests look at: the repository's own files, as they would be committed."""
 
+import functools
 import subprocess
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class SourceTree:
         self.root = REPOSITORY
         self.paths = [path for path in paths if is_text(path) and (REPOSITORY / path).is_file()]
 
+    @functools.cache  # noqa: B019 - there is one tree
     def read(self, path: str) -> str:
         return (REPOSITORY / path).read_text(encoding="utf-8")
 

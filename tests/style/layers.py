@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.python_source import parse_python
+from tests.python_source import nodes_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -62,7 +62,7 @@ def python_edges(root: str) -> Edges:
 def python_imports(source: str) -> list[tuple[int, str]]:
     """Return line and dotted name of everything a Python file imports; a name from a module is the last part."""
     found = []
-    for node in ast.walk(parse_python(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

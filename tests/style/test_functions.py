@@ -5,8 +5,9 @@ its own costs a caller nothing. A command of the command line has one argument f
 """
 
 import ast
+import functools
 
-from tests.python_source import parse_python
+from tests.python_source import nodes_of
 
 LINES_MAX = 70
 ARGUMENTS_MAX = 6
@@ -28,16 +29,23 @@ EXCEPTIONS = {
 """Functions with more arguments, each with the reason."""
 
 
+@functools.cache
+def functions_of(source):
+    """Return the functions of a module with their names; a method is named with its class."""
+    return [
+        (f"{owner.name}.{node.name}" if isinstance(owner, ast.ClassDef) else node.name, node)
+        for owner in nodes_of(source)
+        for node in ast.iter_child_nodes(owner)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
 def functions(tree):
-    """Yield file and name of each function with its node; a method is named with its class."""
+    """Yield file and name of each function with its node."""
     for path in tree.under("src/jetlake", suffix=".py"):
-        if path.endswith("_pb2.py"):
-            continue
-        for owner in ast.walk(parse_python(tree.read(path))):
-            prefix = f"{owner.name}." if isinstance(owner, ast.ClassDef) else ""
-            for node in ast.iter_child_nodes(owner):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield f"{path.removeprefix('src/jetlake/')}::{prefix}{node.name}", node
+        if not path.endswith("_pb2.py"):
+            for name, node in functions_of(tree.read(path)):
+                yield f"{path.removeprefix('src/jetlake/')}::{name}", node
 
 
 def body_lines(node) -> int:

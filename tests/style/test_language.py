@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from tests.python_source import parse_python
+from tests.python_source import nodes_of
 
 INSTEAD = {
     r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|matter\b)\w": "write `is not`",
@@ -45,19 +45,19 @@ def advice(text: str) -> str:
 
 def texts_for_users(source: str) -> list[tuple[int, str]]:
     """Return the strings of a module that are printed, with their lines."""
-    tree = parse_python(source)
+    nodes = nodes_of(source)
     comments = {
         id(node.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef) and any("command" in ast.unparse(each) for each in node.decorator_list):
             first = node.body[0]
             comments -= {id(first.value)} if isinstance(first, ast.Expr) else set()
     return [
         (node.lineno, node.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in comments
     ]
 

@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.python_source import parse_python
+from tests.python_source import nodes_of
 
 EXCEPTIONS = {
     "Bucket": "the same thing with and without `await`",
@@ -22,7 +22,7 @@ def repeated_names(tree) -> dict[str, list[str]]:
     for path in tree.under("src/jetlake", suffix=".py"):
         if path.endswith("_pb2.py"):
             continue
-        for node in ast.walk(parse_python(tree.read(path))):
+        for node in nodes_of(tree.read(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(f"{path}:{node.lineno}")
     return {name: places for name, places in found.items() if len(places) > 1}
