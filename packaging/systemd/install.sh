@@ -87,6 +87,8 @@ write() { # write FILE MODE, the text on standard input: writes the file if it d
 
 write_once() { # write_once FILE MODE: as write, unless the file is there
   if [ -e "$1" ]; then
+    # Read to the end: a command that writes into a pipe without a reader is killed, and this script ends with it.
+    cat >/dev/null
     printf 'kept: %s\n' "$1"
   else
     write "$1" "$2"

@@ -71,6 +71,18 @@ def test_second_run_changes_nothing_and_keeps_what_an_operator_wrote(tmp_path):
     assert (tmp_path / "etc/jetlake/server.conf").read_text() == "port: 4333\n"
 
 
+def test_second_run_succeeds_though_a_text_for_a_file_that_is_kept_comes_late(tmp_path, monkeypatch):
+    install("--root", tmp_path, "--no-package")
+    (tmp_path / "late.sh").write_text('printf() { case $1 in "# NAME"*) sleep 0.3 ;; esac; builtin printf "$@"; }\n')
+    # Bash reads this file before the script.
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "late.sh"))
+
+    answer = install("--root", tmp_path, "--no-package")
+
+    assert answer.returncode == 0, answer.stderr
+    assert "kept: " in answer.stdout
+
+
 def test_unit_that_was_changed_is_brought_up_to_date(tmp_path):
     install("--root", tmp_path, "--no-package")
     (tmp_path / UNIT).write_text("[Service]\n")
