@@ -182,8 +182,6 @@ def page(window: BrowserContext) -> Iterator[Page]:
     made.on("dialog", lambda dialog: (wrong.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
     made.on("request", note_request)
     yield made
-    # Chromium sometimes never closes a page that is just on its way to another one (microsoft/playwright#42366).
-    made.goto("about:blank")
     window.clear_cookies()
     developer_tools = window.new_cdp_session(made)
     for origin in origins:
