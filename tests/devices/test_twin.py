@@ -1,9 +1,12 @@
 """What is known of devices."""
 
+import asyncio
 import time
+from contextlib import suppress
 
 import pytest
 
+from jetlake.devices import live_twin
 from jetlake.devices.codec import EventCodec
 from jetlake.devices.generations import Generation
 from jetlake.devices.live_twin import LiveTwin
@@ -103,3 +106,22 @@ async def test_device_of_2021_is_online_until_its_time_is_over():
     assert twin.device(D1).is_online(now_ns=999)
     assert not twin.device(D1).is_online(now_ns=1001)
     assert twin.device(D1).metadata.current.connection.status == events.Connection.ONLINE
+
+
+async def test_close_ends_though_a_cancellation_is_lost(api, stream, monkeypatch):
+    has_started = asyncio.Event()
+
+    async def read_on(*_arguments, **_options):
+        has_started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+        yield
+
+    monkeypatch.setattr(live_twin, "read", read_on)
+    twin = LiveTwin(api, stream)
+    await twin._start_if_needed()
+    await has_started.wait()
+
+    async with asyncio.timeout(30):
+        await twin.close()

@@ -5,7 +5,7 @@ Invariant: what `current` returns contains every event that was acknowledged bef
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 
 from jetlake.client.api import Api
@@ -17,6 +17,12 @@ from jetlake.devices.failures import as_device_error
 from jetlake.devices.subjects import ALL
 from jetlake.devices.twin import Twin
 from jetlake.errors import ClientError, DeviceError, JetlakeError
+
+CANCEL_S = 0.5
+"""How long reading may take to end before it is cancelled again.
+
+`asyncio.wait_for` of Python 3.11 loses a cancellation that comes in the moment in which something arrives.
+"""
 
 CATCH_UP_S_MAX = 60.0
 """To read what is in the stream; a first reading of millions of events takes this long."""
@@ -59,11 +65,12 @@ class LiveTwin:
         return self._twin
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        task, self._task = self._task, None
+        while task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=CANCEL_S)
+        if task is not None and not task.cancelled():
+            task.result()
 
     async def _start_if_needed(self) -> None:
         state = (await self._api.request(f"STREAM.INFO.{self._stream}"))["state"]
