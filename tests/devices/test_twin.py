@@ -22,6 +22,9 @@ from tests.devices.samples import D1, D2, event
 
 NOW_NS = time.time_ns()
 
+CLOSE_S_MAX = 20.0
+"""How long closing may take on a machine that is busy with other tests."""
+
 
 @pytest.fixture
 async def session(api, stream):
@@ -123,5 +126,8 @@ async def test_close_ends_though_a_cancellation_is_lost(api, stream, monkeypatch
     await twin._start_if_needed()
     await has_started.wait()
 
-    async with asyncio.timeout(30):
-        await twin.close()
+    closing = asyncio.create_task(twin.close())
+    ended, _ = await asyncio.wait({closing}, timeout=CLOSE_S_MAX)
+    closing.cancel()
+
+    assert ended == {closing}
