@@ -4,7 +4,7 @@ The tests start some two thousand servers and dashboards, and most of what such 
 modules. A process that is made here runs the same `main` with the same command line, folder, variables and output as
 one of a new interpreter. Tests of the start itself (`test_process.py`, `tests/server`) use new interpreters.
 
-Invariant: a process that was started here has ended when this one has.
+Invariant: a process that was started here is ended with this one, unless this one is killed.
 """
 
 from __future__ import annotations
