@@ -324,6 +324,9 @@ class Side:
         if "error" not in answer:
             self.placed.discard(name)
             self.lost.discard(name)
+            if self.configs[name]["ack_policy"] == "all":
+                # An acknowledgement from before the reset keeps nats-server from counting those that come later.
+                self.deliveries[name].clear()
         return answer.get("reset_seq") or self._answered(answer)
 
     # Deliveries

@@ -140,6 +140,39 @@ def test_only_the_stream_sequence_of_an_ack_subject_counts(js: Puller, stream: s
     assert consumer.numbers() == Numbers((2, 2), (2, 2), pending=1)
 
 
+@pytest.mark.parametrize("number", [5, 1000, 2**64 - 1])
+def test_number_of_a_delivery_that_never_was(js: Puller, stream: str, server_kind: str, number: int) -> None:
+    consumer = create(js, stream, "abcdef", ack_policy="all")
+    messages = consumer.take(4)
+
+    consumer.answer_to(f"$JS.ACK.{stream}.c.1.2.{number}.0.0")
+    assert consumer.numbers().ack_pending == 2
+    consumer.acknowledge(messages[2], NAK)
+    consumer.acknowledge(messages[3])
+
+    if server_kind == "nats-server":
+        # Later acknowledgements do not count until there were that many deliveries.
+        assert consumer.numbers().ack_pending == 2
+    else:
+        assert consumer.numbers() == Numbers((4, 4), (4, 4), pending=2)
+
+
+def test_acknowledgement_from_before_a_reset(js: Puller, stream: str, server_kind: str) -> None:
+    consumer = create(js, stream, "abcdef", ack_policy="all")
+    before = consumer.take(5)
+    assert "error" not in js.api(f"CONSUMER.RESET.{stream}.c", {"seq": 4})
+    after = consumer.take(2)
+
+    consumer.acknowledge(before[3])
+    assert consumer.numbers().ack_pending == 1
+    consumer.acknowledge(after[1])
+
+    if server_kind == "nats-server":
+        assert consumer.numbers().ack_pending == 1
+    else:
+        assert consumer.numbers() == Numbers((2, 5), (2, 5), pending=1)
+
+
 # Bodies
 
 

@@ -379,19 +379,24 @@ impl AckState {
     }
 
     /// Everything up to a message is settled; returns false if it was already.
+    ///
+    /// What the delivery was counted as comes from a client, which may have it from before a reset, or have made it up.
     pub fn acknowledge_all(&mut self, sequence: u64, consumer_sequence: u64) -> bool {
         if consumer_sequence <= self.floor.consumer || sequence <= self.floor.stream {
             return false;
         }
-        self.floor = Reached {
-            consumer: consumer_sequence,
-            stream: sequence,
-        };
-        self.is_changed = true;
         // Nothing of it is noted one by one: its record says how far the floor is.
         for entry in self.pending.drain_through(sequence) {
             self.census.leave(&entry);
         }
+        self.floor = Reached {
+            consumer: match consumer_sequence < self.next_consumer {
+                true => consumer_sequence,
+                false => self.deliveries_before(sequence),
+            },
+            stream: sequence,
+        };
+        self.is_changed = true;
         let above = self.exceeded.split_off(&(sequence + 1));
         if !self.exceeded.is_empty() {
             self.changed_wholly = true;
@@ -399,6 +404,15 @@ impl AckState {
         self.exceeded = above;
         self.assert_invariant();
         true
+    }
+
+    /// How many deliveries there were before the first that is pending behind a message, which must itself be settled.
+    fn deliveries_before(&self, sequence: u64) -> u64 {
+        let all = self.next_consumer - 1;
+        let next = self.pending.first_behind(sequence);
+        let next = next.filter(|next| next.consumer_sequence > 0);
+        next.map_or(all, |next| all.min(next.consumer_sequence - 1))
+            .max(self.floor.consumer)
     }
 
     fn remove_pending(&mut self, sequence: u64) -> Option<PendingMessage> {

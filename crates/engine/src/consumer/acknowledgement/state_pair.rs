@@ -81,11 +81,15 @@ impl Pair {
                     self.twin.acknowledge(sequence);
                 }
             }
-            Step::AcknowledgeAll { choice } => {
+            Step::AcknowledgeAll { choice, made_up } => {
                 if self.twin.policy == AckPolicy::All && !self.history.is_empty() {
                     let (sequence, number) = self.history[choice % self.history.len()];
-                    self.state.acknowledge_all(sequence, number);
-                    self.twin.acknowledge_all(sequence, number);
+                    let number = made_up.unwrap_or(number);
+                    // Nothing that lies ahead is acknowledged: see `DeliveredMessages::concerns`.
+                    if sequence < self.twin.next_stream {
+                        self.state.acknowledge_all(sequence, number);
+                        self.twin.acknowledge_all(sequence, number);
+                    }
                 }
             }
             Step::Refuse { choice } => {
@@ -125,7 +129,6 @@ impl Pair {
                 let sequence = self.any(choice).max(1);
                 self.state.reset(sequence);
                 self.twin = Twin::new(self.twin.policy, self.twin.is_keyed, sequence);
-                self.history.clear();
             }
         }
         Ok(())

@@ -34,6 +34,8 @@ impl AckState {
             }
             self.remove_pending(first);
         }
+        // A client's acknowledgement of a delivery that never was could once be recorded as it came.
+        self.floor.consumer = self.floor.consumer.min(self.next_consumer - 1);
         self.is_changed = false;
         self.changed.clear();
         self.changed_wholly = false;

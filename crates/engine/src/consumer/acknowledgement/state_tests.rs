@@ -66,6 +66,43 @@ fn the_floor_stays_below_what_waits_when_a_later_message_is_removed() {
     assert!((2..=4).all(|sequence| state.needs(sequence)));
 }
 
+#[test]
+fn an_acknowledgement_of_a_delivery_that_never_was_keeps_no_later_one_from_counting() {
+    for number in [5, 1_000, u64::MAX] {
+        let mut state = AckState::new(AckPolicy::All, 1);
+        for sequence in 1..=4 {
+            state.deliver(sequence, 10);
+        }
+
+        assert!(state.acknowledge_all(2, number));
+        assert_eq!((state.floor.consumer, state.floor.stream), (2, 2));
+
+        assert!(state.acknowledge_all(4, 4));
+        assert_eq!(state.floor, state.delivered());
+        state.deliver(5, 20);
+        assert!(state.acknowledge_all(5, 5));
+        assert_eq!(state.pending_count(), 0);
+    }
+}
+
+#[test]
+fn an_acknowledgement_from_before_a_reset_settles_what_it_names() {
+    let mut state = AckState::new(AckPolicy::All, 1);
+    for sequence in 1..=5 {
+        state.deliver(sequence, 10);
+    }
+    state.reset(4);
+    state.deliver(4, 20);
+    state.deliver(5, 20);
+
+    // It was the fourth delivery then, and is the first now.
+    assert!(state.acknowledge_all(4, 4));
+
+    assert_eq!((state.floor.consumer, state.floor.stream), (1, 4));
+    assert!(state.acknowledge_all(5, 2));
+    assert_eq!(state.pending_count(), 0);
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// The next message is delivered; so many before it are none of this consumer's.
@@ -93,9 +130,10 @@ enum Step {
     Acknowledge {
         choice: u64,
     },
-    /// Of anything that was delivered, by the number of its last delivery.
+    /// Of anything that was delivered, before a reset, too, by the number of one of its deliveries or by one that is made up.
     AcknowledgeAll {
         choice: usize,
+        made_up: Option<u64>,
     },
     Refuse {
         choice: u64,
@@ -133,6 +171,14 @@ enum Step {
     },
 }
 
+fn made_up() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![
+        6 => Just(None),
+        1 => (1u64..50).prop_map(Some),
+        1 => Just(Some(u64::MAX)),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0u64..3).prop_map(|skipped| Step::Deliver { skipped }),
@@ -143,7 +189,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Restart),
         1 => (1u64..4).prop_map(|count| Step::PassOver { count }),
         6 => any::<u64>().prop_map(|choice| Step::Acknowledge { choice }),
-        2 => any::<usize>().prop_map(|choice| Step::AcknowledgeAll { choice }),
+        2 => (any::<usize>(), made_up()).prop_map(|(choice, made_up)| Step::AcknowledgeAll { choice, made_up }),
         3 => any::<u64>().prop_map(|choice| Step::Refuse { choice }),
         1 => (any::<u64>(), 0i64..300).prop_map(|(choice, delay_ns)| Step::RefuseForNow { choice, delay_ns }),
         1 => any::<u64>().prop_map(|choice| Step::Progress { choice }),
@@ -293,10 +339,21 @@ impl Twin {
         if number <= self.floor.0 || sequence <= self.floor.1 {
             return;
         }
-        self.floor = (number, sequence);
         let settled = self.pending.range(..=sequence).map(|(each, _)| *each);
         self.acknowledged.extend(settled);
         self.pending.retain(|other, _| *other > sequence);
+        // A number that no delivery has says nothing: the floor is just below what is pending.
+        let below = self
+            .pending
+            .values()
+            .next()
+            .map(|waits| waits.first_delivery - 1);
+        let deliveries = self.next_consumer - 1;
+        let number = match number > deliveries {
+            true => below.unwrap_or(deliveries).max(self.floor.0),
+            false => number,
+        };
+        self.floor = (number, sequence);
         self.given_up.retain(|other, _| *other > sequence);
         self.queue.retain(|other| *other > sequence);
     }
