@@ -17,6 +17,7 @@ from jetlake.devices.session import UserSession
 from jetlake.devices.settings import Settings
 from jetlake.devices.store.in_stream import StreamStore
 from jetlake.devices.twin import Twin
+from jetlake.shared import cancellation
 from tests.devices import commands as c
 from tests.devices.samples import D1, D2, event
 
@@ -122,6 +123,7 @@ async def test_close_ends_though_a_cancellation_is_lost(api, stream, monkeypatch
         yield
 
     monkeypatch.setattr(live_twin, "read", read_on)
+    monkeypatch.setattr(cancellation, "CANCEL_INTERVAL_S", 0.01)
     twin = LiveTwin(api, stream)
     await twin._start_if_needed()
     await has_started.wait()

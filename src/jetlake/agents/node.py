@@ -22,6 +22,7 @@ from jetlake.agents.options import NodeOptions
 from jetlake.client.access import Access, connect
 from jetlake.client.api import COMPLAINTS_MAX, Api
 from jetlake.errors import ClientError, JetlakeError
+from jetlake.shared.cancellation import cancel
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -36,9 +37,6 @@ PAUSES_S = (0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)
 
 FINISH_S_MAX = 5.0
 """For the last words of all parts together."""
-
-CANCEL_INTERVAL_S = 0.5
-"""How soon a part that did not notice its end is told again."""
 
 CONNECTED_CHECK_S = 0.2
 """How soon a part that waits for the connection notices that it is back."""
@@ -154,7 +152,7 @@ class NodeAgent:
                     node.set_connection(connection)
             await stopping.wait()
         finally:
-            await _cancel(tasks)
+            await cancel(*tasks)
             await self._finish(node)
             if connection is not None:
                 with contextlib.suppress(TimeoutError):
@@ -207,18 +205,6 @@ class NodeAgent:
             await asyncio.wait_for(all_of_them(), FINISH_S_MAX)
         except TimeoutError:
             self._report("warning", "the connection is gone: the last events could not be sent")
-
-
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    """Return when all tasks have ended.
-
-    A cancellation can get lost: `asyncio.wait_for` of Python 3.11 forgets one that comes together with its result.
-    """
-    waiting = set(tasks)
-    while waiting:
-        for task in waiting:
-            task.cancel()
-        _, waiting = await asyncio.wait(waiting, timeout=CANCEL_INTERVAL_S)
 
 
 def _pause_s(tries: int) -> float:

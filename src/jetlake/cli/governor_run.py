@@ -30,6 +30,7 @@ from jetlake.governor import Governor, Lease, NoSlotError
 from jetlake.governor.events import COMMAND_LINE
 from jetlake.governor.layout import check_holder
 from jetlake.presentation.quantities import SECOND
+from jetlake.shared.cancellation import end
 
 MAX_WAIT_NS = 300 * SECOND
 INTERVAL_NS = 5 * SECOND
@@ -177,9 +178,7 @@ class CommandRunner:
             code = await self._child.wait()
         finally:
             self._child = None
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
+            await end(watching)
         return code if code >= 0 else SIGNALLED - code
 
     async def _watch(self, lease: Lease, child: asyncio.subprocess.Process) -> None:

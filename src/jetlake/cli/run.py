@@ -21,6 +21,7 @@ import typer
 
 from jetlake.cli.invocation import current
 from jetlake.errors import ApiError, JetlakeError
+from jetlake.shared.cancellation import cancel
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -111,8 +112,7 @@ async def until_closed(work: Awaitable[T]) -> T:
         if done:
             return task.result()
         if poll.poll(0):
-            task.cancel()
-            await asyncio.wait({task})
+            await cancel(task)
             raise PipeClosedError
 
 

@@ -18,6 +18,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 from jetlake.errors import ClientError
+from jetlake.shared.cancellation import cancel
 
 __all__ = ["Background"]
 
@@ -86,7 +87,7 @@ class Background:
 async def _finish() -> None:
     """Cancel the tasks that libraries have left."""
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in left:
-        task.cancel()
+    await cancel(*left)
+    # Nobody is left to whom their failures could matter.
     await asyncio.gather(*left, return_exceptions=True)
     await asyncio.get_running_loop().shutdown_asyncgens()

@@ -29,6 +29,7 @@ from jetlake.dashboard.rendering import FOLDER, is_fragment, make_templates, ren
 from jetlake.dashboard.session_api import PermissionRefusedError
 from jetlake.dashboard.sessions import Sessions, TooManySessionsError
 from jetlake.errors import ApiError, ClientError, JetlakeError
+from jetlake.shared.cancellation import end
 
 __all__ = ["make_app"]
 
@@ -67,9 +68,7 @@ def make_app(options: DashboardOptions) -> web.Application:
 async def _sweeping(app: web.Application) -> AsyncIterator[None]:
     sweeping = asyncio.create_task(app[SESSIONS].sweep())
     yield
-    sweeping.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await sweeping
+    await end(sweeping)
 
 
 async def _close_sessions(app: web.Application) -> None:

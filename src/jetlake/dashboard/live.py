@@ -17,6 +17,7 @@ from aiohttp import WSMsgType, web
 
 from jetlake.dashboard.keys import SESSION
 from jetlake.dashboard.sessions import Session
+from jetlake.shared.cancellation import end
 
 __all__ = ["serve_live"]
 
@@ -56,11 +57,13 @@ async def serve_live(request: web.Request) -> web.WebSocketResponse:
                 wanted = msgspec.json.decode(message.data, type=Wanted)
             except msgspec.DecodeError:
                 break
-            await _ended(sending)
+            if sending is not None:
+                await end(sending)
             sending = asyncio.create_task(_send(session, socket, frozenset(wanted.keys[:KEYS_MAX])))
     finally:
-        await _ended(sending)
-        await _ended(ending)
+        if sending is not None:
+            await end(sending)
+        await end(ending)
     return socket
 
 
@@ -76,10 +79,3 @@ async def _send(session: Session, socket: web.WebSocketResponse, keys: frozenset
 async def _close_with(session: Session, socket: web.WebSocketResponse) -> None:
     await session.is_closed.wait()
     await socket.close(code=SESSION_ENDED)
-
-
-async def _ended(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

@@ -10,7 +10,6 @@ open.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Iterable, Iterator
@@ -26,6 +25,7 @@ from jetlake.dashboard.profile import Feature, ServerProfile
 from jetlake.dashboard.series import History, shown, unit_of
 from jetlake.dashboard.session_api import SessionApi
 from jetlake.errors import ClientError
+from jetlake.shared.cancellation import end
 
 __all__ = ["INTERVAL_S", "Sampler"]
 
@@ -68,7 +68,6 @@ class Sampler:
         self._wake = asyncio.Event()
         self._frames: dict[frozenset[str], bytes] = {}
         self._time_s = 0.0
-        self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="jetlake-dashboard-sampler")
 
     @property
@@ -112,16 +111,12 @@ class Sampler:
 
     async def close(self) -> None:
         """End the task."""
-        # A cancellation that comes while an answer does is lost on the way (`asyncio.wait_for` of Python 3.11).
-        self._is_closing = True
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await end(self._task)
         async with self._tick:
             self._tick.notify_all()
 
     async def _run(self) -> None:
-        while not self._is_closing:
+        while True:
             if not self._watched and time.monotonic() - self._last_watched_s > GRACE_S:
                 self._wake.clear()
                 # What happened meanwhile is no rate of the next interval.

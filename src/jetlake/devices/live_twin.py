@@ -17,12 +17,7 @@ from jetlake.devices.failures import as_device_error
 from jetlake.devices.subjects import ALL
 from jetlake.devices.twin import Twin
 from jetlake.errors import ClientError, DeviceError, JetlakeError
-
-CANCEL_S = 0.5
-"""How long reading may take to end before it is cancelled again.
-
-`asyncio.wait_for` of Python 3.11 loses a cancellation that comes in the moment in which something arrives.
-"""
+from jetlake.shared.cancellation import end
 
 CATCH_UP_S_MAX = 60.0
 """To read what is in the stream; a first reading of millions of events takes this long."""
@@ -66,11 +61,8 @@ class LiveTwin:
 
     async def close(self) -> None:
         task, self._task = self._task, None
-        while task is not None and not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=CANCEL_S)
-        if task is not None and not task.cancelled():
-            task.result()
+        if task is not None:
+            await end(task)
 
     async def _start_if_needed(self) -> None:
         state = (await self._api.request(f"STREAM.INFO.{self._stream}"))["state"]

@@ -20,6 +20,7 @@ from jetlake.client.channel import Channel, Payload, Reply, header_block, header
 from jetlake.client.publishing import MESSAGE_ID, Publisher
 from jetlake.errors import ApiError
 from jetlake.objects.sources import Source, chunks_of
+from jetlake.shared.cancellation import cancel
 
 __all__ = ["Contents", "LostChunkError", "upload"]
 
@@ -87,8 +88,7 @@ async def upload(
         raise
     finally:
         sender.cancel()
-        upcoming.cancel()
-        await asyncio.gather(upcoming, return_exceptions=True)
+        await cancel(upcoming)
         await chunks.aclose()
     return Contents(size, number, digest.digest())
 

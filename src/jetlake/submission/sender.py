@@ -31,6 +31,7 @@ from jetlake.client.api import Api, open_api
 from jetlake.client.backoff import TWENTY_SECONDS_MS, table
 from jetlake.client.timestamps import SECOND_NS
 from jetlake.errors import ClientError, ConfigurationError, SpoolError
+from jetlake.shared.cancellation import end
 from jetlake.submission.delivery import Delivery, Failed, Outcome, StoredInStream, Undeliverable
 from jetlake.submission.lanes import SpoolLanes, WaitingMessage
 from jetlake.submission.message import PAYLOAD_BYTES_MAX, PRIORITIES, SpoolMessage, check
@@ -117,7 +118,7 @@ class Sender:
                 port = await stack.enter_async_context(serve_metrics(self._options.metrics_port, self._figures))
                 _log.info("metrics at http://127.0.0.1:%d/metrics", port)
             connecting = asyncio.create_task(self._keep_connected(stop))
-            stack.push_async_callback(_cancel, connecting)
+            stack.push_async_callback(end, connecting)
             await self._send_until(stop, connecting)
         self._figures().write(self._spool.folder)
 
@@ -146,13 +147,13 @@ class Sender:
                 changed = asyncio.create_task(self._changed.wait())
                 left_s = max(scan_s - time.monotonic(), 0.0)
                 await asyncio.wait((changed, stopping), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-                await _cancel(changed)
+                await end(changed)
         finally:
-            await _cancel(stopping)
+            await end(stopping)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=STOP_S_MAX)
             for task in list(self._tasks):
-                await _cancel(task)
+                await end(task)
 
     async def _wait_for_lock(self, stack: AsyncExitStack, stop: asyncio.Event) -> bool:
         is_told = False
@@ -363,9 +364,3 @@ class Sender:
         self.statistics.disk_errors += 1
         self.statistics.last_error = str(error)
         _log.error("%s", error)
-
-
-async def _cancel(task: "asyncio.Task[object] | asyncio.Task[None]") -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

@@ -10,7 +10,6 @@ Invariant: each machine has a task of its own; one that fails, or whose manifest
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,12 @@ from jetlake.agents.machines.services import Services
 from jetlake.agents.machines.states import StateChange
 from jetlake.agents.node import LocalNode
 from jetlake.errors import ConfigurationError, reason_of
+from jetlake.shared.cancellation import cancel
 
 __all__ = ["MachineHost"]
 
-STOP_S_MAX = 5.0
-"""For a machine to end: it kills its commands and gives back its slots."""
+STOP_S_MAX = 8.0
+"""For a machine to end: it kills its commands and gives back its slots. Long enough to be cancelled twice."""
 
 FACTS_S = 10.0
 """How long facts are used before their file is read again."""
@@ -106,7 +106,7 @@ class MachineHost:
         finally:
             await self._stop_all()
             services.close()
-            await _end(helpers, STOP_S_MAX)
+            await cancel(*helpers, timeout_s=STOP_S_MAX)
 
     async def finish(self, node: LocalNode) -> None:
         """Publish what the machines told last."""
@@ -132,7 +132,7 @@ class MachineHost:
         for folder in [folder for folder in self._hosted if folder not in folders]:
             node.report("info", f"{self._hosted[folder].machine.name}: {folder} is gone: stopping")
             hosted = self._hosted.pop(folder)
-            await _end([hosted.task], STOP_S_MAX)
+            await cancel(hosted.task, timeout_s=STOP_S_MAX)
             hosted.machine.forget()
         for folder, content in changed:
             await self._load(folder, content, node)
@@ -187,7 +187,7 @@ class MachineHost:
         if running is not None:
             node.report("info", f"{running.machine.name}: the manifest has changed: restarting")
             del self._hosted[folder]
-            await _end([running.task], STOP_S_MAX)
+            await cancel(running.task, timeout_s=STOP_S_MAX)
         self._refused.pop(folder, None)
         assert self._services is not None
         machine = Machine(manifest, folder, self._services, resume=self._options.resume)
@@ -198,7 +198,7 @@ class MachineHost:
 
     async def _stop_all(self) -> None:
         hosted, self._hosted = list(self._hosted.values()), {}
-        await _end([*(each.task for each in hosted), *self._hearing], STOP_S_MAX)
+        await cancel(*(each.task for each in hosted), *self._hearing, timeout_s=STOP_S_MAX)
 
     # What machines learn of each other
 
@@ -240,11 +240,3 @@ def _signature(path: Path) -> tuple[int, ...] | None:
 def _is_candidate(folder: Path) -> bool:
     name = folder.name
     return folder.is_dir() and name != "tmp" and not name.startswith(".") and not name.endswith("-temp")
-
-
-async def _end(tasks: Sequence["asyncio.Task[None]"], timeout_s: float) -> None:
-    """Cancel tasks, and return when they have ended, or after some time."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=timeout_s)

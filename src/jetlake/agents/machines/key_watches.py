@@ -7,12 +7,12 @@ Invariant: a key is watched exactly as long as somebody has joined its watch.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from jetlake.client.backoff import table
 from jetlake.errors import ClientError
 from jetlake.kv import Buckets, Entry
+from jetlake.shared.cancellation import end
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -61,9 +61,7 @@ class KeyWatches:
             return
         del self._watches[watch.bucket, watch.key]
         assert watch.task is not None
-        watch.task.cancel()
-        with suppress(asyncio.CancelledError):
-            await watch.task
+        await end(watch.task)
 
     async def _follow(self, watch: KeyWatch) -> None:
         """Note what the server tells of a key, until cancelled; begins anew when that is not possible."""

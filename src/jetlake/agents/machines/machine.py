@@ -26,6 +26,7 @@ from jetlake.choria.events import transition_body, watcher_body
 from jetlake.client.backoff import jittered
 from jetlake.client.uninterrupted import finish
 from jetlake.errors import ConfigurationError, JetlakeError
+from jetlake.shared.cancellation import cancel
 
 __all__ = ["Machine"]
 
@@ -118,9 +119,7 @@ class Machine:
         try:
             await asyncio.gather(*tasks)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(*tasks)
 
     def forget(self) -> None:
         """Remove what outlives the machine elsewhere: its folder is gone."""

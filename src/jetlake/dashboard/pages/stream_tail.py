@@ -29,6 +29,7 @@ from jetlake.dashboard.rendering import command_line
 from jetlake.dashboard.sessions import Session
 from jetlake.dashboard.stored_messages import StoredMessage, check_pattern, next_message
 from jetlake.errors import ClientError
+from jetlake.shared.cancellation import cancel
 
 __all__ = ["ROUTES"]
 
@@ -103,9 +104,7 @@ async def serve(request: web.Request) -> web.WebSocketResponse:
         await asyncio.wait({sending, ending, reading}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         open_tails.discard(socket)
-        for task in (sending, ending, reading):
-            task.cancel()
-        await asyncio.gather(sending, ending, reading, return_exceptions=True)
+        await cancel(sending, ending, reading)
         await socket.close(code=SESSION_ENDED if session.is_closed.is_set() else 1000)
     return socket
 
