@@ -1,5 +1,6 @@
 """Leaf modules: what every part shares, and what knows none of the parts.
 
+- `cancellation`    tasks that are stopped, though a cancellation is lost
 - `credentials`     the JWT and the seed in a credentials file
 - `durations`       durations as texts, read in one place
 - `engine_reports`  what the engine reports about itself, as typed values
