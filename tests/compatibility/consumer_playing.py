@@ -30,6 +30,12 @@ What nats-server 2.15.1 does by race or by mistake is kept out of sight here, an
 - A purge up to a sequence that an interest stream has given and did not store leaves it with a state that changes by
   itself, and brings messages back; so everything is purged then.
 - Where limits have removed messages, a purge moves a consumer's floor in the stream and not always in deliveries.
+- A message of a burst may be removed by a limit before a push consumer has sent it, or after that, on either server; so
+  the next one is published when what may be sent was (`_wait_until_pushed`). Where the consumer had no room, Jetlake
+  notices only after a moment that a limit has made some.
+- A push consumer with as many open messages as it may have goes on after a purge only when there is a new message; so
+  it is given room before (`_make_room`).
+- A purge that keeps some messages of an interest stream leaves those it removes in the number of messages to come.
 - A consumer that was asked by `+NXT` and had nothing has passed over everything there is, also for filters that it is
   given later; so its filters stay.
 """
@@ -57,6 +63,11 @@ WRITTEN_SECONDS = 1.0
 # A refused message that is to come again soon has come up for delivery after this time.
 SOON_NS = 20_000_000
 SOON_SECONDS = 0.25
+
+# After this time a consumer has noticed that a limit has removed something it had open.
+ROOM_SECONDS = 0.12
+
+POLL_SECONDS = 0.002
 
 LATER_NS = ACK_WAIT_NS
 
@@ -126,6 +137,7 @@ class Side:
         self.is_interest = False
         self.is_limited = False
         self.is_purged = False
+        self.was_purged_in_part = False
         self.tails: dict[int, str] = {}
         # Consumers whose position is told as the message that comes next, and those whose position is not compared.
         self.placed: set[str] = set()
@@ -208,6 +220,7 @@ class Side:
         """Whether both servers say the same about what is to come."""
         policy = self.configs[name].get("deliver_policy")
         is_miscounted = policy == "last_per_subject" or (policy == "last" and self.is_purged)
+        is_miscounted |= self.is_interest and self.was_purged_in_part
         return not self.is_rolled_up and not is_miscounted
 
     def contents(self) -> list[tuple[int, str, str]]:
@@ -219,7 +232,12 @@ class Side:
     # Messages
 
     def publish(self, tails: str) -> Answer:
-        return [self._stored(tail) for tail in tails]
+        answers = []
+        for tail in tails:
+            answers.append(self._stored(tail))
+            if self.is_limited:
+                self._wait_until_pushed()
+        return answers
 
     def roll_up(self, tail: str, what: str) -> Answer:
         if self.is_limited:
@@ -255,6 +273,7 @@ class Side:
             request["seq"] = self._purged_up_to(request["seq"])
             if not request["seq"]:
                 del request["seq"]
+        self.was_purged_in_part |= "keep" in request
         answer = self.js.api(f"STREAM.PURGE.{self.stream}", request)
         return answer.get("purged", 0) if "error" not in answer else self._answered(answer)
 
@@ -448,6 +467,31 @@ class Side:
             before = numbers.ack_pending
             time.sleep(0.02 * self.patience)
 
+    def _is_full(self, numbers: Numbers) -> bool:
+        """Whether the push consumer has as many open messages as it may have."""
+        return numbers.ack_pending >= self.configs[PUSH].get("max_ack_pending", BATCH_MAX)
+
+    def _wait_until_pushed(self) -> None:
+        """Wait until the push consumer has sent what it may send now."""
+        deadline = time.monotonic() + SOON_SECONDS * self.patience
+        while self.inbox is not None and PUSH in self.configs and time.monotonic() < deadline:
+            numbers = self.numbers(PUSH)
+            if not isinstance(numbers, Numbers) or numbers.pending == 0:
+                return
+            if self._is_full(numbers) and time.monotonic() > deadline - (SOON_SECONDS - ROOM_SECONDS) * self.patience:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _make_room(self) -> None:
+        """Acknowledge what the push consumer has sent, if it may send no more."""
+        while self.inbox is not None and PUSH in self.configs:
+            self._wait_until_pushed()
+            numbers = self.numbers(PUSH)
+            if not isinstance(numbers, Numbers) or not self._is_full(numbers):
+                return
+            self.seen()
+            self._acknowledge_open(PUSH)
+
     def _fetch_refused(self) -> None:
         """Have messages delivered that are to be delivered again at once."""
         for name in sorted(self.refused):
@@ -471,6 +515,7 @@ class Side:
         self._fetch_refused()
         self._fetch_lasts()
         self._acknowledge_whole()
+        self._make_room()
         self.placed.update(self.configs)
         if of_subject:
             for name in self.configs:
