@@ -243,7 +243,7 @@ impl<'a> Window<'a> {
         let mut position = position;
         while position < self.until {
             let bytes = self.at(position, HEAD_BYTES)?;
-            match bytes.iter().position(|byte| *byte != 0) {
+            match first_nonzero(bytes) {
                 Some(0) => return Ok(position + ALIGNMENT as u64),
                 Some(zeros) => {
                     let step = zeros - zeros % ALIGNMENT;
@@ -253,5 +253,38 @@ impl<'a> Window<'a> {
             }
         }
         Ok(self.until)
+    }
+}
+
+/// Where the first byte is that is not zero. A segment is preallocated, so there may be megabytes of zeros: they are compared block by block.
+fn first_nonzero(bytes: &[u8]) -> Option<usize> {
+    const ZEROS: [u8; 512] = [0; 512];
+    let is_blank = |block: &[u8]| block == &ZEROS[..block.len()];
+    let mut blocks = bytes.chunks(ZEROS.len());
+    let blank_count = blocks.by_ref().take_while(|block| is_blank(block)).count();
+    let behind = bytes.get(blank_count * ZEROS.len()..)?;
+    let found = behind.iter().position(|byte| *byte != 0)?;
+    Some(blank_count * ZEROS.len() + found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_first_byte_that_is_not_zero_is_found_wherever_it_is(
+            length in 0usize..2_000,
+            others in prop::collection::vec((0usize..2_000, 1u8..), 0..3),
+        ) {
+            let mut bytes = vec![0u8; length];
+            for (place, value) in others.into_iter().filter(|(place, _)| *place < length) {
+                bytes[place] = value;
+            }
+
+            prop_assert_eq!(first_nonzero(&bytes), bytes.iter().position(|byte| *byte != 0));
+        }
     }
 }
