@@ -121,7 +121,7 @@ def spark() -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
     import jetlake.spark
 
-    # No test computes for as long as Java's best compiler takes, or as Spark takes to write and compile Java of its own.
+    # No test computes for as long as Java's best compiler takes, or Spark to write and compile Java of its own.
     interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     session = jetlake.spark.session("tests", master="local[2]", driver_memory="1g", small=True, config=interpreted)
     session.sparkContext.setLogLevel("ERROR")
