@@ -109,7 +109,8 @@ impl DeliveredMessages {
                 let delivered_ns = self.acks.entry(sequence).map(|entry| entry.time_ns);
                 self.release(sequence);
                 if let Some(delivered_ns) = delivered_ns {
-                    sample(settings, numbers, now_ns - delivered_ns, publisher);
+                    let ack_time_ns = now_ns.saturating_sub(delivered_ns);
+                    sample(settings, numbers, ack_time_ns, publisher);
                 }
             }
             AckPolicy::All | AckPolicy::FlowControl => {

@@ -227,11 +227,11 @@ impl Upcoming {
         }
         let pause_ns = match replay.previous_time_ns {
             0 => 0,
-            previous => time_ns - previous,
+            previous => time_ns.saturating_sub(previous),
         };
         let was_awaited = replay.due_ns > 0;
         if pause_ns > PAUSE_MIN_NS && !was_awaited {
-            replay.due_ns = now_ns + pause_ns;
+            replay.due_ns = now_ns.saturating_add(pause_ns);
             return false;
         }
         replay.due_ns = 0;

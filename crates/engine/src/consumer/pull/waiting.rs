@@ -101,8 +101,8 @@ impl WaitingPulls {
             return;
         };
         request.delivered += 1;
-        request.heartbeat_due_ns = now_ns + request.heartbeat_ns;
-        request.batch -= 1;
+        request.heartbeat_due_ns = now_ns.saturating_add(request.heartbeat_ns);
+        request.batch = request.batch.saturating_sub(1);
         if let Some(left) = &mut request.bytes {
             *left -= bytes as i64;
         }
@@ -196,7 +196,7 @@ impl WaitingPulls {
     pub fn heartbeat(&mut self, now_ns: i64, header: &[u8], out: &mut Outbound) {
         for request in &mut self.requests {
             if request.heartbeat_ns > 0 && request.heartbeat_due_ns <= now_ns {
-                request.heartbeat_due_ns = now_ns + request.heartbeat_ns;
+                request.heartbeat_due_ns = now_ns.saturating_add(request.heartbeat_ns);
                 reply(out, request, header);
             }
         }
