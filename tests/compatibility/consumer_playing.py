@@ -36,6 +36,12 @@ What nats-server 2.15.1 does by race or by mistake is kept out of sight here, an
 - A push consumer with as many open messages as it may have goes on after a purge only when there is a new message; so
   it is given room before (`_make_room`).
 - A purge that keeps some messages of an interest stream leaves those it removes in the number of messages to come.
+- A consumer of `last_per_subject` that is given other filters does not count all that it has to deliver, and says that
+  there is nothing; so its filters stay.
+- A restart forgets which messages a consumer has passed over, and it delivers them if its filters change later; so it
+  begins behind them then (`_converge`).
+- An acknowledgement of a message that was given up counts, but for a consumer with `ack_policy` `all`; so no message of
+  such a consumer is given up.
 - A consumer that was asked by `+NXT` and had nothing has passed over everything there is, also for filters that it is
   given later; so its filters stay.
 """
@@ -144,6 +150,7 @@ class Side:
         self.lost: set[str] = set()
         self.asked_next: set[str] = set()
         self.refiltered: set[str] = set()
+        self.restarted: set[str] = set()
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -294,8 +301,13 @@ class Side:
         if name not in self.configs:
             return None
         if "filter_subject" in changes:
-            if name in self.asked_next:
+            if name in self.asked_next or self.configs[name].get("deliver_policy") == "last_per_subject":
                 return None
+            if name in self.restarted:
+                if name == PUSH:
+                    return None
+                self._converge(name)
+                self.restarted.discard(name)
             self._acknowledge_open(name)
             if self.is_limited or name in self.placed:
                 self.lost.add(name)
@@ -332,6 +344,7 @@ class Side:
         self.lost.discard(name)
         self.asked_next.discard(name)
         self.refiltered.discard(name)
+        self.restarted.discard(name)
         return self._answered(self.js.api(f"CONSUMER.DELETE.{self.stream}.{name}"))
 
     def reset(self, name: str, pick: int | None) -> Answer:
@@ -377,6 +390,9 @@ class Side:
             return None
         message = known[-1 - back % len(known)]
         if body.startswith("-NAK"):
+            config = self.configs[name]
+            if config["ack_policy"] == "all" and config.get("max_deliver", 0) > 0:
+                return None
             self.refused.add(name)
         if body == "+NXT":
             self.asked_next.add(name)
@@ -425,6 +441,7 @@ class Side:
             self.delete_message(pick)
         elif then == "purge":
             self._acknowledge_whole()
+            self.placed.update(self.configs)
             self.is_purged = True
             sequence = self._purged_up_to(pick)
             self.js.api(f"STREAM.PURGE.{self.stream}", {"seq": sequence} if sequence else {})
@@ -535,6 +552,7 @@ class Side:
         self.js.raw.close()
         self.server.restart()
         self.js = Puller(self.server.process)
+        self.restarted.update(self.configs)
         return None
 
     def _answered(self, answer: Json) -> Answer:
