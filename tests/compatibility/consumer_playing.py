@@ -35,7 +35,8 @@ What nats-server 2.15.1 does by race or by mistake is kept out of sight here, an
   notices only after a moment that a limit has made some.
 - A push consumer with as many open messages as it may have goes on after a purge only when there is a new message; so
   it is given room before (`_make_room`).
-- A purge that keeps some messages of an interest stream leaves those it removes in the number of messages to come.
+- A purge that keeps some messages leaves those it removes in the number of messages to come, if there are gaps between
+  them: in an interest stream, or where limits have removed some.
 - A consumer of `last_per_subject` that is given other filters does not count all that it has to deliver, and says that
   there is nothing; so its filters stay.
 - A restart forgets which messages a consumer has passed over, and it delivers them if its filters change later; so it
@@ -227,7 +228,7 @@ class Side:
         """Whether both servers say the same about what is to come."""
         policy = self.configs[name].get("deliver_policy")
         is_miscounted = policy == "last_per_subject" or (policy == "last" and self.is_purged)
-        is_miscounted |= self.is_interest and self.was_purged_in_part
+        is_miscounted |= (self.is_interest or self.is_limited) and self.was_purged_in_part
         return not self.is_rolled_up and not is_miscounted
 
     def contents(self) -> list[tuple[int, str, str]]:
@@ -304,7 +305,7 @@ class Side:
             if name in self.asked_next or self.configs[name].get("deliver_policy") == "last_per_subject":
                 return None
             if name in self.restarted:
-                if name == PUSH:
+                if name == PUSH or not self._may_be_reset(name):
                     return None
                 self._converge(name)
                 self.restarted.discard(name)
@@ -427,7 +428,7 @@ class Side:
             return None
         if config["ack_policy"] == "all" and then in ("delete", "purge"):
             return None
-        if config.get("deliver_policy", "all") not in ("all", "by_start_sequence"):
+        if not self._may_be_reset(name):
             return None
         inbox = self.js.open_inbox()
         self.js.raw.send(f"UNSUB {inbox.subscription} {heard}\r\n".encode())
@@ -454,6 +455,10 @@ class Side:
         self.deliveries[name] += messages
         self._converge(name)
         return None
+
+    def _may_be_reset(self, name: str) -> bool:
+        """Whether a consumer may be reset to any sequence."""
+        return self.configs[name].get("deliver_policy", "all") in ("all", "by_start_sequence")
 
     def _converge(self, name: str) -> None:
         """Acknowledge everything there is for a consumer, and have it count anew from there."""
