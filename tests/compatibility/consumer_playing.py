@@ -506,7 +506,8 @@ class Side:
 
     def _make_room(self) -> None:
         """Acknowledge what the push consumer has sent, if it may send no more."""
-        while self.inbox is not None and PUSH in self.configs:
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while self.inbox is not None and PUSH in self.configs and time.monotonic() < deadline:
             self._wait_until_pushed()
             numbers = self.numbers(PUSH)
             if not isinstance(numbers, Numbers) or not self._is_full(numbers):

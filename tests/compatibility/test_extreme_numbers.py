@@ -44,7 +44,7 @@ def test_sessions_made_by_chance_are_answered_to_the_end(server: ServerProcess) 
     "request_body",
     [
         {"batch": -(2**63), "expires": 10**9},
-        # Twice this time is a short one in 64 bits, so that it is no longer than the request lasts.
+        # Doubled, it overflows 64 bits and passes the check against `expires`.
         {"batch": 1, "expires": 10**9, "idle_heartbeat": 2**63 - 1},
         {"batch": 2**63 - 1, "expires": 2**63 - 1, "idle_heartbeat": 2**62 - 1, "max_bytes": 2**63 - 1},
     ],

@@ -87,7 +87,9 @@ async def test_a_failure_stays_in_the_task_or_is_raised():
         await end(task)
 
 
-async def test_what_does_not_end_is_given_up_after_the_time_limit():
+@pytest.fixture
+async def stubborn():
+    """A task that no cancellation ends before the test is over."""
     may_end = asyncio.Event()
 
     async def work():
@@ -97,34 +99,27 @@ async def test_what_does_not_end_is_given_up_after_the_time_limit():
 
     task = asyncio.create_task(work())
     await asyncio.sleep(0)
-
-    async with asyncio.timeout(WAIT_S_MAX):
-        await cancel(task, timeout_s=0.05)
-
-    assert not task.done()
+    yield task
     may_end.set()
     await end(task)
 
 
-async def test_who_waits_can_be_cancelled():
-    may_end = asyncio.Event()
+async def test_what_does_not_end_is_given_up_after_the_time_limit(stubborn):
+    async with asyncio.timeout(WAIT_S_MAX):
+        await cancel(stubborn, timeout_s=0.05)
 
-    async def work():
-        while not may_end.is_set():
-            with suppress(asyncio.CancelledError):
-                await may_end.wait()
+    assert not stubborn.done()
 
-    task = asyncio.create_task(work())
-    await asyncio.sleep(0)
-    waiting = asyncio.create_task(cancel(task))
+
+async def test_who_waits_can_be_cancelled(stubborn):
+    waiting = asyncio.create_task(cancel(stubborn))
     await asyncio.sleep(0)
     waiting.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await waiting
 
-    may_end.set()
-    await end(task)
+    assert not stubborn.done()
 
 
 async def test_no_tasks_are_no_work():

@@ -1,7 +1,7 @@
 """`cancel` and `end`: stop tasks, including those that have lost a cancellation.
 
 `asyncio.wait_for` of Python 3.11 drops a cancellation that comes in the moment of its result, and nats-py waits for
-every answer with it. A task that is cancelled once then reads on for good, and with it whoever waits for its end.
+every answer with it. Such a task never stops, and awaiting it hangs.
 
 Invariant: when they return without a time limit, the tasks have ended.
 """
