@@ -3,12 +3,18 @@
 import asyncio
 import json
 
-from jetlake.agents.node import NodeAgent
+import nats
+import pytest
+
+from jetlake.agents.lifecycle import Lifecycle
+from jetlake.agents.node import LocalNode, NodeAgent
 from jetlake.agents.options import read_node_options
 from jetlake.choria.events import decode
 from jetlake.choria.settings import ChoriaSettings
 from jetlake.client.access import Access
 from jetlake.client.schemas import problems, read
+from jetlake.errors import ClientError
+from jetlake.shared.cancellation import cancel
 from tests.adapters.fleet import Stored
 from tests.agents.conftest import wait_until
 
@@ -112,6 +118,55 @@ async def test_a_part_that_fails_is_started_again_and_the_others_go_on(url):
     assert runs.count("steady") == 1
     assert runs.count("finish") == 2
     assert any("failing: a bug, please report it: RuntimeError: a bug" in line for line in lines)
+
+
+async def test_a_node_that_is_stopped_while_it_tells_of_its_start_tells_of_its_end(url, name):
+    options = read_node_options(ChoriaSettings({"identity": name, "lifecycle.component": name}))
+    has_sent = asyncio.Event()
+
+    class Slow(LocalNode):
+        """A node whose server takes the first event and does not say so."""
+
+        async def publish(self, subject, payload):
+            await super().publish(subject, payload)
+            if not has_sent.is_set():
+                has_sent.set()
+                await asyncio.Event().wait()
+
+    lifecycle = Lifecycle(options, version="1")
+    async with await nats.connect(url) as connection:
+        events = await connection.subscribe(f"choria.lifecycle.event.*.{name}")
+        node = Slow(options, connection, lambda *_: None)
+        telling = asyncio.create_task(lifecycle.run(node))
+        await asyncio.wait_for(has_sent.wait(), 60)
+        await cancel(telling)
+        await lifecycle.finish(node)
+
+        kinds = [(await events.next_msg(60)).subject.split(".")[3] for _ in range(2)]
+    assert kinds == ["startup", "shutdown"]
+
+
+async def test_a_start_that_could_not_be_told_is_told_again(url, name):
+    options = read_node_options(ChoriaSettings({"identity": name, "lifecycle.component": name}))
+    tries = []
+
+    class Refusing(LocalNode):
+        async def publish(self, subject, payload):
+            tries.append(subject)
+            if len(tries) == 1:
+                raise ClientError("the server was gone")
+            await super().publish(subject, payload)
+
+    lifecycle = Lifecycle(options, version="1")
+    async with await nats.connect(url) as connection:
+        events = await connection.subscribe(f"choria.lifecycle.event.*.{name}")
+        node = Refusing(options, connection, lambda *_: None)
+        with pytest.raises(ClientError):
+            await lifecycle.run(node)
+        telling = asyncio.create_task(lifecycle.run(node))
+
+        assert (await events.next_msg(60)).subject.split(".")[3] == "startup"
+        await cancel(telling)
 
 
 def test_a_wrong_configuration_ends_with_one_line(run_agent):

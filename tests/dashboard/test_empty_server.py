@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.compatibility.server_process import ServerProcess
-from tests.dashboard.conftest import DashboardProcess, check_accessible
+from tests.dashboard.conftest import DashboardProcess, check_accessible, press_shortcut
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,7 @@ def test_page_says_how_to_make_the_first(
     server = start_server(["-js", "-sd", f"{tmp_path}/store"])
     page.goto(start_dashboard(server.url).url)
 
-    page.keyboard.press("g")
-    page.keyboard.press(key)
+    press_shortcut(page, "g", key)
 
     expect(page.get_by_role("heading", name=heading)).to_be_visible()
     expect(page.get_by_text(command)).to_be_visible()

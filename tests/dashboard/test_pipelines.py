@@ -11,6 +11,7 @@ from tests.dashboard.conftest import (
     DashboardProcess,
     check_accessible,
     check_fits_a_phone,
+    press_shortcut,
 )
 from tests.dashboard.lake_samples import HOSTILE, write_lake
 
@@ -78,8 +79,7 @@ def test_name_of_the_address_is_never_a_path(page: Page, dashboard: DashboardPro
 
 def test_filter_finds_pipelines_and_keys_lead_here(page: Page, dashboard: DashboardProcess) -> None:
     page.goto(f"{dashboard.url}/")
-    page.keyboard.press("g")
-    page.keyboard.press("p")
+    press_shortcut(page, "g", "p")
     page.get_by_placeholder("Filter by name").fill("zzz")
 
     expect(page.get_by_role("heading", name="No pipeline matches")).to_be_visible()

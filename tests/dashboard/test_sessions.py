@@ -10,20 +10,23 @@ from jetlake.dashboard.sessions import SESSIONS_MAX
 SESSIONS = 30
 
 
+async def open_page(client, address):
+    async with client.get(f"{address}/") as response:
+        assert response.status == 200
+    socket = await client.ws_connect(f"{address}/live", headers={"Origin": address})
+    await socket.send_str('{"keys": ["messages.in", "lag"]}')
+    # The past and the first figures: all of them are sampled by now.
+    await socket.receive()
+    await socket.receive()
+    return socket
+
+
 async def with_open_pages(address, count, work):
     """Do something while so many pages are open, each in a session of its own."""
     clients = [aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) for _ in range(count)]
     try:
-        sockets = []
-        for client in clients:
-            async with client.get(f"{address}/") as response:
-                assert response.status == 200
-            socket = await client.ws_connect(f"{address}/live", headers={"Origin": address})
-            await socket.send_str('{"keys": ["messages.in", "lag"]}')
-            # The past and the first figures: all of them are sampled by now.
-            await socket.receive()
-            await socket.receive()
-            sockets.append(socket)
+        # At once: a page that nobody reads for half a minute counts as closed.
+        sockets = await asyncio.gather(*(open_page(client, address) for client in clients))
         return await work(clients, sockets)
     finally:
         for client in clients:

@@ -15,6 +15,7 @@ from tests.dashboard.conftest import (
     check_accessible,
     check_fits_a_phone,
     create_stream,
+    press_shortcut,
     publish,
 )
 from tests.dashboard.lake_samples import write_lake
@@ -180,10 +181,10 @@ def test_link_fills_the_box_and_runs_nothing(page: Page, dashboard: DashboardPro
 
 def test_table_is_queried_by_a_click_and_by_keys(page: Page, dashboard: DashboardProcess) -> None:
     page.goto(f"{dashboard.url}/")
-    page.keyboard.press("g")
-    page.keyboard.press("q")
+    press_shortcut(page, "g", "q")
     page.get_by_role("link", name="streams.orders").click()
     expect(page.get_by_label("Query")).to_have_value("SELECT * FROM streams.orders LIMIT 100")
+    expect(page.get_by_label("Query")).to_be_visible()
 
     page.get_by_label("Query").press("Control+Enter")
 

@@ -16,6 +16,7 @@ from tests.dashboard.conftest import (
     check_accessible,
     check_fits_a_phone,
     create_stream,
+    press_shortcut,
 )
 from tests.dashboard.features import do
 from tests.dashboard.stream_samples import store, stream_info
@@ -60,8 +61,7 @@ def test_list_search_and_digits_lead_to_the_pages(page: Page, dashboard: Dashboa
     page.get_by_role("link", name=name, exact=True).click()
     expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
 
-    page.keyboard.press("g")
-    page.keyboard.press("3")
+    press_shortcut(page, "g", "3")
 
     expect(page.get_by_role("heading", name="Messages", exact=True)).to_be_visible()
 

@@ -22,12 +22,16 @@ class Lifecycle:
     def __init__(self, options: NodeOptions, *, version: str) -> None:
         self._options = options
         self._version = version
-        self._started = False
+        self._may_be_known = False
+        self._is_told = False
 
     async def run(self, node: LocalNode) -> None:
-        if not self._started:
+        if not self._is_told:
+            await node.wait_connected()
+            # Others may hear of the start before the server has confirmed it: whoever heard of it hears of the end.
+            self._may_be_known = True
             await self._tell(node, "startup", version=self._version)
-            self._started = True
+            self._is_told = True
         interval_s = self._options.alive_interval_s
         if not interval_s:
             return
@@ -38,7 +42,7 @@ class Lifecycle:
             wait_s = interval_s
 
     async def finish(self, node: LocalNode) -> None:
-        if self._started:
+        if self._may_be_known:
             await self._tell(node, "shutdown")
 
     async def _tell(self, node: LocalNode, kind: str, **fields: Any) -> None:

@@ -86,7 +86,8 @@ async def _gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     except JetlakeError as error:
         response = render_notice(request, _capital(str(error)), status=_status_of(error))
     except ConnectionResetError:
-        raise
+        # The browser has gone: nobody reads an answer.
+        response = web.Response(status=400)
     except Exception:
         # Our own bug: the log has it, the page says so, the other pages go on.
         LOG.exception("%s %s failed", request.method, request.path)
