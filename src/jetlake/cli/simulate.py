@@ -74,11 +74,11 @@ def fleet(
                 made.events(),
                 connection,
                 speed=speed,
-                is_stopping=lambda: stop.wait(0),
+                is_stopping=stop.is_set,
                 progress=advance,
             )
             took_s = time.monotonic() - began_s
-            is_complete = not stop.wait(0)
+            is_complete = not stop.is_set()
         if truth is not None and is_complete:
             made.truth.write(truth)
     summary = {

@@ -1,14 +1,13 @@
 """`jetlake simulate devices`: devices with sensors and switches that come, go and obey commands."""
 
 import asyncio
-import signal
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetlake.cli.hosted import Stop
 from jetlake.cli.invocation import current
 from jetlake.cli.output import JsonOption, print_json, progress_bar
 from jetlake.cli.run import refusals
@@ -45,21 +44,15 @@ def devices(
         simulation = Simulation(SimulationOptions(devices=count, seconds=seconds, seed=seed, start_ns=start_ns))
         access = current().access()
         stream = asyncio.run(_prepare(access, simulation))
-        stop = threading.Event()
-        before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            with progress_bar("events", None) as advance:
-                report = run_simulation(
-                    simulation,
-                    settings_of(access, name="jetlake simulate devices"),
-                    stream=stream,
-                    speed=speed,
-                    is_stopping=stop.is_set,
-                    progress=advance,
-                )
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        with Stop() as stop, progress_bar("events", None) as advance:
+            report = run_simulation(
+                simulation,
+                settings_of(access, name="jetlake simulate devices"),
+                stream=stream,
+                speed=speed,
+                is_stopping=stop.is_set,
+                progress=advance,
+            )
         if truth is not None and report.is_complete:
             simulation.truth.write(truth, simulation.devices)
     rate = report.stored / max(report.duration_s, 1e-9)
