@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from jetlake.agents.options import NodeOptions
 from jetlake.client.access import Access, connect
 from jetlake.client.api import COMPLAINTS_MAX, Api
+from jetlake.client.connection import flush
 from jetlake.errors import ClientError, JetlakeError
 from jetlake.shared.cancellation import cancel
 
@@ -109,9 +110,7 @@ class LocalNode:
         try:
             for subject, payload in messages:
                 await self.connection.publish(subject, payload)
-            # nats-py may write a PING before what is pending; while the first is answered, the rest goes out.
-            for _ in range(2):
-                await self.connection.flush()
+            await flush(self.connection)
         except (Error, OSError, TimeoutError) as error:
             names = ", ".join(dict.fromkeys(subject for subject, _ in messages))
             raise ClientError(f"{names} could not be published: {str(error) or type(error).__name__}") from error

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jetlake.client.access import Access, access_of, connect, resolve
-from jetlake.client.connection import DEFAULT_URL, HasUrl
+from jetlake.client.connection import DEFAULT_URL, HasUrl, flush
 from jetlake.errors import ApiError, ClientError
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ class Api:
         from nats.errors import Error
 
         try:
-            # nats-py may write a PING before what is pending; while the first is answered, the rest goes out.
-            for _ in range(2):
-                await self.connection.flush(timeout=math.ceil(self.access.timeout_s))
+            await flush(self.connection, math.ceil(self.access.timeout_s))
         except (Error, TimeoutError, OSError) as error:
             raise ClientError(f"{self.access.shown} does not answer: {str(error) or type(error).__name__}") from error
         if self.complaints:

@@ -13,9 +13,12 @@ from jetlake.client.first_connect import first_connect
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = ["DEFAULT_URL", "HasUrl", "connect", "login_of"]
+__all__ = ["DEFAULT_URL", "HasUrl", "connect", "flush", "login_of"]
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
+
+FLUSH_S_MAX = 10
+"""How long a server may take to answer a PING, unless the caller says otherwise."""
 
 LOGIN_HINT = "Pass `user` and `password`, or `token`."
 
@@ -73,3 +76,10 @@ async def connect(server: str | list[str] | HasUrl = DEFAULT_URL, **options: Any
 def login_of(server: HasUrl) -> dict[str, str]:
     """Return what clients of a server must present, if it says so: `user` and `password`, or `token`."""
     return server.login() if isinstance(server, HasLogin) else {}
+
+
+async def flush(connection: "Client", timeout_s: int = FLUSH_S_MAX) -> None:
+    """Wait until the server has everything that was sent. Raises what nats-py raises."""
+    # nats-py may write a PING before what is pending; while the first is answered, the rest goes out.
+    for _ in range(2):
+        await connection.flush(timeout=timeout_s)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from jetlake.client.connection import connect
+from jetlake.client.connection import connect, flush
 from jetlake.errors import ClientError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class PreviewClient:
 
         try:
             await self.client.publish(subject, body, reply=reply)
-            await self.client.flush()
+            await flush(self.client)
         except Error as error:
             raise ClientError(
                 f"cannot publish to {subject!r}: {error}; check the subject and the permissions"

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from jetlake.client.connection import connect
+from jetlake.client.connection import connect, flush
 from jetlake.demo.scene import Scene, Script, in_event_loop
 from jetlake.demo.stage import SETTLE_S_MAX, Stage
 from jetlake.errors import ClientError
@@ -71,7 +71,7 @@ async def _queue_group(stage: Stage, scene: Scene) -> None:
                 seen[message.data] += 1
 
             await worker.subscribe("chores", queue="workers", cb=work)
-            await worker.flush()
+            await flush(worker)
         client = await _connected(stack, stage)
         for number in range(JOBS):
             await client.publish("chores", b"%d" % number)
@@ -90,7 +90,7 @@ async def _request_and_reply(stage: Stage, scene: Scene) -> None:
     async with AsyncExitStack() as stack:
         service, client = await _connected(stack, stage), await _connected(stack, stage)
         await service.subscribe("shout", cb=answer)
-        await service.flush()
+        await flush(service)
         for subject, question in (("shout", "hello"), ("shout", "is anybody there?"), ("whisper", "hello?")):
             begin_s = time.perf_counter()
             try:
@@ -140,7 +140,7 @@ def _counting(received: Counter[str], name: str) -> "Callable[[Msg], Awaitable[N
 
 async def _arrived(client: "Client", received: Counter[str], expected: int) -> None:
     """Wait until as many messages have come as must; the checks tell if they do not."""
-    await client.flush()
+    await flush(client)
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + SETTLE_S_MAX
     # Callbacks count; an event for each count would be more than what is waited for.

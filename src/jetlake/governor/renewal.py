@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from jetlake.client.api import Api
+from jetlake.client.connection import flush
 from jetlake.errors import ClientError
 from jetlake.governor import catalog
 from jetlake.governor.ballot import Ballot, Entered, Full, delete_lease
@@ -64,7 +65,7 @@ async def guarded(connection: "Client", subject: str) -> AsyncIterator[None]:
 
     subscription = await connection.subscribe(side_subject(subject, "renewing"), cb=answer)
     try:
-        await connection.flush()
+        await flush(connection)
         await asyncio.sleep(GUARD_SPREAD_S)
         yield
     finally:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from jetlake.client.api import adopt_api
 from jetlake.client.blocking import Background
-from jetlake.client.connection import DEFAULT_URL, HasUrl, connect
+from jetlake.client.connection import DEFAULT_URL, HasUrl, connect, flush
 from jetlake.errors import ClientError
 from jetlake.sync.message import SyncMessage, encode
 from jetlake.sync.streams import SyncStreams
@@ -115,7 +115,7 @@ class SyncClient:
 
         async def sent() -> None:
             await self._connection.publish(subject, encode(data), reply=reply, headers=headers)
-            await self._connection.flush()
+            await flush(self._connection)
 
         self._waiting.run(sent(), what=f"publish to {subject!r}")
 
@@ -127,7 +127,7 @@ class SyncClient:
             for subject, data in messages:
                 await self._connection.publish(subject, encode(data))
                 count += 1
-            await self._connection.flush()
+            await flush(self._connection)
             return count
 
         return self._waiting.run(sent(), what="publish")
@@ -142,7 +142,7 @@ class SyncClient:
 
         async def subscribed() -> "Subscription":
             made = await self._connection.subscribe(subject, queue=queue, cb=self._called(callback))
-            await self._connection.flush()
+            await flush(self._connection)
             return made
 
         return SyncSubscription(self._waiting, self._waiting.run(subscribed(), what=f"subscribe to {subject!r}"))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jetlake.client.connection import flush
 from jetlake.client.preview import PreviewClient
 
 if TYPE_CHECKING:
@@ -22,5 +23,5 @@ async def listen(client: PreviewClient, subject: str, queue: str, show: Callable
         show(f"[#{count}] Received on [{message.subject}]: '{message.data.decode(errors='replace')}'")
 
     await client.client.subscribe(subject, queue=queue, cb=received, pending_msgs_limit=WAITING_MESSAGES_MAX)
-    await client.client.flush()
+    await flush(client.client)
     await client.closed.wait()
