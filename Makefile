@@ -14,7 +14,7 @@ LOUD_MATURIN := PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop
 MATURIN := $(LOUD_MATURIN) -q --skip-install
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools browser engine engine-release format check test test-rust test-python test-compatibility test-long test-standstills protos reference bench demo docs wheel
+.PHONY: help setup tools browser engine engine-release format check test test-rust test-python test-compatibility test-long test-pauses protos reference bench demo docs wheel
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,8 +80,8 @@ test-compatibility: engine ## the same test bodies against nats-server, and the 
 test-long: engine ## the tests that take long: Spark with killed drivers and workers, natscli, nsc, packages; some twenty minutes
 	JETLAKE_LONG=1 $(BIN)/pytest -q tests/spark tests/examples tests/cli tests/clients tests/governor tests/submission tests/docs tests/packaging tests/compatibility/test_leafnode_cluster.py -m slow
 
-test-standstills: engine ## the tests in Python while their processes stand still by chance: what relies on somebody being quick fails
-	$(BIN)/python -m tests.standstills -- $(OWN) -n $(WORKERS)
+test-pauses: engine ## the tests in Python while random processes are paused: finds what depends on timing
+	$(BIN)/python -m tests.process_pauses -- $(OWN) -n $(WORKERS)
 
 protos: setup ## generate the Python modules of the .proto files
 	$(BIN)/python -m jetlake.devices.protos.regenerate

@@ -1,6 +1,5 @@
 """Signals received by a real process, and `--signal`, which sends them."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import threading
 import pytest
 
 from jetlake.errors import ConfigurationError, ServerError
-from jetlake.server.signals import WAKE, SignalPipe, is_server, send, signals_blocked
+from jetlake.server.signals import is_server, send, signals_blocked
 
 
 def run_sender(*words):
@@ -138,27 +137,6 @@ def test_server_is_known_by_its_command_line(command_line):
 )
 def test_other_programs_are_not_taken_for_a_server(command_line):
     assert not is_server(command_line)
-
-
-def test_pipe_delivers_signals_and_wakes_in_order():
-    with SignalPipe() as signals:
-        os.kill(os.getpid(), signal.SIGUSR1)
-        first = signals.next()
-        threading.Thread(target=signals.wake).start()
-        second = signals.next()
-        os.kill(os.getpid(), signal.SIGTERM)
-        third = signals.next()
-
-    assert (first, second, third) == (signal.SIGUSR1, WAKE, signal.SIGTERM)
-
-
-def test_pipe_puts_the_handlers_back():
-    before = signal.getsignal(signal.SIGINT)
-
-    with SignalPipe():
-        pass
-
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_threads_started_while_signals_are_blocked_never_see_them():

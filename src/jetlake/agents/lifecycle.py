@@ -22,16 +22,16 @@ class Lifecycle:
     def __init__(self, options: NodeOptions, *, version: str) -> None:
         self._options = options
         self._version = version
-        self._may_be_known = False
-        self._is_told = False
+        self._is_start_sent = False
+        self._is_start_confirmed = False
 
     async def run(self, node: LocalNode) -> None:
-        if not self._is_told:
+        if not self._is_start_confirmed:
             await node.wait_connected()
-            # Others may hear of the start before the server has confirmed it: whoever heard of it hears of the end.
-            self._may_be_known = True
+            # Subscribers may get the startup event before the server confirms it, and must get the shutdown event, too.
+            self._is_start_sent = True
             await self._tell(node, "startup", version=self._version)
-            self._is_told = True
+            self._is_start_confirmed = True
         interval_s = self._options.alive_interval_s
         if not interval_s:
             return
@@ -42,7 +42,7 @@ class Lifecycle:
             wait_s = interval_s
 
     async def finish(self, node: LocalNode) -> None:
-        if self._may_be_known:
+        if self._is_start_sent:
             await self._tell(node, "shutdown")
 
     async def _tell(self, node: LocalNode, kind: str, **fields: Any) -> None:

@@ -14,43 +14,30 @@ import signal
 import sys
 import time
 from threading import Event, Thread
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 from jetlake.errors import ConfigurationError
+from jetlake.shared.signal_pipe import WAKE, SignalPipe
 
 LABELS = {"info": "INF", "warning": "WRN", "error": "ERR", "debug": "DBG"}
 """A server that hosts a command knows the level of a line by them."""
 
 READ_BYTES = 4096
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-END = 0
-"""No signal has this number: the thread that reads them ends."""
-
 
 class Stop:
-    """Becomes true on SIGTERM and SIGINT, and for a hosted command at the end of its standard input.
-
-    A thread hears of the signals, through a pipe. A handler in Python would run on the main thread: that may hold the
-    lock of the event in this moment, and it is not woken if the signal came while the process was suspended.
-    """
+    """Becomes true on SIGTERM and SIGINT, and for a hosted command at the end of its standard input."""
 
     def __init__(self, *, hosted: bool = False) -> None:
         self._event = Event()
         self._hosted = hosted
-        self._before: dict[int, Any] = {}
+        self._signals = SignalPipe((signal.SIGTERM, signal.SIGINT))
+        # Not the main thread: that does the work of the command, or waits.
+        self._listener = Thread(target=self._watch_signals, name="jetlake-signals", daemon=True)
 
     def __enter__(self) -> Self:
-        self._read_end, self._write_end = os.pipe()
-        # A handler must never block, even if nobody reads.
-        os.set_blocking(self._write_end, False)
-        self._wakeup_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
-        for number in SIGNALS:
-            self._before[number] = signal.signal(number, _do_nothing)
-        self._listener = Thread(target=self._watch_signals, name="jetlake-signals", daemon=True)
+        self._signals.__enter__()
         self._listener.start()
         if self._hosted:
             Thread(target=self._watch_input, name="jetlake-host-watch", daemon=True).start()
@@ -59,13 +46,9 @@ class Stop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._wakeup_before)
-        os.write(self._write_end, bytes([END]))
+        self._signals.wake()
         self._listener.join()
-        os.close(self._read_end)
-        os.close(self._write_end)
+        self._signals.__exit__(kind, error, traceback)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is time to stop, or so long; return whether it is."""
@@ -79,9 +62,8 @@ class Stop:
         self._event.set()
 
     def _watch_signals(self) -> None:
-        while (number := os.read(self._read_end, 1)[0]) != END:
-            if number in SIGNALS:
-                self._event.set()
+        while self._signals.next() != WAKE:
+            self._event.set()
 
     def _watch_input(self) -> None:
         # Not through the buffered reader: its lock would be held when the interpreter ends.
@@ -108,7 +90,3 @@ def report_line(level: str, text: str, *, hosted: bool) -> None:
     for line in text.splitlines() or [""]:
         sys.stderr.write(f"{moment}[{label}] {line}\n")
     sys.stderr.flush()
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """Be a handler: Python writes only signals with one to the pipe."""

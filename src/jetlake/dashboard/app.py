@@ -85,10 +85,10 @@ async def _gate(request: web.Request, handler: Handler) -> web.StreamResponse:
         )
     except JetlakeError as error:
         response = render_notice(request, _capital(str(error)), status=_status_of(error))
-    except ConnectionResetError:
-        # The browser has gone: nobody reads an answer.
-        response = web.Response(status=400)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ConnectionResetError) and (request.transport is None or request.transport.is_closing()):
+            # The browser has gone: nobody reads an answer.
+            return web.Response(status=400)
         # Our own bug: the log has it, the page says so, the other pages go on.
         LOG.exception("%s %s failed", request.method, request.path)
         response = render_notice(request, "The dashboard failed to show this. Its log says why.", status=500)

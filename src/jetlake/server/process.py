@@ -21,7 +21,8 @@ from jetlake.errors import ConfigurationError, EngineFailedError, JetlakeError, 
 from jetlake.server.log import ProcessLog
 from jetlake.server.options import ServerOptions
 from jetlake.server.server import Server
-from jetlake.server.signals import SPOKEN_NAMES, WAKE, SignalPipe
+from jetlake.server.signals import OBEYED, SPOKEN_NAMES
+from jetlake.shared.signal_pipe import WAKE, SignalPipe
 
 if TYPE_CHECKING:
     from jetlake.server.configuration.source import ConfigurationSource
@@ -37,7 +38,7 @@ def run(options: ServerOptions, source: "ConfigurationSource | None" = None, dig
         now = time.strftime("%Y/%m/%d %H:%M:%S")
         sys.stderr.write(f"{now} error opening file: open {options.log.file}: {reason_of(error)}\n")
         return 1
-    with SignalPipe() as signals:
+    with SignalPipe(OBEYED) as signals:
         try:
             notice = f"Using configuration file: {source.path} ({digest})" if source else ""
             server = Server.from_options(options, log, signals.wake, notice, digest).start()

@@ -1,8 +1,7 @@
 """Signals: those a server process obeys, and `--signal`, which sends one to another server process.
 
-Receiving: the C-level handler writes the signal's number into a pipe, and the main thread reads the pipe; so a
-signal is handled in order, between two instructions of nobody, and other threads can wake the main thread through
-the same pipe.
+Receiving: the main thread reads them from a `SignalPipe`; so a signal is handled in order, between two instructions
+of nobody, and other threads can wake the main thread through the same pipe.
 
 Sending follows nats-server: a command, optionally `=` a process id or a pid file. Without either, the one server
 process on this machine is meant; none or several is an error.
@@ -12,8 +11,6 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
-from typing import Self
 
 from jetlake.errors import ConfigurationError, ServerError, reason_of
 
@@ -36,40 +33,7 @@ SIGNAL_OF_COMMAND = {
     "ldm": signal.SIGUSR2,
 }
 
-WAKE = 0
-"""No signal has this number: another thread wants the main thread's attention."""
-
 SERVER_PROGRAMS = frozenset({"nats-server", "jetlake-nats-server"})
-
-
-class SignalPipe:
-    """Between `with` and its end, the obeyed signals arrive at `next` instead of ending the process.
-
-    Only the main thread may enter it; that is a rule of Python's `signal`.
-    """
-
-    def __enter__(self) -> Self:
-        self._read_end, self._write_end = os.pipe()
-        # A handler must never block, even if nobody reads.
-        os.set_blocking(self._write_end, False)
-        self._wakeup_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
-        self._handlers_before = {number: signal.signal(number, _do_nothing) for number in OBEYED}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._handlers_before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._wakeup_before)
-        os.close(self._read_end)
-        os.close(self._write_end)
-
-    def next(self) -> int:
-        """Wait for the next signal and return its number, or `WAKE`."""
-        return os.read(self._read_end, 1)[0]
-
-    def wake(self) -> None:
-        """Make `next` return `WAKE`; any thread may call it."""
-        os.write(self._write_end, bytes([WAKE]))
 
 
 @contextmanager
@@ -144,7 +108,3 @@ def is_server(command_line: list[str]) -> bool:
     if names and names[0].startswith("python"):
         names = names[1:]
     return bool(names) and (names[0] in SERVER_PROGRAMS or names[:2] == ["jetlake", "server"])
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """Python insists on a handler; the number is already in the pipe."""

@@ -7,6 +7,7 @@
 - `go_text`         times, durations and quotes as Go writes them
 - `held_signals`    a block that Ctrl-C and SIGTERM do not cut in two
 - `listener_urls`   host and port as one text, and the URLs of a listener
+- `signal_pipe`     signals as numbers that a thread reads, in order
 - `subjects`        subjects with wildcards: what matches, what overlaps
 - `yaml_values`     a YAML text as plain values
 """

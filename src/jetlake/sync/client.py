@@ -159,7 +159,7 @@ class SyncClient:
 
     def flush(self) -> None:
         """Return when the server has received everything that was sent."""
-        self._waiting.run(self._connection.flush(), what="flush")
+        self._waiting.run(flush(self._connection), what="flush")
 
     def close(self) -> None:
         """Close the connection and end its thread; harmless when repeated."""

@@ -1,21 +1,26 @@
-"""The run in which processes stand still: it stops them, lets them go on, and ends as its command ends."""
+"""A run with paused processes: they continue, and it ends with the exit code of its command."""
 
 import subprocess
 import sys
+from pathlib import Path
 
-from tests.standstills import descendants, stand_still
+import pytest
+
+from tests.process_pauses import descendants, pause
 
 TURNING = "import time\nwhile True: print(time.monotonic(), flush=True); time.sleep(0.001)"
-STANDSTILL_S = 0.3
+PAUSE_S = 0.3
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
 
-def test_a_process_stands_still_and_goes_on():
+def test_a_paused_process_continues():
     process = subprocess.Popen([sys.executable, "-c", TURNING], stdout=subprocess.PIPE, text=True)
     try:
         before_s = after_s = float(process.stdout.readline())
-        stand_still([process.pid], STANDSTILL_S)
+        pause([process.pid], PAUSE_S)
         # Fails by the time limit of a test if there is no such gap.
-        while after_s - before_s < STANDSTILL_S:
+        while after_s - before_s < PAUSE_S:
             before_s, after_s = after_s, float(process.stdout.readline())
     finally:
         process.kill()
@@ -41,7 +46,7 @@ def test_processes_of_processes_are_found():
 def test_exit_code_is_that_of_the_command():
     program = "import time, sys; time.sleep(0.5); sys.exit(3)"
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.standstills", "--", sys.executable, "-c", program], check=False
+        [sys.executable, "-m", "tests.process_pauses", "--", sys.executable, "-c", program], check=False
     )
 
     assert ended.returncode == 3

@@ -1,8 +1,7 @@
-"""Runs a command while processes below it stand still by chance: `python -m tests.standstills -- make test-python`.
+"""Runs a command and pauses random processes below it: `python -m tests.process_pauses -- make test-python`.
 
-A busy machine lets any process wait, anywhere, now and then for half a second. This does the same on a quiet one and
-much more often, so that a test, or a product, that relies on somebody being quick fails in one run instead of in
-hundreds.
+On a busy machine any process may not be scheduled for half a second. This does the same on a quiet machine, and much
+more often: code that depends on timing fails in one run instead of in one of a hundred. Needs Linux, for /proc.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-STANDSTILL_S = (0.02, 0.05, 0.1, 0.3, 0.7)
-"""How long processes stand still, at most a tenth of the shortest time that a test waits for something."""
+PAUSES_S = (0.02, 0.05, 0.1, 0.3, 0.7)
+"""How long a pause is: shorter than limits that are part of what is tested, such as two seconds for a handshake."""
 
-PAUSE_S = (0.02, 0.15)
-"""From one standstill to the next; so each of thirty processes stands still for some five percent of the time."""
+BETWEEN_S = (0.02, 0.15)
+"""From one pause to the next, at least and at most: each of thirty processes is paused for 5 % of the time."""
 
 PROCESSES_MAX = 3
-"""That stand still together."""
+"""Paused together."""
 
 
 def descendants(root: int) -> list[int]:
@@ -50,8 +49,8 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def stand_still(processes: Sequence[int], seconds: float) -> None:
-    """Stop processes for a while; those that are gone by then need nothing."""
+def pause(processes: Sequence[int], seconds: float) -> None:
+    """Stop processes and let them continue; those that have ended meanwhile are skipped."""
     for number, wait_s in ((signal.SIGSTOP, seconds), (signal.SIGCONT, 0.0)):
         for process in processes:
             try:
@@ -61,13 +60,12 @@ def stand_still(processes: Sequence[int], seconds: float) -> None:
         time.sleep(wait_s)
 
 
-def disturb(root: int, chance: random.Random, is_over: threading.Event) -> None:
-    """Let processes below one stand still until it is over."""
-    while not is_over.wait(chance.uniform(*PAUSE_S)):
+def pause_at_random(root: int, chance: random.Random, is_over: threading.Event) -> None:
+    """Pause processes below one until it is over."""
+    while not is_over.wait(chance.uniform(*BETWEEN_S)):
         found = descendants(root)
-        stand_still(
-            chance.sample(found, min(len(found), chance.randint(1, PROCESSES_MAX))), chance.choice(STANDSTILL_S)
-        )
+        picked = chance.sample(found, min(len(found), chance.randint(1, PROCESSES_MAX)))
+        pause(picked, chance.choice(PAUSES_S))
 
 
 def main() -> int:
@@ -78,13 +76,13 @@ def main() -> int:
     words = parser.parse_args()
     command = subprocess.Popen(words.command)
     is_over = threading.Event()
-    disturbing = threading.Thread(target=disturb, args=(command.pid, random.Random(words.seed), is_over))
-    disturbing.start()
+    pausing = threading.Thread(target=pause_at_random, args=(command.pid, random.Random(words.seed), is_over))
+    pausing.start()
     try:
         return command.wait()
     finally:
         is_over.set()
-        disturbing.join()
+        pausing.join()
 
 
 if __name__ == "__main__":
