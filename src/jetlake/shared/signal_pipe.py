@@ -18,8 +18,6 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Self
 
-__all__ = ["SignalPipe", "WAKE"]
-
 WAKE = 0
 """No signal has this number: another thread wants the attention of the reader."""
 
