@@ -22,6 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -96,6 +97,8 @@ class Observer:
         self._inside: dict[str, int] = {}
         self._workers = 0
         self._done: set[str] = set()
+        # Set when the last word of a worker was read.
+        self.gone: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
         self._killed_at_s: float | None = None
 
     @property
@@ -118,13 +121,17 @@ class Observer:
         return len(dead)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        worker: int | None = None
         with suppress(OSError):
             while line := await reader.readline():
-                kind, worker, name, waited_s = line.decode().split()
-                self._count(kind, int(worker), name, float(waited_s))
+                kind, number, name, waited_s = line.decode().split()
+                worker = int(number)
+                self._count(kind, worker, name, float(waited_s))
                 writer.write(b"ok\n")
                 await writer.drain()
         writer.close()
+        if worker is not None:
+            self.gone[worker].set()
 
     def _count(self, kind: str, worker: int, name: str, waited_s: float) -> None:
         result = self._result
@@ -200,6 +207,8 @@ async def _kill_one(
     victim = max(range(len(processes)), key=observer.inside_of)
     processes[victim].send_signal(signal.SIGKILL)
     await processes[victim].wait()
+    # What it said last may still be unread.
+    await observer.gone[victim].wait()
     finished = sum(name.startswith(f"{victim}-") for name in observer._done)  # noqa: SLF001 - both are this module's
     result.killed_competitors = share - finished
     result.killed_inside = observer.note_kill(victim)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import nats.aio.client
+import nats.aio.msg
+import nats.aio.subscription
 import pytest
 from hypothesis import HealthCheck, settings
 from nats.js import JetStreamContext
@@ -166,6 +168,9 @@ def patient_client() -> Iterator[None]:
             (client.connect, "connect_timeout"),
             (client.request, "timeout"),
             (JetStreamContext.__init__, "timeout"),
+            (JetStreamContext.PullSubscription.fetch, "timeout"),
+            (nats.aio.subscription.Subscription.next_msg, "timeout"),
+            (nats.aio.msg.Msg.ack_sync, "timeout"),
         ):
             patch.setattr(function, "__defaults__", changed_defaults(function, name, REQUEST_S_MAX))
         yield

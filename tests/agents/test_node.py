@@ -31,6 +31,8 @@ def test_a_node_tells_when_it_starts_is_alive_and_stops(stored, run_agent, name)
 
     wait_until(lambda: len(events_of(stored, name, name)) >= 3, agent.log)
     assert agent.stop() == 0
+    # The server has it, and stores it in its own time.
+    wait_until(lambda: ".shutdown." in events_of(stored, name, name)[-1]["subject"], agent.log)
     events = events_of(stored, name, name)
     stored.streams.ask(f"STREAM.DELETE.{name}")
 

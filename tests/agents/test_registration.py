@@ -65,8 +65,11 @@ def test_a_file_that_changes_is_marked_once(stored, run_agent, name, tmp_path):
 
     agent = run_agent(configuration(name, data, plugin__choria__registration__file_content__compression="false"))
     wait_until(lambda: stored.count(name) >= 1, agent.log)
-    data.write_text("new")
-    os.utime(data, (2_000_000, 2_000_000))
+    # In one step: the agent must not see the new text with the time of its writing.
+    newer = tmp_path / "newer.json"
+    newer.write_text("new")
+    os.utime(newer, (2_000_000, 2_000_000))
+    newer.replace(data)
     wait_until(lambda: any(body["mtime"] == 2_000_000 for body in bodies(stored, name)), agent.log)
     count = stored.count(name)
     wait_until(lambda: stored.count(name) > count, agent.log)
@@ -189,6 +192,8 @@ def test_requests_are_signed_by_certificate_or_token(stored, url, name, tmp_path
         assert done.returncode == 0, done.stderr
     verifier = Verifier(authority_pem=authority.pem, issuers=(issuer.hex,))
 
+    # The server has them, and stores them in its own time.
+    wait_until(lambda: stored.count(name) == 2)
     for sequence in (1, 2):
         verifier.check(parse(stored.message(name, sequence)["data"], "request", keep_signature=True))
 
@@ -212,7 +217,7 @@ def test_register_says_what_it_did(stored, url, name, tmp_path):
     done = register(tmp_path / "server.conf", url)
 
     assert done.stdout == f"Registered {name}.example.net on {name}.discovery\n"
-    assert stored.count(name) == 1
+    wait_until(lambda: stored.count(name) == 1)
 
 
 def test_register_with_nothing_to_publish_fails(url, name, tmp_path):

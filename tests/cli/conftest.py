@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import nats
 import pytest
@@ -22,6 +23,8 @@ COMMAND_S_MAX = 60.0
 PAUSE_S = 0.05
 """Between two messages of somebody who sends until he is heard."""
 
+
+Answer = TypeVar("Answer")
 
 own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
 start_server = fixtures.start_server
@@ -60,6 +63,16 @@ def done(cli: Callable[..., Result]) -> Callable[..., str]:
 def read(done: Callable[..., str]) -> Callable[..., Any]:
     """Run a command with --json that must succeed, and return the value it prints."""
     return lambda *words: json.loads(done(*words, "--json"))
+
+
+def asked_until(ask: Callable[[], Answer], is_whole: Callable[[Answer], bool]) -> Answer:
+    """Ask again until an answer is whole, and return it: some commands wait a second only for what a server says."""
+    deadline = time.monotonic() + COMMAND_S_MAX
+    while True:
+        answer = ask()
+        if is_whole(answer) or time.monotonic() > deadline:
+            return answer
+        time.sleep(PAUSE_S)
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
 """`jetlake account` and `jetlake rtt` against both servers."""
 
+from tests.cli.conftest import asked_until
+
 
 def test_account_says_who_and_how_much(done, read):
-    text = done("account", "info")
+    text = asked_until(lambda: done("account", "info"), lambda text: "account: $G" in text)
 
     assert "account: $G" in text
     assert "version: 2.15.1" in text
     assert "streams: 0 of unlimited" in text
-    facts = read("account", "info")
+    facts = asked_until(lambda: read("account", "info"), lambda facts: bool(facts["user"]))
     assert facts["jetstream"]["streams"] == 0
     assert facts["user"]["account"] == "$G"
 

@@ -128,7 +128,7 @@ def test_deleting_asks_and_skips(choria, bucket, cli):
 def test_changes_are_watched(choria, bucket, cli):
     choria("put", bucket, "users.bob", "1")
 
-    printed = choria("watch", bucket, "--timeout", "1s")
+    printed = choria("watch", bucket, "--timeout", "4s")
     assert re.fullmatch(rf"\[\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\] PUT {bucket}\.users\.bob: 1\n", printed)
     assert choria("watch", bucket, "users.>", "--once") == "1\n"
     late = cli("choria", "kv", "watch", bucket, "none.>", "--once", "--timeout", "500ms")

@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from jetlake.cli import complete
 from jetlake.cli.app import create
 from jetlake.cli.complete import candidates, main, names_of
 from jetlake.cli.invocation import Invocation
 from jetlake.client.api import open_api
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """The server may take its time: nobody is waiting for the key they have pressed."""
+    monkeypatch.setattr(complete, "SERVER_S_MAX", 60.0)
 
 
 @pytest.fixture

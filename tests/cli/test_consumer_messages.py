@@ -33,16 +33,16 @@ def test_next_can_leave_refuse_and_give_up(done, read, consumer):
 
 
 def test_next_takes_as_many_as_there_are(done, cli, consumer):
-    assert done("consumer", "next", "TAKE", "c", "--count", "9", "--timeout", "500ms", "--raw") == "1\n2\n3\n4\n5\n"
+    assert done("consumer", "next", "TAKE", "c", "--count", "9", "--wait", "4s", "--raw") == "1\n2\n3\n4\n5\n"
 
-    answer = cli("consumer", "next", "TAKE", "c", "--timeout", "100ms")
+    answer = cli("consumer", "next", "TAKE", "c", "--wait", "100ms")
     assert (answer.exit_code, "had no message within 0.1 s" in answer.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (("TAKE", "none", "--timeout", "1s"), 1, "TAKE has no consumer none that is pulled"),
+        (("TAKE", "none"), 1, "TAKE has no consumer none that is pulled"),
         (("TAKE", "c", "--nak", "--term"), 2, "exclude each other"),
     ],
 )

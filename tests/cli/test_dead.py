@@ -26,7 +26,7 @@ def letters(tmp_path):
         for subject in ("jobs.a", "jobs.b"):
             await js.publish(subject, subject.encode())
         worker = await js.pull_subscribe("jobs.>", "worker")
-        for message in await worker.fetch(2):
+        for message in await worker.fetch(2, timeout=WAIT_S_MAX):
             await connection.publish(message.reply, b"+TERM no such customer")
         deadline = time.monotonic() + WAIT_S_MAX
         while (await js.stream_info("DEAD")).state.messages < 2:

@@ -8,12 +8,10 @@ from typer.testing import CliRunner
 import jetlake
 from jetlake.cli.app import create
 from jetlake.cli.leaf import _remote_rows
+from tests.cli.conftest import asked_until
 from tests.cluster import free_ports
 
 SYSTEM = "system_account: SYS\naccounts { SYS { users: [{user: admin, password: pw}] }, A {} }\n"
-LOOKS_MAX = 20
-"""Each takes a second, so that all servers can answer."""
-
 LOGIN = ("--user", "admin", "--password", "pw")
 
 
@@ -37,30 +35,39 @@ def leaf_url(start_server, free_port, cli, monkeypatch):
     """
     url = start_server(config=leaf + SYSTEM).url
     monkeypatch.setenv("NATS_URL", url)
-    pages = (json.loads(cli("leaf", "ls", *LOGIN, "--json").stdout) for _ in range(LOOKS_MAX))
-    assert any(page["leafnodes"] == 1 for (page,) in pages), "it did not connect"
+    (page,) = json.loads(
+        answered(cli, "leaf", "ls", *LOGIN, "--json", is_whole=lambda text: json.loads(text)[0]["leafnodes"] == 1)
+    )
+    assert page["leafnodes"] == 1, "it did not connect"
     return url
 
 
-def test_links_are_listed(leaf_url, cli):
-    listed = cli("leaf", "ls", *LOGIN)
+def answered(cli, *words, is_whole=bool):
+    """Return what a command prints as soon as the server has answered in the second that it waits."""
+    answer = asked_until(lambda: cli(*words), lambda answer: answer.exit_code == 0 and is_whole(answer.stdout))
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
 
-    head, row = (line.split("\t") for line in listed.stdout.splitlines())
+
+def test_links_are_listed(leaf_url, cli):
+    listed = answered(cli, "leaf", "ls", *LOGIN)
+
+    head, row = (line.split("\t") for line in listed.splitlines())
     assert head[:5] == ["server", "role", "peer", "account", "address"]
     assert row[:4] == ["edge", "spoke", "hub", "A"]
 
 
 def test_links_of_another_account_are_left_out(leaf_url, cli):
-    assert cli("leaf", "ls", *LOGIN, "--account", "SYS").stdout == "No links to hubs or leaf nodes\n"
+    assert answered(cli, "leaf", "ls", *LOGIN, "--account", "SYS") == "No links to hubs or leaf nodes\n"
 
 
 def test_status_says_whether_hubs_are_connected(leaf_url, cli):
-    shown = cli("leaf", "status", *LOGIN)
+    shown = answered(cli, "leaf", "status", *LOGIN)
 
-    head, row = (line.split("\t") for line in shown.stdout.splitlines())
+    head, row = (line.split("\t") for line in shown.splitlines())
     assert head[:4] == ["server", "account", "hub", "state"]
     assert (row[0], row[1], row[3]) == ("edge", "A", "connected")
-    assert "hidden" not in shown.output
+    assert "hidden" not in shown
 
 
 def test_user_of_another_account_is_told_what_is_needed(cli):

@@ -10,6 +10,9 @@ import pytest
 
 START_S_MAX = 60.0
 
+PATIENT = ("--timeout", "8s", "--reply-timeout", "4s")
+"""Who waits for all answers waits as long as this after the last: a machine may stand still between two."""
+
 
 def test_answer_is_printed_with_its_time(done, answering):
     answering("req.echo")
@@ -29,9 +32,9 @@ def test_raw_prints_the_answer_only(done, answering):
 def test_several_answers_can_be_awaited(done, answering, read):
     answering("req.many", b"a", b"b", b"c")
 
-    assert done("req", "req.many", "x", "--replies", "2", "--raw") == "a\nb\n"
-    assert done("req", "req.many", "x", "--replies", "0", "--raw", "--timeout", "500ms") == "a\nb\nc\n"
-    assert [each["data"] for each in read("req", "req.many", "x", "--replies", "3")] == ["a", "b", "c"]
+    assert done("req", "req.many", "x", "--replies", "2", "--raw", *PATIENT) == "a\nb\n"
+    assert done("req", "req.many", "x", "--replies", "0", "--raw", *PATIENT) == "a\nb\nc\n"
+    assert [each["data"] for each in read("req", "req.many", "x", "--replies", "3", *PATIENT)] == ["a", "b", "c"]
 
 
 def test_nobody_there_is_told_at_once(cli):

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import jetlake
 from jetlake.cli.app import create
 
+WAIT_S_MAX = 60
+
 
 @pytest.fixture
 def server(tmp_path):
@@ -56,10 +58,14 @@ def test_consumer_that_nobody_asks(server):
 
 
 def test_consumer_whose_clients_do_not_acknowledge(server):
-    async def work(_connection, js):
+    async def work(connection, js):
         await add(js, max_ack_pending=3)
         subscription = await js.pull_subscribe_bind("C", "ORDERS")
-        await subscription.fetch(5, timeout=2)
+        await subscription.fetch(3, timeout=WAIT_S_MAX)
+        with pytest.raises(TimeoutError):
+            await subscription.fetch(1, timeout=0.5)
+        # The server has seen the request that it cannot fulfil.
+        await connection.flush()
 
     prepare(server, work)
 
@@ -106,8 +112,8 @@ def test_consumer_that_has_delivered_everything(server):
     async def work(_connection, js):
         await add(js)
         subscription = await js.pull_subscribe_bind("C", "ORDERS")
-        for message in await subscription.fetch(10):
-            await message.ack_sync()
+        for message in await subscription.fetch(10, timeout=WAIT_S_MAX):
+            await message.ack_sync(WAIT_S_MAX)
 
     prepare(server, work)
 

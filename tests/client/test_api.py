@@ -60,8 +60,10 @@ async def test_server_without_jetstream_is_told(jetlake_server: jetlake.Server):
 
 
 async def test_request_nobody_answers_ends_in_time(url: str):
-    async with open_api(Access(url=url, timeout_s=0.2)) as api:
+    async with open_api(url) as api:
         await api.connection.subscribe("silence")
+        # Not before: the connection may take longer.
+        api.access = Access(url=url, timeout_s=0.2)
 
         with pytest.raises(ClientError, match=r"did not answer silence within 0\.2 s"):
             await api.ask("silence", b"")

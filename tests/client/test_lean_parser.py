@@ -15,6 +15,7 @@ from nats.errors import ProtocolError
 
 from jetlake.client.channel import Channel
 from jetlake.client.lean_parser import LeanParser
+from tests.conftest import REQUEST_S_MAX
 
 
 class Heard(Client):
@@ -137,11 +138,12 @@ async def test_a_connection_has_one_channel_whose_requests_are_answered_or_expir
     channel = Channel.of(connection)
 
     assert Channel.of(connection) is channel
-    reply = await channel.request("$JS.API.INFO", timeout_s=5)
+    reply = await channel.request("$JS.API.INFO", timeout_s=REQUEST_S_MAX)
     assert b"account_info_response" in reply.data
-    nobody = await channel.request("nobody.listens", timeout_s=5)
+    nobody = await channel.request("nobody.listens", timeout_s=REQUEST_S_MAX)
     assert nobody.nobody_answers
     subscription = await connection.subscribe("silent")
+    await connection.flush()
     with pytest.raises(TimeoutError):
         await channel.request("silent", timeout_s=0.2)
     await subscription.unsubscribe()

@@ -136,11 +136,19 @@ class Operator:
         return f"resolver_preload {{\n{claims}\n}}\n"
 
     def configuration(self, resolver: str = "MEMORY", further: str = "", *, preload: str | None = None) -> str:
-        """Return the configuration of a server that trusts this operator."""
+        """Return the configuration of a server that trusts this operator.
+
+        Its clients have more time to log in than by default, because a test may be late with it on a busy machine.
+        """
+        patience = "" if "authorization" in further else "authorization { timeout: 60 }\n"
         return (
             f"operator: {self.jwt()}\nsystem_account: {self.system.public}\nresolver: {resolver}\n"
-            f"{self.preload() if preload is None else preload}{further}\n"
+            f"{self.preload() if preload is None else preload}{further}\n{patience}"
         )
+
+
+EXPIRY_SECONDS = 6
+"""When claims expire whose end a test waits for: what comes before it may be late on a busy machine."""
 
 
 def make_user(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -45,11 +44,6 @@ def leaf_port(server: ServerProcess) -> int:
     found = LISTENING.search(server.log())
     assert found is not None, server.log()
     return int(found[2])
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @dataclass

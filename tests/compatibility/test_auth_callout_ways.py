@@ -294,7 +294,7 @@ def test_file_without_a_mistake_is_accepted(server_kind: str, tmp_path: Path, bl
 def test_service_in_an_account_that_is_not_there_lets_nobody_in(start_server: Callable[..., Any]) -> None:
     server = start_server(
         config=f"""authorization {{
-            timeout: 0.5
+            timeout: 5s
             users: [ {{ user: auth, password: pwd }} ]
             auth_callout {{ issuer: {ISSUER}, account: NOWHERE, auth_users: [ auth, nobody ] }}
         }}"""

@@ -8,6 +8,9 @@ import pytest
 
 from tests.compatibility.server_process import ServerProcess, start_server_process
 
+# A test may be late with its login on a busy machine, later than the two seconds there are by default.
+LOGIN = "authorization { timeout: 5 }"
+
 
 @pytest.fixture(scope="module")
 def start_once(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ServerProcess]]:
@@ -17,7 +20,7 @@ def start_once(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> It
     def start(*flags: str) -> ServerProcess:
         if flags not in processes:
             folder = tmp_path_factory.mktemp(server_kind)
-            processes[flags] = start_server_process(server_kind, folder, list(flags))
+            processes[flags] = start_server_process(server_kind, folder, list(flags), LOGIN)
         return processes[flags]
 
     yield start

@@ -19,6 +19,9 @@ js, js_server, stream = consumers.js, jetstream.js_server, jetstream.stream
 
 HEARTBEAT_NS = 100 * MILLISECOND_NS
 
+# A life with time for heartbeats though the server comes late with some of them.
+IDLE_NS = 40 * HEARTBEAT_NS
+
 # How many consumers a stream has at most that names no number itself.
 
 
@@ -63,7 +66,7 @@ def test_pull_that_does_not_wait_ends_at_the_heartbeat_of_another(js: Puller, st
 def test_pull_that_does_not_wait_but_got_nothing_waits_until_it_expires(js: Puller, stream: str) -> None:
     consumer = create(js, stream)
 
-    answers = consumer.pull({"batch": 2, "expires": 3 * HEARTBEAT_NS, "idle_heartbeat": HEARTBEAT_NS, "no_wait": True})
+    answers = consumer.pull({"batch": 2, "expires": IDLE_NS, "idle_heartbeat": HEARTBEAT_NS, "no_wait": True})
 
     assert "100 Idle Heartbeat" in statuses(answers)
     assert answers[-1].status == "408 Request Timeout"

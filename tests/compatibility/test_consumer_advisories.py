@@ -46,6 +46,9 @@ MISTAKES_OF_SCHEMAS = (".consumer_seq: ", "pinned: server is missing")
 
 DELETED_REASON = "Unacknowledged message was deleted"
 
+# What must come before a pause or the time to acknowledge ends may be late on a busy machine.
+PATIENT_SECONDS = 4
+
 
 def listen(js: JetStream, stream: str) -> None:
     """Subscribe to all that is told of the consumers of a stream."""
@@ -102,7 +105,7 @@ def exhausted(stream_sequence: int, deliveries: int) -> Json:
 
 
 def soon() -> str:
-    return (datetime.now(UTC) + timedelta(seconds=0.3)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return (datetime.now(UTC) + timedelta(seconds=PATIENT_SECONDS)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 # Creation and end
@@ -307,7 +310,7 @@ def test_message_that_may_be_delivered_once_is_told_after_the_ack_wait(
 ) -> None:
     js.create(stream)
     publish_many(js, stream, "ab")
-    create_durable(js, stream, "C", max_deliver=1, ack_wait=100 * MILLISECOND_NS)
+    create_durable(js, stream, "C", max_deliver=1, ack_wait=PATIENT_SECONDS * SECOND_NS)
     listen(js, stream)
 
     watch.acknowledge(watch.fetch(stream, "C", 2)[0])

@@ -461,6 +461,9 @@ def test_message_too_large_for_one_request_goes_to_the_next(js: Puller, stream: 
 
 # Heartbeats
 
+# A life with time for heartbeats though the server comes late with some of them.
+IDLE_NS = 4 * SECOND_NS
+
 
 @pytest.mark.parametrize(("expires_ms", "heartbeat_ms"), [(0, 1), (100, 51), (100, 100)])
 def test_heartbeat_must_fit_twice_into_a_life(js: Puller, stream: str, expires_ms: int, heartbeat_ms: int) -> None:
@@ -474,7 +477,7 @@ def test_heartbeat_must_fit_twice_into_a_life(js: Puller, stream: str, expires_m
 def test_idle_request_gets_heartbeats_until_it_times_out(js: Puller, stream: str, no_wait: bool) -> None:
     consumer = create(js, stream)
 
-    body = {"batch": 2, "expires": 4 * SHORT_NS, "idle_heartbeat": SHORT_NS, "no_wait": no_wait}
+    body = {"batch": 2, "expires": IDLE_NS, "idle_heartbeat": SHORT_NS, "no_wait": no_wait}
     *heartbeats, end = consumer.pull(body)
 
     assert heartbeats
@@ -486,7 +489,7 @@ def test_idle_request_gets_heartbeats_until_it_times_out(js: Puller, stream: str
 def test_heartbeat_tells_how_far_the_consumer_has_looked(js: Puller, stream: str) -> None:
     consumer = create(js, stream, "abc", filter_subject=f"{stream}.b")
 
-    message, *heartbeats, _ = consumer.pull({"batch": 2, "expires": 4 * SHORT_NS, "idle_heartbeat": SHORT_NS})
+    message, *heartbeats, _ = consumer.pull({"batch": 2, "expires": IDLE_NS, "idle_heartbeat": SHORT_NS})
 
     assert delivery(message) == Delivery(1, 2, 1, 0)
     assert {message.headers for message in heartbeats} == {heartbeat(1, 3)}

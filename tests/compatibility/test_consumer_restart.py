@@ -38,8 +38,11 @@ from tests.compatibility.jetstream import (
     start_jetstream_server,
 )
 
-# A server that is killed has written everything that is older.
-WRITTEN_SECONDS = 1.0
+# A server that is killed has written everything that is older; a busy machine may come late with it.
+WRITTEN_SECONDS = 2.0
+
+# Longer than it takes from here to the restart, and from there to the look at what is there.
+ENDING_NS = 12 * SECOND_NS
 
 LATER = "2050-01-01T00:00:00Z"
 
@@ -72,6 +75,13 @@ CONSUMERS: dict[str, dict[str, Any]] = {
 }
 
 LOST = {"S.MEMORY", "S.DELETED", "MEMORY.C"}
+
+
+def wait_until_written(js: JetStream) -> None:
+    """Give a server that is killed next the time to write, though it stands still for a part of that time."""
+    for _ in range(2):
+        time.sleep(WRITTEN_SECONDS)
+        js.api("INFO")
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,7 @@ def use(js: JetStream, watch: Watch) -> None:
     watch.pull("S", "PINNED", {"group": "g", "batch": 1}).next()
     js.api("CONSUMER.PAUSE.S.RESUMED")
     create_durable(js, "S", "UPDATED", description="after", max_ack_pending=2)
-    create_consumer(js, "S", "ENDING", ack_policy="explicit", inactive_threshold=2 * SECOND_NS)
+    create_consumer(js, "S", "ENDING", ack_policy="explicit", inactive_threshold=ENDING_NS)
     js.api("CONSUMER.RESET.S.RESET", {"seq": 3})
     delete_consumer(js, "S", "DELETED")
     wait_for_consumer(js, "S", "EXHAUSTED", lambda info: info["num_ack_pending"] == 0)
@@ -153,7 +163,7 @@ def restarted(
             waiting = [watch.pull("S", "WAITED", body) for body in bodies]
             before = consumer_infos(js)
             if request.param == signal.SIGKILL:
-                time.sleep(WRITTEN_SECONDS)
+                wait_until_written(js)
             server.signal(request.param)
             if request.param == signal.SIGTERM:
                 farewells = [inbox.next() for inbox in waiting]

@@ -7,7 +7,6 @@ stream also removes what no consumer asks for any more.
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from tests.compatibility.consumer_watch import (
 )
 from tests.compatibility.jetstream import SECOND_NS, JetStream
 from tests.compatibility.server_process import ServerProcess
-from tests.compatibility.test_consumer_restart import WRITTEN_SECONDS
+from tests.compatibility.test_consumer_restart import wait_until_written
 from tests.compatibility.test_consumer_retention import expect_stored
 
 js, js_server, stream = jetstream.js, jetstream.js_server, jetstream.stream
@@ -145,7 +144,7 @@ def test_work_queue_keeps_over_a_restart_what_its_consumer_passed_over(
             assert acknowledge_next(watch, stream, "W", 2) == [3, 4]
             create_durable(js, stream, "W", filter_subject=f"{stream}.b")
         before = js.sequences(stream)
-        time.sleep(WRITTEN_SECONDS)
+        wait_until_written(js)
     server.signal(signal.SIGKILL)
     server.wait_for_exit()
 
@@ -167,7 +166,7 @@ def test_message_that_was_acknowledged_before_a_crash_is_removed_after_it(
         messages = watch.fetch(stream, "W", 3)
         for index in (0, 2):
             watch.acknowledge(messages[index])
-    time.sleep(WRITTEN_SECONDS)
+        wait_until_written(js)
     server.signal(signal.SIGKILL)
     server.wait_for_exit()
 

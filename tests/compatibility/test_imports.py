@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.compatibility.jetstream import POLL_SECONDS
 from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.test_reload import reload  # noqa: F401
-from tests.compatibility.wire import RawClient
+from tests.compatibility.wire import TIMEOUT_SECONDS, RawClient
 
 CONFIG = """
 jetstream {{ store_dir: "{store}" }}
@@ -348,10 +350,10 @@ def test_streams_of_another_account_are_managed_and_read_through_imports(server)
         b.send(b"PUB %s 4\r\n+ACK\r\n" % reply)
         b.expect_pong()
 
-        deadline = 200
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while request(a, "$JS.API.CONSUMER.INFO.S.C")["num_ack_pending"]:
-            deadline -= 1
-            assert deadline, "the acknowledgement did not arrive"
+            assert time.monotonic() < deadline, "the acknowledgement did not arrive"
+            time.sleep(POLL_SECONDS)
 
 
 def test_push_consumer_delivers_into_another_account(server) -> None:
@@ -374,10 +376,10 @@ def test_stream_stores_what_another_account_publishes(server) -> None:
         a.send(b"PUB orders.kept.1 2\r\nhi\r\n")
         a.expect_pong()
 
-        deadline = 200
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not (state := request(b, "$JS.API.STREAM.INFO.KEPT")["state"])["messages"]:
-            deadline -= 1
-            assert deadline, "nothing was stored"
+            assert time.monotonic() < deadline, "nothing was stored"
+            time.sleep(POLL_SECONDS)
         assert state["messages"] == 1
         stored = request(b, "$JS.API.STREAM.MSG.GET.KEPT", b'{"seq":1}')["message"]
         assert stored["subject"] == "shop.orders.kept.1"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compatibility.claims import Account, Key, Operator, make_user, scoped
+from tests.compatibility.claims import EXPIRY_SECONDS, Account, Key, Operator, make_user, scoped
 from tests.compatibility.operator_site import DELETE, LIST, PACK, REVIEW_SECONDS_MAX, UPDATE, Site, expect_soon
 from tests.compatibility.wire import RawClient
 
@@ -289,7 +289,7 @@ def test_clients_are_sent_away_when_their_account_expires(site: Site) -> None:
     account, other = site.operator.add_account(), site.operator.add_account()
     admin = site.admin()
     admin.push(other)
-    admin.push(account, exp=int(time.time()) + 3)
+    admin.push(account, exp=int(time.time()) + EXPIRY_SECONDS)
     client, other_client = site.client(make_user(account)), site.client(make_user(other))
 
     client.expect_error_and_closed("Account Authentication Expired")
@@ -300,11 +300,11 @@ def test_clients_are_sent_away_when_their_account_expires(site: Site) -> None:
 def test_account_can_be_renewed_before_it_expires(site: Site) -> None:
     account = site.operator.add_account()
     admin = site.admin()
-    admin.push(account, exp=int(time.time()) + 2)
+    admin.push(account, exp=int(time.time()) + EXPIRY_SECONDS)
     client = site.client(make_user(account))
 
     admin.push(account, exp=int(time.time()) + 1000)
-    time.sleep(3)
+    time.sleep(EXPIRY_SECONDS + 1)
 
     client.expect_pong()
 

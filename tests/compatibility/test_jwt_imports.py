@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.compatibility.claims import Account, Key, make_user
+from tests.compatibility.claims import EXPIRY_SECONDS, Account, Key, make_user
 from tests.compatibility.operator_site import REVIEW_SECONDS_MAX, Site
 from tests.compatibility.wire import RawClient
 
@@ -143,7 +143,7 @@ def test_expired_activation_does_not_count(site: Site) -> None:
 
 def test_import_ends_when_its_activation_expires(site: Site) -> None:
     pair = Pair(site, PRIVATE)
-    token = activation(pair.exporter, pair.importer, exp=int(time.time()) + 3)
+    token = activation(pair.exporter, pair.importer, exp=int(time.time()) + EXPIRY_SECONDS)
     pair.push_imports(stream(pair.exporter, token=token))
     listener, publisher = pair.listener("news.today"), pair.publisher()
     pair.wait_until(True, listener, publisher, TODAY)

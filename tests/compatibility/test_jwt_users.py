@@ -10,7 +10,7 @@ from collections.abc import Callable
 import nats
 import pytest
 
-from tests.compatibility.claims import ANY_USER, HEADER, Account, Key, Operator, User, make_user
+from tests.compatibility.claims import ANY_USER, EXPIRY_SECONDS, HEADER, Account, Key, Operator, User, make_user
 from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.wire import RawClient
 
@@ -248,7 +248,7 @@ def test_user_that_is_not_valid_yet_is_refused(server: ServerProcess, account: A
 
 def test_connection_ends_when_the_claims_expire(server: ServerProcess, account: Account) -> None:
     with server.client() as client:
-        come_in(client, make_user(account, exp=int(time.time()) + 2))
+        come_in(client, make_user(account, exp=int(time.time()) + EXPIRY_SECONDS))
 
         client.expect_error_and_closed("User Authentication Expired")
 
@@ -299,7 +299,7 @@ def test_user_is_refused_outside_its_hours(server: ServerProcess, account: Accou
 
 def test_connection_ends_with_the_hours_of_its_user(server: ServerProcess, account: Account) -> None:
     with server.client() as client:
-        come_in(client, make_user(account, times=[hours(-HOUR, 2)], times_location="UTC"))
+        come_in(client, make_user(account, times=[hours(-HOUR, EXPIRY_SECONDS)], times_location="UTC"))
 
         client.expect_error_and_closed("User Authentication Expired")
 

@@ -12,7 +12,7 @@ from nats.js.api import ExternalStream, StreamConfig, StreamSource
 from nats.js.client import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 
-from tests.compatibility.leaf_pairs import KINDS, TIMEOUT, Site, free_port, leaf_port, wait_for, wait_until_linked
+from tests.compatibility.leaf_pairs import KINDS, SECONDS_MAX, TIMEOUT, Site, leaf_port, wait_for, wait_until_linked
 from tests.compatibility.server_process import ServerProcess
 
 MESSAGES = 500
@@ -86,14 +86,16 @@ async def test_streams_of_the_other_domain_are_managed_filled_and_read(site: Sit
     await jetstream.add_stream(name="ORDERS", subjects=["orders.>"])
     acknowledged = [await jetstream.publish(f"orders.{number}", b"%d" % number) for number in range(10)]
     pull = await jetstream.pull_subscribe("orders.>", "durable")
-    pulled = await pull.fetch(10, timeout=10)
+    pulled = await pull.fetch(10, timeout=SECONDS_MAX)
     for message in pulled:
-        await message.ack_sync()
+        await message.ack_sync(timeout=SECONDS_MAX)
     pushed = await jetstream.subscribe("orders.>", ordered_consumer=True)
 
     assert [(one.seq, one.domain) for one in acknowledged] == [(number, at) for number in range(1, 11)]
     assert [(one.subject, one.data) for one in pulled] == [(f"orders.{n}", b"%d" % n) for n in range(10)]
-    assert [(await pushed.next_msg(timeout=10)).subject for _ in range(10)] == [f"orders.{n}" for n in range(10)]
+    assert [(await pushed.next_msg(timeout=SECONDS_MAX)).subject for _ in range(10)] == [
+        f"orders.{n}" for n in range(10)
+    ]
     assert (await pull.consumer_info()).num_ack_pending == 0
 
 
@@ -214,9 +216,9 @@ async def test_objects_of_the_hub_are_read_at_the_edge(site: Site) -> None:
 
 
 async def test_copy_goes_on_where_it_was_when_the_link_is_back(site: Site) -> None:
-    port = free_port()
     store = jetstream_in("hub").replace("STORE", str(site.folder / "hub-store"))
-    hub = site.start_hub("", store, port=port)
+    hub = site.start_hub("", store)
+    port = leaf_port(hub)
     leaf_server = site.start_leaf(port, further=jetstream_in("edge"))
     hub_client, leaf = await site.connect(hub), await site.connect(leaf_server)
     await wait_until_linked(hub_client, leaf)

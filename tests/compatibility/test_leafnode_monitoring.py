@@ -65,6 +65,8 @@ async def pair(start_monitored: Callable[..., Monitored]) -> Pair:
     config = f"server_name: leaf\n{SYSTEM}leafnodes {{ remotes: [{remote}] }}"
     leaf = start_monitored(config=config)
     await until(lambda: hub.get_json("/leafz")["leafnodes"] == leaf.get_json("/leafz")["leafnodes"] == 1)
+    # What a leaf node wants is told after it has come in.
+    await until(lambda: hub.get_json("/leafz?subs=1")["leafs"][0]["subscriptions"] > 0)
     return Pair(hub, leaf, config)
 
 

@@ -165,7 +165,7 @@ async def test_client_reconnects_after_a_restart_on_the_same_port(start_server, 
         reconnected_cb=on_reconnect,
         error_cb=ignore,
         reconnect_time_wait=0.1,
-        max_reconnect_attempts=100,
+        max_reconnect_attempts=-1,
     )
     subscription = await client.subscribe(name)
     await client.flush()

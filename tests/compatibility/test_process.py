@@ -6,11 +6,18 @@ import json
 import re
 import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.compatibility.server_process import ServerProcess, find_executable, run_to_end, start_server_process
+from tests.compatibility.server_process import (
+    START_SECONDS_MAX,
+    ServerProcess,
+    find_executable,
+    run_to_end,
+    start_server_process,
+)
 
 LOG_LINE = re.compile(r"\[(\d+)\] \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6} \[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)")
 
@@ -242,6 +249,11 @@ def test_ports_file_names_the_listener_and_goes(start_server, server_kind: str, 
     server = start_server(flags=["--ports_file_dir", str(tmp_path)])
     ports_path = tmp_path / f"{Path(find_executable(server_kind)).name}_{server.pid}.ports"
 
+    # nats-server writes it in the background.
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while not (ports_path.exists() and ports_path.read_text().endswith("}")):
+        assert time.monotonic() < deadline, "no file appears"
+        time.sleep(0.01)
     assert json.loads(ports_path.read_text()) == {"nats": [f"nats://127.0.0.1:{server.port}"]}
 
     server.signal(signal.SIGTERM)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.compatibility.server_process import ServerProcess
-from tests.compatibility.wire import RawClient
+from tests.compatibility.wire import TIMEOUT_SECONDS, RawClient
 
 DONE = "Reloaded server configuration (sha256:"
 FAILED = "[ERR] Failed to reload server configuration: "
@@ -157,7 +157,8 @@ def test_permissions_change_for_clients_that_are_in(start_server, reload) -> Non
 
 def wait_until_allowed(client: RawClient, subject: bytes) -> None:
     """Publish until nobody objects: Jetlake asks about its clients one by one after it has said that it reloaded."""
-    for _ in range(100):
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
         client.send(b"PUB %b 0\r\n\r\nPING\r\n" % subject)
         if client.read_line() == b"PONG\r\n":
             return
@@ -307,12 +308,22 @@ def test_ports_file_moves(start_server, reload, tmp_path: Path) -> None:
     one.mkdir()
     other.mkdir()
     server = start_server(config=f"ports_file_dir: '{one}'")
+    wait_for_file(one)
 
     reload(server, f"ports_file_dir: '{other}'")
 
-    (file,) = other.iterdir()
-    assert file.name.endswith(f"_{server.pid}.ports")
+    assert wait_for_file(other).name.endswith(f"_{server.pid}.ports")
     assert list(one.iterdir()) == []
+
+
+def wait_for_file(folder: Path) -> Path:
+    """Return the only file of a folder: nats-server writes its ports in the background."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not (files := list(folder.iterdir())):
+        assert time.monotonic() < deadline, f"nothing appears in {folder}"
+        time.sleep(0.01)
+    (file,) = files
+    return file
 
 
 def test_flags_still_go_over_the_file(start_server, reload) -> None:
@@ -356,7 +367,7 @@ def test_clients_beyond_a_lower_limit_of_their_account_are_closed(start_server, 
 
 def wait_for_closed(clients: list[RawClient], count: int) -> list[RawClient]:
     """Return the clients that hear that they are too many, whichever they are; wait until they are so many."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     closed: list[RawClient] = []
     while len(closed) < count:
         assert time.monotonic() < deadline, f"{len(closed)} of {count} were closed"

@@ -27,7 +27,7 @@ def publish_until_logged(server: ServerProcess, publisher: RawClient, subject: b
         publisher.expect_pong()
         if text in server.log():
             return
-    server.wait_for_log(text, seconds=10)
+    server.wait_for_log(text)
 
 
 def test_slow_consumer_is_cut_off_at_max_pending(start_server) -> None:

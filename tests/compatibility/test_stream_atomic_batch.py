@@ -354,7 +354,8 @@ def test_open_batches_are_dropped_when_they_are_forbidden(js: JetStream, stream:
 
 
 def test_limits_of_batches_are_those_of_the_configuration(start_jetstream: Callable[..., ServerProcess]) -> None:
-    limits = "limits { batch { max_inflight_per_stream: 1, max_msgs: 2, timeout: 500ms } }"
+    # Long enough for a batch to be still open when the next message comes, also on a machine that is busy.
+    limits = "limits { batch { max_inflight_per_stream: 1, max_msgs: 2, timeout: 4s } }"
     with JetStream(start_jetstream(jetstream=limits)) as js:
         js.create("S", allow_atomic=True)
         js.subscribe(f"{ADVISORY}STREAM.BATCH_ABANDONED.S")

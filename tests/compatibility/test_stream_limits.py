@@ -276,7 +276,7 @@ def test_age_set_later_removes_what_is_old_already(js: JetStream, stream: str, s
 
 
 def test_age_taken_away_keeps_messages(js: JetStream, stream: str, storage: str) -> None:
-    js.create(stream, storage=storage, max_age=SECOND_NS)
+    js.create(stream, storage=storage, max_age=60 * SECOND_NS)
     publish_to(js, stream, "ab")
 
     answer = js.update(stream, max_age=0)

@@ -12,14 +12,19 @@ from tests.compatibility import jetstream
 from tests.compatibility.jetstream import API, SECOND_NS, JetStream, Json
 from tests.compatibility.origins import (
     MISSING,
+    PATIENCE_SECONDS,
     payloads,
     publish_numbers,
     stored,
     wait_for_messages,
     wait_for_sequence,
+    wait_until,
 )
 
 js, js_server, stream = jetstream.js, jetstream.js_server, jetstream.stream
+
+TIME_TO_LIVE = "4s"
+"""Long enough for a message to reach another stream before it goes, also on a machine that is busy."""
 
 pytestmark = pytest.mark.parametrize("storage", ["file", "memory"])
 
@@ -175,7 +180,7 @@ def test_messages_expire_in_a_mirror_that_allows_it(
 ) -> None:
     js.create(stream, storage=storage, allow_msg_ttl=True)
     mortal, eternal = mirror("M", allow_msg_ttl=True), mirror("E")
-    js.publish(f"{stream}.a", b"1", {"Nats-TTL": "1s"})
+    js.publish(f"{stream}.a", b"1", {"Nats-TTL": TIME_TO_LIVE})
     publish_numbers(js, f"{stream}.a", 1, first=2)
     wait_for_messages(js, eternal, 2)
 
@@ -228,7 +233,7 @@ def test_origin_lets_go_of_what_is_mirrored(
     js.create(stream, storage=storage, retention=retention)
     name = mirror()
     # Where nobody is interested nothing is kept, and nats-server needs a moment to be.
-    time.sleep(1)
+    wait_until(js, name, lambda _: js.info(name)["mirror"]["active"] >= 0)
 
     publish_numbers(js, f"{stream}.a", 5)
 
@@ -306,17 +311,19 @@ def test_mirror_of_nothing_says_so_and_waits(
     js: JetStream, stream: str, storage: str, mirror: Callable[..., str]
 ) -> None:
     name = mirror()
-    time.sleep(0.2)
+    wait_until(js, name, lambda _: "error" in js.info(name)["mirror"])
     missing = js.info(name)["mirror"]
 
     js.create(stream, storage=storage)
+    begun_at = time.monotonic()
     publish_numbers(js, f"{stream}.a", 2)
 
     wait_for_messages(js, name, 2)
     found = js.info(name)["mirror"]
+    passed_ns = (time.monotonic() - begun_at) * SECOND_NS
     assert missing == {"name": stream, "lag": 0, "active": -1, "error": MISSING}
     assert list(found) == ["name", "lag", "active"]
-    assert (found["lag"], 0 <= found["active"] < 2 * SECOND_NS) == (0, True)
+    assert (found["lag"], 0 <= found["active"] < passed_ns) == (0, True)
 
 
 def test_mirror_goes_on_behind_its_own_last_message_when_its_origin_is_made_again(
@@ -383,7 +390,7 @@ def test_mirror_answers_direct_gets_of_its_origin(
     wait_for_messages(js, name, 1)
 
     answering: set[str | None] = set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while len(answering) < 2 and time.monotonic() < deadline:
         answering.add(js.request(f"{API}DIRECT.GET.{stream}.{stream}.a").header("Nats-Stream"))
 

@@ -159,7 +159,7 @@ def test_a_full_copy_goes_on_when_there_is_room(started: Pair) -> None:
 
         wait_for_sequence(copy, "M", 8)
         assert payloads(copy, "M") == ["5", "6", "7", "8"]
-        assert state_of(copy, "M")["lag"] == 2
+        wait_for_origin(copy, "M", lambda state: state["lag"] == 2)
 
 
 # Origins whose messages go once they are taken

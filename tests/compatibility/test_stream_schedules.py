@@ -298,8 +298,8 @@ def test_contents_are_its_own_when_the_other_message_is_missing(js: JetStream, s
 @pytest.mark.parametrize("schedule", ["@every 1s", "* * * * * *"])
 def test_repeated_schedule_tells_its_next_time_and_stays(js: JetStream, stream: str, schedule: str) -> None:
     js.create(stream, allow_msg_schedules=True)
-    publish_schedule(js, stream, schedule)
     started = datetime.now(UTC)
+    publish_schedule(js, stream, schedule)
 
     wait_for_sequence(js, stream, 2)
 
@@ -317,7 +317,8 @@ def test_repeated_schedule_tells_its_next_time_and_stays(js: JetStream, stream: 
 
 def test_other_message_on_its_subject_cancels_a_schedule(js: JetStream, stream: str) -> None:
     js.create(stream, allow_msg_schedules=True)
-    in_a_moment = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Late enough that the message which cancels it comes before, also on a machine that is busy.
+    in_a_moment = (datetime.now(UTC) + timedelta(seconds=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
     publish_schedule(js, stream, f"@at {in_a_moment}")
     js.publish(f"{stream}.schedule", b"stop")
 

@@ -149,7 +149,7 @@ def test_snapshot_ends_when_nothing_is_acknowledged(js: JetStream, stream: str) 
     for _ in range(2):
         js.next(inbox)
 
-    end = js.next(inbox, seconds=10)
+    end = js.next(inbox)
     assert (end.status, end.data) == ("408 No Flow Response", b"")
     assert js.next(f"{ADVISORY}STREAM.SNAPSHOT_COMPLETE.{stream}").json()["error"] == "no flow response"
 
@@ -336,7 +336,8 @@ def test_many_messages_come_back_in_many_chunks(js: JetStream, stream: str) -> N
 def test_messages_expire_after_they_have_come_back(js: JetStream, stream: str) -> None:
     js.create(stream, allow_msg_ttl=True)
     js.publish(f"{stream}.never", b"", {"Nats-TTL": "never"})
-    js.publish(f"{stream}.soon", b"", {"Nats-TTL": "2"})
+    # Not before it has come back, also on a machine that is busy.
+    js.publish(f"{stream}.soon", b"", {"Nats-TTL": "5"})
     js.publish(f"{stream}.late", b"", {"Nats-TTL": "1h"})
 
     come_back(js, stream)
@@ -531,7 +532,8 @@ def test_restore_without_a_chunk_for_long_is_given_up(js: JetStream, stream: str
     subject = begin_restore(js, other, snapshot.renamed(other, subjects=[other]))
     assert send_chunks(js, subject, snapshot.data[:100]) is None
 
-    time.sleep(5.5)
+    # It is given up after five seconds, and a machine that is busy may need more.
+    time.sleep(9)
 
     assert js.request(subject).status.startswith("503")
     assert js.error(f"STREAM.INFO.{other}") == NOT_FOUND

@@ -155,7 +155,7 @@ def test_user_without_credentials_must_exist(server_kind: str, tmp_path) -> None
 def test_authentication_timeout_comes_from_the_file(start_server) -> None:
     server = start_server(config="authorization { user: a, password: b, timeout: 0.2 }")
 
-    with server.client(timeout_seconds=5) as client:
+    with server.client() as client:
         client.expect_error_and_closed("Authentication Timeout")
 
 

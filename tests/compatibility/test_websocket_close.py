@@ -15,6 +15,7 @@ from tests.waiting import until
 ACCOUNTS = """
     accounts {
       SMALL { users: [{user: small, password: x}], limits { max_connections: 1 } }
+      LARGE { users: [{user: large, password: x}] }
       SYS { users: [{user: system, password: x}] }
     }
     system_account: SYS
@@ -68,8 +69,8 @@ def test_line_over_the_maximum(client: WebSocketClient) -> None:
 def test_client_that_answers_no_ping(start_once) -> None:
     server = start_once(websocket_config(rest='ping_interval: "200ms", ping_max: 1'))
     with WebSocketClient(server) as client:
-        client.answer_pings = False
         client.connect()
+        client.answer_pings = False
         while (line := client.read_frame()) == b"PING\r\n":
             pass
 
@@ -117,7 +118,7 @@ def test_client_that_wants_no_responders_without_headers(client: WebSocketClient
 def test_client_that_is_kicked(start_once) -> None:
     server = start_once(websocket_config(rest=ACCOUNTS))
     with WebSocketClient(server) as client, server.client() as system:
-        client.connect(user="small", **{"pass": "x"})
+        client.connect(user="large", **{"pass": "x"})
         system.connect(user="system", **{"pass": "x"})
         body = json.dumps({"cid": client.info["client_id"]}).encode()
         subject = f"$SYS.REQ.SERVER.{client.info['server_id']}.KICK".encode()

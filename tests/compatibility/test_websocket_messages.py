@@ -125,8 +125,8 @@ def test_subscription_that_ends_by_itself(websocket_server: ServerProcess) -> No
 def test_server_pings_more_often_over_websocket(start_once) -> None:
     server = start_once(websocket_config('ping_interval: "200ms"', 'ping_interval: "1h"'))
     with WebSocketClient(server) as client:
-        client.answer_pings = False
         client.connect()
+        client.answer_pings = False
 
         # Far less than an hour: the first PING comes soon after CONNECT in any case, so the second one counts.
         assert client.read_frame() == b"PING\r\n"

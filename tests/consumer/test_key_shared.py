@@ -11,6 +11,7 @@ import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
 import jetlake
+from tests.waiting import until
 
 KEYS = 7
 MESSAGES = 140
@@ -89,8 +90,13 @@ def test_messages_of_one_key_come_in_order_and_one_at_a_time(server: jetlake.Ser
         for key in range(KEYS):
             assert workers.seen[str(key)] == [b"%d" % number for number in range(key, MESSAGES, KEYS)]
         assert workers.most_at_once > 1, "keys are worked on in parallel"
-        info = await js.consumer_info("S", "C")
-        assert (info.num_ack_pending, info.num_pending, info.ack_floor.stream_seq) == (0, 0, MESSAGES)
+
+        async def is_all_acknowledged() -> bool:
+            info = await js.consumer_info("S", "C")
+            return (info.num_ack_pending, info.num_pending, info.ack_floor.stream_seq) == (0, 0, MESSAGES)
+
+        # The acknowledgements are on their way on other connections.
+        await until(is_all_acknowledged)
 
     run(server, work)
 
@@ -102,12 +108,12 @@ def test_key_can_be_a_header_and_messages_without_it_wait_for_nobody(server: jet
             await js.publish("s.x", b"", headers={"Customer": customer} if customer else None)
         subscription = await js.pull_subscribe_bind("C", "S")
 
-        messages = await subscription.fetch(5, timeout=2)
+        messages = await subscription.fetch(4, timeout=WAIT_S_MAX)
 
         assert [message.metadata.sequence.stream for message in messages] == [1, 3, 4, 5]
         assert (await js.consumer_info("S", "C")).num_pending == 1
         await messages[0].ack()
-        (second,) = await subscription.fetch(1)
+        (second,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
         assert second.metadata.sequence.stream == 2
 
     run(server, work)
@@ -119,14 +125,14 @@ def test_refused_message_comes_again_before_the_next_of_its_key(server: jetlake.
         for number in range(3):
             await js.publish("s.k", b"%d" % number)
         subscription = await js.pull_subscribe_bind("C", "S")
-        (first,) = await subscription.fetch(1)
+        (first,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
         await first.nak()
 
-        (again,) = await subscription.fetch(1)
+        (again,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
 
         assert (again.data, again.metadata.num_delivered) == (b"0", 2)
         await again.ack()
-        (second,) = await subscription.fetch(1)
+        (second,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
         assert second.data == b"1"
 
     run(server, work)
@@ -138,7 +144,7 @@ def test_key_is_handed_on_at_once_when_its_worker_leaves(server: jetlake.Server)
         for number in range(2):
             await js.publish("s.k", b"%d" % number)
         leaving = await jetlake.connect(server)
-        await (await leaving.jetstream().pull_subscribe_bind("C", "S")).fetch(1)
+        await (await leaving.jetstream().pull_subscribe_bind("C", "S")).fetch(1, timeout=WAIT_S_MAX)
         subscription = await js.pull_subscribe_bind("C", "S")
         with pytest.raises(TimeoutError):
             await subscription.fetch(1, timeout=0.3)
@@ -152,6 +158,11 @@ def test_key_is_handed_on_at_once_when_its_worker_leaves(server: jetlake.Server)
     run(server, work)
 
 
+async def expect_nothing_more(subscription: Any) -> None:
+    with pytest.raises(TimeoutError):
+        await subscription.fetch(1, timeout=0.3)
+
+
 def test_order_of_keys_survives_a_restart(tmp_path: Path) -> None:
     with jetlake.Server(jetstream=True, store_directory=tmp_path) as server:
 
@@ -160,19 +171,21 @@ def test_order_of_keys_survives_a_restart(tmp_path: Path) -> None:
             for number in range(6):
                 await js.publish(f"s.{number % 2}", b"%d" % number)
             subscription = await js.pull_subscribe_bind("C", "S")
-            messages = await subscription.fetch(6, timeout=2)
+            messages = await subscription.fetch(2, timeout=WAIT_S_MAX)
             assert [message.data for message in messages] == [b"0", b"1"]
-            await messages[1].ack_sync()
+            await expect_nothing_more(subscription)
+            await messages[1].ack_sync(timeout=WAIT_S_MAX)
 
         run(server, begin)
     with jetlake.Server(jetstream=True, store_directory=tmp_path) as server:
 
         async def go_on(_connection: Any, js: Any) -> None:
             subscription = await js.pull_subscribe_bind("C", "S")
-            messages = await subscription.fetch(6, timeout=2)
+            messages = await subscription.fetch(1, timeout=WAIT_S_MAX)
             # Of the even ones, the first is still with somebody.
             assert [message.data for message in messages] == [b"3"]
-            await messages[0].ack_sync()
-            assert [message.data for message in await subscription.fetch(1)] == [b"5"]
+            await expect_nothing_more(subscription)
+            await messages[0].ack_sync(timeout=WAIT_S_MAX)
+            assert [message.data for message in await subscription.fetch(1, timeout=WAIT_S_MAX)] == [b"5"]
 
         run(server, go_on)

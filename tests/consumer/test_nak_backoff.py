@@ -11,6 +11,8 @@ import jetlake
 
 BACK_OFF_S = [10, 600]
 
+WAIT_S_MAX = 60.0
+
 
 @pytest.fixture
 def server() -> Iterator[jetlake.Server]:
@@ -33,7 +35,7 @@ def test_message_that_is_refused_waits_for_its_back_off_or_not(server: jetlake.S
         )
         subscription = await js.pull_subscribe("s", "C", config=config)
         for number, wait_s in enumerate(BACK_OFF_S, start=1):
-            (message,) = await subscription.fetch(1)
+            (message,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
             assert message.metadata.num_delivered == number
             await message.nak()
             await connection.flush()
@@ -42,7 +44,7 @@ def test_message_that_is_refused_waits_for_its_back_off_or_not(server: jetlake.S
                 with pytest.raises(TimeoutError):
                     await subscription.fetch(1, timeout=0.2)
                 server.advance(0.1)
-        (last,) = await subscription.fetch(1)
+        (last,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
         assert last.metadata.num_delivered == len(BACK_OFF_S) + 1
         await connection.close()
 
@@ -60,13 +62,13 @@ def test_delay_of_a_refusal_counts_before_the_back_off(server: jetlake.Server) -
             ack_policy=AckPolicy.EXPLICIT, backoff=BACK_OFF_S, max_deliver=5, metadata=metadata
         )
         subscription = await js.pull_subscribe("s", "C", config=config)
-        (message,) = await subscription.fetch(1)
+        (message,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
         await message.nak(delay=2)
         await connection.flush()
 
         server.advance(2)
 
-        (again,) = await subscription.fetch(1)
+        (again,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
         assert again.metadata.num_delivered == 2
         await connection.close()
 

@@ -25,6 +25,9 @@ BATCH = 50
 FETCH_SECONDS = 0.5
 DRAIN_SECONDS_MAX = 60.0
 
+SLACK_SECONDS = 4.0
+"""So much later a server may notice that a time is over, on a machine that is busy."""
+
 PUBLISHED_AT_ONCE = 20
 
 BEHIND_MAX = 500
@@ -209,7 +212,7 @@ class Puller:
         wanted = self.ledger.stored[self.stream] - self.known.sent
         subscription = await js.pull_subscribe_bind(self.durable, self.stream)
         # What waits for an acknowledgement comes first then, so that acknowledging all up to one leaves nothing out.
-        await asyncio.sleep(1.5 * ACK_WAIT_SECONDS)
+        await asyncio.sleep(ACK_WAIT_SECONDS + SLACK_SECONDS)
         drained: set[int] = set()
         deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX
         while True:

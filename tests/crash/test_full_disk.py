@@ -49,7 +49,7 @@ def server_url(tmp_path: Path) -> Iterator[str]:
 
 def port_of(folder: Path) -> int:
     """Return the port of the server that writes its file into this folder."""
-    for _ in range(400):
+    for _ in range(1_200):
         for file in folder.glob("*.ports"):
             text = file.read_text()
             if text.endswith("}"):

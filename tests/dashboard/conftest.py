@@ -219,6 +219,15 @@ def press_shortcut(page: Page, first: str, second: str) -> None:
     page.keyboard.press(second)
 
 
+def search_for(page: Page, text: str) -> None:
+    """Go to the search with its key, and type; a page that is not yet visible does not let it have the focus."""
+    field = page.locator("#search")
+    expect(field).to_be_visible()
+    page.keyboard.press("/")
+    expect(field).to_be_focused()
+    page.keyboard.type(text)
+
+
 def check_accessible(page: Page) -> None:
     """Have axe look at a page as it is now: at all of it in light colours, and at the colours again in dark ones."""
     # Colours that are still changing have no contrast yet.

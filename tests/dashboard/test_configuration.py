@@ -14,8 +14,8 @@ from tests.dashboard.conftest import (
     check_accessible,
     check_fits_a_phone,
     create_stream,
-    publish,
 )
+from tests.dashboard.stream_samples import store
 
 DECLARATION = """
 project: {project}
@@ -91,7 +91,7 @@ def test_plan_that_destroys_asks_for_another_word(page: Page, dashboard: Dashboa
     plan(page, dashboard, declared("LOST"))
     apply(page, "apply")
     expect(page.get_by_text("Applied 2 changes")).to_be_visible()
-    publish(url, ("LOST.new", b"hello"))
+    store(url, ("LOST.new", b"hello"))
     plan(page, dashboard, "project: lost\n")
     page.get_by_label("Remove what the project no longer declares").check()
     page.get_by_role("button", name="Plan").click()

@@ -12,12 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.compatibility.server_process import ServerProcess
-from tests.dashboard.conftest import (
-    DashboardProcess,
-    check_accessible,
-    check_fits_a_phone,
-    publish,
-)
+from tests.dashboard.conftest import DashboardProcess, check_accessible, check_fits_a_phone, search_for
+from tests.dashboard.stream_samples import store
 
 pytest.importorskip("google.protobuf")
 
@@ -61,7 +57,7 @@ def filled(url: str) -> str:
         ("NotifyResourceChanged", c.notify("x" * 500_000, 1, href="/big", device="BIG")),
         *[("PublishResourceLinks", c.publish_links("/light/1", device=f"D{number:02}")) for number in range(30)],
     )
-    publish(url, (f"events.{HOSTILE_ID}.metadata.devicemetadataupdated", b"\xff\x00 not an event"))
+    store(url, (f"events.{HOSTILE_ID}.metadata.devicemetadataupdated", b"\xff\x00 not an event"))
     return url
 
 
@@ -129,8 +125,7 @@ def test_unknown_device_is_a_sentence(page: Page, dashboard: DashboardProcess, f
 def test_search_finds_a_device(page: Page, dashboard: DashboardProcess, filled: str) -> None:
     page.goto(f"{dashboard.url}/devices")
 
-    page.keyboard.press("/")
-    page.keyboard.type(ONLINE[:13])
+    search_for(page, ONLINE[:13])
 
     expect(page.locator("#search-results").get_by_text(ONLINE)).to_be_visible()
 

@@ -15,9 +15,9 @@ from tests.dashboard.conftest import (
     check_accessible,
     check_fits_a_phone,
     create_stream,
-    publish,
 )
 from tests.dashboard.lake_samples import HOSTILE, write_lake
+from tests.dashboard.stream_samples import store
 
 HELPER_MS = 60_000
 """A helper is a process, which takes its time on a machine that is busy with other tests."""
@@ -81,7 +81,7 @@ def test_without_a_lake_those_are_listed_who_were_heard_from(
             timestamp_s=now_s - 10,
         ),
     ]
-    publish(url, *[(subject_of(body), encode(body)) for body in bodies], ("choria.machine.transition", b"\xff{"))
+    store(url, *[(subject_of(body), encode(body)) for body in bodies], ("choria.machine.transition", b"\xff{"))
 
     page.goto(f"{start_dashboard(url).url}/fleet")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from tests.dashboard.conftest import DashboardProcess, check_accessible, create_stream, press_shortcut
+from tests.dashboard.conftest import DashboardProcess, check_accessible, create_stream, press_shortcut, search_for
 
 
 def test_keys_lead_to_pages(page: Page, dashboard: DashboardProcess) -> None:
@@ -22,8 +22,7 @@ def test_slash_leads_to_the_search_which_finds_streams(page: Page, dashboard: Da
     create_stream(url, "WANTED", "wanted")
     page.goto(dashboard.url)
 
-    page.keyboard.press("/")
-    page.keyboard.type("want")
+    search_for(page, "want")
 
     expect(page.locator("#search-results").get_by_role("link", name="WANTED")).to_be_visible()
 
@@ -35,8 +34,7 @@ def test_slash_leads_to_the_search_which_finds_streams(page: Page, dashboard: Da
 def test_text_of_the_search_is_never_html(page: Page, dashboard: DashboardProcess) -> None:
     page.goto(dashboard.url)
 
-    page.keyboard.press("/")
-    page.keyboard.type("<img src=x onerror=alert(1)>")
+    search_for(page, "<img src=x onerror=alert(1)>")
 
     expect(page.get_by_text("Nothing is called “<img src=x onerror=alert(1)>”.")).to_be_visible()
 

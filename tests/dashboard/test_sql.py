@@ -16,9 +16,9 @@ from tests.dashboard.conftest import (
     check_fits_a_phone,
     create_stream,
     press_shortcut,
-    publish,
 )
 from tests.dashboard.lake_samples import write_lake
+from tests.dashboard.stream_samples import store
 
 ANSWER_MS = 60_000
 """A query has a process of its own, which takes its time on a machine that is busy with other tests."""
@@ -39,8 +39,8 @@ def dashboard(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Da
     pytest.importorskip("deltalake")
     folder = tmp_path_factory.mktemp("sql")
     create_stream(url, "ORDERS", "orders.>")
-    publish(url, *[(f"orders.{'eu' if number % 3 else 'us'}", b'{"n": %d}' % number) for number in range(60)])
-    publish(
+    store(url, *[(f"orders.{'eu' if number % 3 else 'us'}", b'{"n": %d}' % number) for number in range(60)])
+    store(
         url,
         ("orders.hostile", HOSTILE.encode()),
         ("orders.binary", b"\xff\xfe\x00\x01"),

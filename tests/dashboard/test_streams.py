@@ -15,8 +15,8 @@ from tests.dashboard.conftest import (
     check_accessible,
     check_fits_a_phone,
     create_stream,
-    publish,
 )
+from tests.dashboard.stream_samples import store
 
 _numbers = itertools.count(1)
 
@@ -26,7 +26,7 @@ def name(url: str) -> str:
     """A stream that no other test uses, with three messages."""
     made = f"ORDERS_{next(_numbers)}"
     create_stream(url, made, f"{made}.>")
-    publish(url, *[(f"{made}.new", b"hello") for _ in range(3)])
+    store(url, *[(f"{made}.new", b"hello") for _ in range(3)])
     return made
 
 
@@ -42,7 +42,7 @@ def test_rate_of_a_stream_is_live(page: Page, dashboard: DashboardProcess, url: 
     page.goto(f"{dashboard.url}/streams?filter={name}")
     expect(page.locator(f'[data-live="stream:{name}:rate"]')).to_have_text("0/s")
 
-    publish(url, *[(f"{name}.new", b"hello") for _ in range(100)])
+    store(url, *[(f"{name}.new", b"hello") for _ in range(100)])
 
     expect(page.locator(f'[data-live="stream:{name}:messages"]')).to_have_text("103")
     expect(page.locator(f'[data-spark="stream:{name}:rate"] polyline')).to_be_attached()
@@ -82,7 +82,7 @@ def test_long_list_is_read_in_pages(
 def test_list_is_sorted_by_messages_largest_first(page: Page, dashboard: DashboardProcess, url: str) -> None:
     create_stream(url, "SORT_FEW", "sort.few")
     create_stream(url, "SORT_MANY", "sort.many")
-    publish(url, ("sort.few", b""), *[("sort.many", b"")] * 5)
+    store(url, ("sort.few", b""), *[("sort.many", b"")] * 5)
     page.goto(f"{dashboard.url}/streams?filter=SORT_")
     expect(page.get_by_role("rowheader").first).to_have_text("SORT_FEW")
 

@@ -64,7 +64,7 @@ class ServiceProcess:
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(600 if LONG else 60)
+@pytest.mark.timeout(600 if LONG else 300)
 async def test_killed_service_leaves_no_hole_and_no_duplicate(server, api, stream):
     service = await asyncio.to_thread(ServiceProcess, server.url)
     chance = random.Random(20210701)

@@ -11,6 +11,7 @@ from jetlake.devices.codec import EventCodec
 from jetlake.devices.publisher import WRONG_LAST_SEQUENCE, EventPublisher, ExpectedSequence
 from jetlake.errors import ApiError, ClientError
 from tests.devices.samples import D1, R1, corpus, event
+from tests.devices.waiting import until
 
 
 async def test_core_mode_publishes_and_nothing_is_kept(api):
@@ -68,7 +69,7 @@ async def test_without_a_stream_publishing_fails(api):
 
 async def test_with_the_documentations_stream_publishing_fails_and_the_stream_stays_empty(server, api, count):
     await api.request("STREAM.CREATE.events", {"name": "events", "subjects": ["events.*"]})
-    async with open_api(Access(url=server.url, timeout_s=0.2)) as impatient:
+    async with open_api(Access(url=server.url)) as impatient:
         publisher = EventPublisher(impatient, jetstream=True)
         with pytest.raises(ClientError, match="no stream is listening"):
             await publisher.publish(corpus()[0])
@@ -76,10 +77,11 @@ async def test_with_the_documentations_stream_publishing_fails_and_the_stream_st
         await api.connection.subscribe("events.>", cb=partial(collect, received))
         await api.connection.flush()
         # Somebody listens, so the server does not say that nobody does; only the time tells.
+        impatient.access = Access(url=server.url, timeout_s=0.2)
         with pytest.raises(ClientError, match="no acknowledgement"):
             await publisher.publish(corpus()[0])
 
-    assert received
+    await until(lambda: received)
     assert await count("events") == 0
 
 

@@ -410,7 +410,7 @@ async def test_service_survives_a_restart_of_the_server(start_server, tmp_path):
         first.stop()
         start_server(flags, port=first.port)
 
-        for _ in range(60):
+        for _ in range(300):
             try:
                 await client.notify(D1, c.HREF, 1, connection_id="c1", sequence=2)
                 break

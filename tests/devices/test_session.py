@@ -33,8 +33,8 @@ async def open_session(server, api, stream):
     """A function that opens one more session, over a connection of its own."""
     async with AsyncExitStack() as stack:
 
-        async def opened(settings=SETTINGS, timeout_s=5.0):
-            own = await stack.enter_async_context(open_api(Access(url=server.url, timeout_s=timeout_s), reconnect=True))
+        async def opened(settings=SETTINGS):
+            own = await stack.enter_async_context(open_api(Access(url=server.url), reconnect=True))
             return UserSession(own, StreamStore(own, stream), settings, user_id="ada", owner="acme")
 
         yield opened
@@ -211,7 +211,7 @@ async def test_writer_without_retries_is_told_to_send_again(open_session):
 
 
 async def test_lost_acknowledgement_is_found_by_its_message_id(open_session, server, api, stream, monkeypatch):
-    session = await open_session(timeout_s=0.3)
+    session = await open_session()
     await session.execute("NotifyResourceChanged", c.notify(0, 1))
     request = session.api.connection.request
     lost = []
@@ -407,11 +407,13 @@ async def test_confirmation_that_does_not_come_leaves_the_command_pending(sessio
 
 async def test_server_that_is_gone_is_a_clear_error_and_nothing_is_half_done(start_server):
     own = start_server(["-js"])
-    async with open_api(Access(url=own.url, timeout_s=0.3)) as api:
+    async with open_api(Access(url=own.url)) as api:
         await api.request("STREAM.CREATE.EVENTS", {"name": "EVENTS", "subjects": ["events.>"]})
         session = UserSession(api, StreamStore(api, "EVENTS"), SETTINGS)
         await session.execute("NotifyResourceChanged", c.notify(1, 1))
         own.stop()
+        # Only from now on: nothing answers any more.
+        api.access = Access(url=own.url, timeout_s=0.3)
 
         with refused("UNAVAILABLE"):
             await session.execute("NotifyResourceChanged", c.notify(2, 2))
@@ -458,7 +460,7 @@ async def test_core_mode_drops_what_a_snapshot_makes_superfluous(api):
 
 async def test_core_mode_answers_commands_while_the_bus_is_down(start_server, caplog):
     own = start_server()
-    async with open_api(Access(url=own.url, timeout_s=0.3)) as api:
+    async with open_api(Access(url=own.url)) as api:
         session = await core_session(api)
         await session.execute("NotifyResourceChanged", c.notify(1, 1))
         own.stop()

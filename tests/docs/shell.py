@@ -50,6 +50,8 @@ _ADDRESS = re.compile(
     r"(?:ready at nats://|Listening for client connections on |^  NATS +nats://)([\w.]+:\d+)", re.MULTILINE
 )
 _SERVER = re.compile(r"(?:^|[\s/])jetlake (?P<kind>server|dev|device bundle)\b")
+# Their first word says that they listen, and what follows needs them.
+_SPEAKING = re.compile(r"(?:^|[\s/])jetlake (?:reply|submission run)\b")
 _ENDLESS = re.compile(r"^(?P<line>.*?)\s+#.*\buntil Ctrl-C\b")
 _VARIABLES = "variables.sh"
 _INSTALLS = re.compile(r"^\s*(?:pip install|make|git clone|cd )\b")
@@ -156,7 +158,7 @@ class Session:
                 start_new_session=True,
             )
         self._background.append(_Running(process, log, line))
-        limit_s = READY_S_MAX if server else SETTLE_S_MAX
+        limit_s = READY_S_MAX if server or _SPEAKING.search(line) else SETTLE_S_MAX
         deadline = time.monotonic() + limit_s
         while not (_ADDRESS.search(log.read_text()) if server else log.stat().st_size):
             assert process.poll() is None, f"{where} ended early:\n{log.read_text()}"

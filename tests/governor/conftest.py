@@ -12,6 +12,7 @@ from jetlake.client.api import Api, open_api
 from jetlake.governor import GovernorSettings, catalog
 from tests.cluster import Cluster, start_cluster
 from tests.compatibility import fixtures
+from tests.conftest import REQUEST_S_MAX
 
 own_environment, server_kind, url = fixtures.own_environment, fixtures.server_kind, fixtures.url
 
@@ -43,6 +44,22 @@ def make_governor(api: Api) -> MakeGovernor:
         return await catalog.add(api, settings)
 
     return make
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have everybody wait for answers that a busy machine is slow to give."""
+    for limit in ("ballot.ANSWER_S_MAX", "renewal.ASK_S_MAX", "vacancies.ANSWER_S_MAX"):
+        monkeypatch.setattr(f"jetlake.governor.{limit}", REQUEST_S_MAX)
+
+
+@pytest.fixture
+def fast_renewal(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have holders renew as if their leases lasted 1.5 s, where they last the minute of `make_governor`.
+
+    A lease that expires before a busy machine renews it is lost, and rightly so.
+    """
+    monkeypatch.setattr("jetlake.governor.lease.SECOND_NS", 40 * SECOND_NS)
 
 
 @pytest.fixture(scope="module")

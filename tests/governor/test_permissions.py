@@ -35,15 +35,14 @@ def server(server_kind, tmp_path):
     process.stop()
 
 
-async def test_a_node_of_choria_campaigns_releases_and_renews(server):
+async def test_a_node_of_choria_campaigns_releases_and_renews(server, fast_renewal):
     operator = Access(url=server.url, user="operator", password="secret")
     node = Access(url=server.url, user="node", password="secret")
-    async with open_api(operator) as api:
-        await catalog.add(api, GovernorSettings(name="G", capacity=2, expires_ns=1_500_000_000))
-
-    async with Governor(node, "G") as governor:
-        async with governor.slot(holder="a", renew=True) as lease, governor.slot(holder="b"):
-            waiting = asyncio.create_task(governor.enter(holder="c", max_wait_s=30, back_off=steady(0.2)))
+    async with open_api(operator) as api, Governor(node, "G") as governor:
+        await catalog.add(api, GovernorSettings(name="G", capacity=2, expires_ns=60_000_000_000))
+        async with governor.slot(holder="a", renew=True) as lease, governor.slot(holder="b") as other:
+            waiting = asyncio.create_task(governor.enter(holder="c", max_wait_s=60, back_off=steady(0.2)))
+            assert await catalog.evict(api, "G", other.sequence) == "b"
             # Nobody may listen for vacancies, so that only polling lets it in.
             entered = await waiting
             await entered.release()

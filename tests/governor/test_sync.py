@@ -71,8 +71,8 @@ async def test_an_exception_gives_the_slot_back(api, make_governor, url):
     assert await catalog.leases(api, settings.name) == []
 
 
-async def test_a_lease_is_renewed_while_the_program_computes(api, make_governor, url):
-    settings = await make_governor(expires_s=1.0)
+async def test_a_lease_is_renewed_while_the_program_computes(api, make_governor, fast_renewal, url):
+    settings = await make_governor()
     renewed = threading.Event()
 
     def work():
@@ -117,7 +117,8 @@ async def test_sigterm_gives_the_slot_back(api, make_governor, url, program):
 
 
 async def test_a_killed_program_is_replaced_once_its_lease_expires(api, make_governor, url):
-    settings = await make_governor(expires_s=2.0)
+    # Long enough that the next one sees its own lease before that expires, too.
+    settings = await make_governor(expires_s=5.0)
     process = start(SYNC_PROGRAM, url, settings.name)
     try:
         assert process.stdout is not None
@@ -130,7 +131,7 @@ async def test_a_killed_program_is_replaced_once_its_lease_expires(api, make_gov
         process.stdout.close()
 
     def replace():
-        with Governor(url, settings.name) as governor, governor.slot(holder="next", max_wait_s=30):
+        with Governor(url, settings.name) as governor, governor.slot(holder="next", max_wait_s=60):
             return [each.holder for each in governor.view().leases]
 
     assert await asyncio.to_thread(replace) == ["next"]

@@ -22,7 +22,7 @@ OPERATION_S_MAX = 90.0
 
 @pytest.fixture
 async def buckets(cluster: Cluster) -> AsyncIterator[kv.Buckets]:
-    async with kv.connect(Access(url=cluster.url, timeout_s=2.0)) as connected:
+    async with kv.connect(Access(url=cluster.url)) as connected:
         yield connected
 
 

@@ -13,7 +13,7 @@ from tests.lossy_proxy import LossyProxy
 from tests.waiting import until
 
 TIMEOUT_S = 0.5
-"""So that a lost acknowledgement is missed soon."""
+"""So that a lost acknowledgement is missed soon. What is not answered in this time is asked again."""
 
 
 @pytest.fixture
@@ -24,8 +24,11 @@ async def proxy(url: str) -> AsyncIterator[LossyProxy]:
 
 @pytest.fixture
 async def bucket(proxy: LossyProxy, name: str) -> AsyncIterator[kv.Bucket[str]]:
-    async with kv.connect(Access(url=proxy.url, timeout_s=TIMEOUT_S)) as buckets:
-        yield await buckets.create(BucketConfig(bucket=name, history=10), str)
+    async with kv.connect(Access(url=proxy.url)) as buckets:
+        created = await buckets.create(BucketConfig(bucket=name, history=10), str)
+        # Not before: neither a connection nor a creation is tried again.
+        buckets._api.access = Access(url=proxy.url, timeout_s=TIMEOUT_S)
+        yield created
 
 
 def lose_acknowledgements(proxy: LossyProxy, name: str, count: int) -> None:

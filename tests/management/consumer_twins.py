@@ -22,7 +22,7 @@ _CHANGING = [
     (re.compile(rb"(Nats-Stream-Identity: |identity does not match: )[0-9A-Za-z]{8}"), rb"\1same"),
     (re.compile(rb'"id":"[0-9A-Za-z]{22}"'), b'"id":"made up"'),
 ]
-ATTEMPTS_MAX = 20
+ATTEMPTS_MAX = 600
 _QUESTIONS = ("CONSUMER.INFO", "CONSUMER.LIST", "STREAM.INFO")
 # What nats-server says when the folder of a stream that was just deleted is still there.
 _NOT_YET = b"error creating store for stream"
@@ -59,7 +59,7 @@ class NatsServerSide:
 
     def begin(self, streams: Iterable[str]) -> None:
         for name in streams:
-            for _ in range(50):
+            for _ in range(ATTEMPTS_MAX):
                 answer = self.request(ApiStep(f"STREAM.CREATE.{name}", stream_body(name)))
                 if _NOT_YET not in answer:
                     break

@@ -20,7 +20,7 @@ from tests.management.stream_cases import Step
 
 # What nats-server says when the folder of a stream that was just deleted is still there.
 NOT_YET = "10049/500 error creating store for stream"
-ATTEMPTS_MAX = 5
+ATTEMPTS_MAX = 600
 
 
 class NatsServerTwin:

@@ -208,11 +208,17 @@ def test_slow_clients_are_cut_off_at_the_deadline(monkeypatch):
 
 def test_clients_that_do_not_read_are_cut_off_at_the_deadline(monkeypatch):
     monkeypatch.setattr(http_connection, "SEND_S_MAX", 0.3)
-    served = Served(lambda _: Response(body=b"x" * 20_000_000))
+    has_come = threading.Event()
+
+    def answer(_):
+        has_come.set()
+        return Response(body=b"x" * 20_000_000)
+
+    served = Served(answer)
     try:
         with served.connect() as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            wait_until(lambda: served.connection_count() == 1, "it never came")
+            assert has_come.wait(TIMEOUT_S), "it never came"
             wait_until(lambda: served.connection_count() == 0, "it was not cut off")
         assert served.listener._held_bytes == 0
     finally:

@@ -26,7 +26,7 @@ def source_of(server):
 
 
 def wait_for(read, condition, what):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition(value := read()):
         assert time.monotonic() < deadline, f"{what}: {value}"
         time.sleep(0.01)
@@ -65,7 +65,7 @@ async def test_counters_follow_traffic(jetlake_server):
     assert (statistics.accounts[0].name, statistics.accounts[0].connections) == ("$G", 1)
     assert (reading.name, reading.language, reading.account) == ("counted", "python3", "$G")
     assert (reading.ip, reading.subscriptions, reading.pending_bytes) == ("127.0.0.1", 2, 0)
-    assert before - 10**9 < statistics.started_unix_ns < reading.started_unix_ns <= reading.last_activity_unix_ns
+    assert before - 60 * 10**9 < statistics.started_unix_ns < reading.started_unix_ns <= reading.last_activity_unix_ns
     assert 0 < reading.round_trip_ns < 10**10
     await connection.close()
 

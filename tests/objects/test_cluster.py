@@ -21,7 +21,7 @@ OPERATION_S_MAX = 120.0
 
 @pytest.fixture
 async def store(cluster: Cluster, name: str) -> AsyncIterator[objects.ObjectStore]:
-    async with objects.connect(Access(url=cluster.url, timeout_s=2.0)) as stores:
+    async with objects.connect(Access(url=cluster.url)) as stores:
         yield await stores.create(StoreConfig(store=name, replicas=3))
 
 

@@ -15,6 +15,9 @@ from jetlake.objects.names import chunk_subject
 from jetlake.objects.uploading import LostChunkError, upload
 from tests.lossy_proxy import LossyProxy
 
+TIMEOUT_S = 4.0
+"""So that what is lost is missed soon, and an answer that is only late on a busy machine is not taken for lost."""
+
 
 @pytest.fixture
 async def proxy(url: str) -> AsyncIterator[LossyProxy]:
@@ -25,7 +28,7 @@ async def proxy(url: str) -> AsyncIterator[LossyProxy]:
 @pytest.fixture
 async def far(proxy: LossyProxy, store: objects.ObjectStore) -> AsyncIterator[objects.ObjectStore]:
     """The store behind the proxy."""
-    async with objects.connect(Access(url=proxy.url, timeout_s=0.5)) as stores:
+    async with objects.connect(Access(url=proxy.url, timeout_s=TIMEOUT_S)) as stores:
         yield await stores.open(store.name)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import jetlake
 from jetlake.client.preview import PreviewClient
+from tests.conftest import REQUEST_S_MAX
 from tests.seeds.runner import Reader
 from tests.seeds.transcript import DOCUMENTS, Step, read_document
 
@@ -130,6 +131,6 @@ def ask(url: str, subject: str, body: object = None) -> str:
     async def request() -> str:
         async with PreviewClient(url) as client:
             encoded = b"" if body is None else json.dumps(body).encode()
-            return (await client.request(subject, encoded)).data.decode()
+            return (await client.request(subject, encoded, timeout_s=REQUEST_S_MAX)).data.decode()
 
     return asyncio.run(request())

@@ -43,15 +43,15 @@ def test_unacknowledged_message_comes_again_when_the_clock_says_so(server: jetla
         await js.publish("s", b"")
         config = ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=30, backoff=[30, 600], max_deliver=3)
         subscription = await js.pull_subscribe("s", "C", config=config)
-        await subscription.fetch(1)
+        await subscription.fetch(1, timeout=WAIT_S_MAX)
 
         server.advance(29.9)
         with pytest.raises(TimeoutError):
             await subscription.fetch(1, timeout=0.2)
         server.advance(0.1)
-        (second,) = await subscription.fetch(1)
+        (second,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
         server.advance(600)
-        (third,) = await subscription.fetch(1)
+        (third,) = await subscription.fetch(1, timeout=WAIT_S_MAX)
 
         assert [second.metadata.num_delivered, third.metadata.num_delivered] == [2, 3]
 

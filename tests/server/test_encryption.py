@@ -27,8 +27,8 @@ async def fill(server: jetlake.Server) -> None:
     for _ in range(3):
         await stream.publish(SUBJECT, SECRETS[0], headers=headers)
     subscription = await stream.pull_subscribe_bind(WORKER, "S")
-    (message,) = await subscription.fetch(1)
-    await message.ack_sync()
+    (message,) = await subscription.fetch(1, timeout=60)
+    await message.ack_sync(timeout=60)
     await connection.close()
 
 

@@ -148,7 +148,7 @@ def test_port_for_leaf_nodes_that_is_taken_is_named():
 def test_server_in_a_program_has_a_url_for_leaf_nodes(caplog):
     with caplog.at_level(logging.INFO, "jetlake.server"), jetlake.Server(config="leafnodes { port: -1 }") as server:
         address = server.leaf_url.removeprefix("nats-leaf://")
-        with socket.create_connection(tuple(address.split(":")), timeout=5) as leaf:
+        with socket.create_connection(tuple(address.split(":")), timeout=60) as leaf:
             greeting = leaf.recv(4096)
 
     assert address.startswith("127.0.0.1:")

@@ -22,8 +22,8 @@ def test_lag_age_and_syncs_of_a_stream_that_is_read_slowly(tmp_path):
         for _ in range(10):
             await js.publish("s", b"12345")
         subscription = await js.pull_subscribe("s", "C")
-        first, *_ = await subscription.fetch(4)
-        await first.ack_sync()
+        first, *_ = await subscription.fetch(4, timeout=60)
+        await first.ack_sync(timeout=60)
         await connection.close()
 
     with jetlake.Server(jetstream=True, store_directory=tmp_path, monitor_port=0) as server:

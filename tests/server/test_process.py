@@ -52,7 +52,8 @@ sys.exit(process.run(ServerOptions(host="127.0.0.1", port=0, access=access)))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's polls in /proc")
 def test_engine_that_breaks_ends_the_process_with_1(start_process):
-    process = start_process(command=[sys.executable, "-c", BREAK_THE_ENGINE])
+    # It may break before it says that it is ready.
+    process = start_process(command=[sys.executable, "-c", BREAK_THE_ENGINE], wait=False)
 
     assert process.wait() == 1
     assert "[FTL] the engine stopped by itself: " in process.log()

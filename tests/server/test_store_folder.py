@@ -71,7 +71,7 @@ async def fill(url: str) -> None:
     await stream.add_stream(name="S", subjects=["s.>"])
     await stream.publish("s.1", b"secret")
     subscription = await stream.pull_subscribe("s.>", "worker")
-    await (await subscription.fetch(1))[0].ack_sync()
+    await (await subscription.fetch(1, timeout=60))[0].ack_sync(timeout=60)
     template = {"name": "T", "config": {"subjects": ["t.*"], "retention": "limits", "storage": "file"}}
     answer = await connection.request("$JS.TEMPLATE.T.CREATE", json.dumps(template | {"max_streams": 1}).encode())
     assert answer.data == b"+OK"

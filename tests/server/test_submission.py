@@ -134,6 +134,7 @@ def test_a_server_in_a_program_runs_a_sender_too(tmp_path, spool):
         stored(server.url)
         submit("app", "x", spool=spool, reliable=True)
         wait_until(lambda: stored(server.url) == 1, "nothing is delivered")
+        wait_until(lambda: sender_pid(spool), "no sender says who it is")
         pid = sender_pid(spool)
 
     assert not is_alive(pid)

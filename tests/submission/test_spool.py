@@ -14,6 +14,7 @@ from jetlake.client.access import Access
 from jetlake.errors import ConfigurationError, SpoolError
 from jetlake.submission import SenderOptions, Spool, run_sender, submit, submit_async
 from jetlake.submission.message import SpoolMessage
+from tests.submission.reading import until
 
 
 def mode(path):
@@ -229,11 +230,19 @@ async def test_a_sender_that_waits_for_the_lock_opens_no_more_files_each_time(sp
     monkeypatch.setattr("jetlake.submission.sender.LOCK_RETRY_S", 0.01)
     spool.create()
     stop = asyncio.Event()
+    tries = []
+    real = Spool.sender_lock
+
+    def counted(self):
+        tries.append(self)
+        return real(self)
+
     with spool.sender_lock():
+        monkeypatch.setattr(Spool, "sender_lock", counted)
         task = asyncio.create_task(run_sender(SenderOptions(spool=spool.folder, access=Access()), stop=stop))
-        await asyncio.sleep(0.2)
+        await until(lambda: len(tries) >= 5, "it does not try")
         before = len(os.listdir("/proc/self/fd"))
-        await asyncio.sleep(0.3)
+        await until(lambda: len(tries) >= 20, "it does not try again")
         after = len(os.listdir("/proc/self/fd"))
         stop.set()
         await task

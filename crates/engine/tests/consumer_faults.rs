@@ -38,8 +38,8 @@ const SILENCE: Duration = Duration::from_millis(400);
 /// A confirmation that is to come has this long; ample, on a busy machine.
 const CONFIRMED_MAX: Duration = Duration::from_secs(10);
 
-/// In this time everything that waits for the clock is on disk.
-const WRITTEN: Duration = Duration::from_millis(300);
+/// In this time everything that waits for the clock is on disk, on a busy machine as well.
+const WRITTEN: Duration = Duration::from_secs(1);
 
 /// Confirmed changes that fit into the room a journal has taken ahead, at most.
 const CHANGES_MAX: u64 = 20_000;

@@ -28,6 +28,9 @@ const SEGMENT_BYTES: u64 = 4096 + 1200;
 /// A refusal comes at once.
 const REFUSAL_MAX: Duration = Duration::from_millis(100);
 
+/// Only what hangs takes so long, on a busy machine.
+const SCRIPT_MAX: Duration = Duration::from_secs(30);
+
 fn append(count: usize, payload_bytes: usize) -> Step {
     Step::Append {
         count,
@@ -84,7 +87,7 @@ fn strike(plan: FaultPlan) -> Option<(History, StoreError)> {
     history.disk.plan(Some(plan));
     let begun = Instant::now();
     let refused = history.run(&script()).err()?;
-    assert!(begun.elapsed() < REFUSAL_MAX * 20, "{plan:?} took too long");
+    assert!(begun.elapsed() < SCRIPT_MAX, "{plan:?} took too long");
     Some((history, refused))
 }
 
@@ -356,7 +359,8 @@ fn small() -> NewMessage<'static> {
 
 #[test]
 fn a_slow_sync_delays_neither_other_stores_nor_appends_and_is_shared() {
-    let sync_takes = Duration::from_millis(60);
+    // Long enough for what must happen during one sync, on a busy machine as well.
+    let sync_takes = Duration::from_millis(600);
     let disk = SlowDisk::new(SimulatedDisk::default(), sync_takes);
     let slow = Store::open(Arc::new(disk.clone()), Path::new("/slow"), options(1 << 20)).unwrap();
     let fast = Store::open(

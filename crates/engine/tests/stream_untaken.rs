@@ -80,7 +80,7 @@ fn what_is_refused_is_not_stored_by_a_stream_that_comes_later() {
 
     refused.publish("t.1", "held", 1);
     refused.flush();
-    thread::sleep(Duration::from_millis(50));
+    thread::sleep(Duration::from_millis(500));
     streams.refuse_untaken("$G", b"t.1", "no room");
     server.create("T", "t.1");
 

@@ -20,7 +20,7 @@ from jetlake.errors import MissingDependencyError, ServerError
 __all__ = ["TestOutcome", "run"]
 
 LIFE_S = (0.4, 1.2)
-"""How long a server lives before something happens to it, at random."""
+"""How long a server acknowledges messages before something happens to it, at random."""
 
 OUTSTANDING_S_MAX = 30.0
 """How long a publisher may take to notice that its server is gone."""
@@ -135,6 +135,7 @@ def _published(server: ServerProcess, chance: random.Random, first: int) -> Load
         create_stream(server.port)
     publisher = LoadPublisher(server.port, first)
     publisher.start()
+    publisher.wait_for_acknowledgement()
     time.sleep(chance.uniform(*LIFE_S))
     return publisher
 

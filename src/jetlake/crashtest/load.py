@@ -64,6 +64,7 @@ class LoadPublisher(threading.Thread):
         self._first_open = first
         # Sequence by number, of what was acknowledged.
         self.acknowledged: dict[int, int] = {}
+        self._has_acknowledgements = threading.Event()
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S_MAX)
         self._socket.sendall(b'CONNECT {"verbose":false}\r\nSUB inbox.* 1\r\n')
 
@@ -81,6 +82,10 @@ class LoadPublisher(threading.Thread):
                     return
                 rest = self._read_acknowledgements(rest + received)
 
+    def wait_for_acknowledgement(self) -> None:
+        """Wait until something was acknowledged: nothing can be lost before. Gives up on a server that is too slow."""
+        self._has_acknowledgements.wait(ANSWER_S_MAX)
+
     def _frame(self, number: int) -> bytes:
         payload = payload_of(number)
         return b"PUB %s inbox.%d %d\r\n%s\r\n" % (SUBJECT.encode(), number, len(payload), payload)
@@ -94,6 +99,7 @@ class LoadPublisher(threading.Thread):
             answer = json.loads(received[head.end() : end])
             if "seq" in answer:
                 self.acknowledged[int(head[1])] = int(answer["seq"])
+                self._has_acknowledgements.set()
             self._first_open += 1
             position = end + 2
         if b"PING\r\n" in received[position:]:

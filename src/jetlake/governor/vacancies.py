@@ -69,13 +69,18 @@ class VacancyListener:
         await self._leave()
 
     async def wait(self, seconds: float, waited_s: float) -> bool:
-        """Wait until a slot is free or the time is over; return whether somebody said that one is."""
+        """Wait until a slot is free or the time is over; return whether somebody said that one is.
+
+        What was said since the last time counts: it may have come while the ballot was on its way.
+        """
         begin_s = time.monotonic()
-        self._heard.clear()
         while True:
+            if self._heard.is_set():
+                self._heard.clear()
+                return True
             passed_s = time.monotonic() - begin_s
-            if self._heard.is_set() or passed_s >= seconds:
-                return self._heard.is_set()
+            if passed_s >= seconds:
+                return False
             number = class_of(waited_s + passed_s)
             await self._join(number)
             is_last = number + 1 == len(CLASSES_S)

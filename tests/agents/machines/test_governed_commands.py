@@ -92,7 +92,7 @@ async def test_without_a_slot_the_command_does_not_run_and_the_machine_fails(url
         manifest(
             f"  - {{name: run, type: exec, interval: 0.5s, state_match: [A], fail_transition: go, "
             f'properties: {{command: touch ran, governor: \'FULL_{{{{ lookup "node.collective" "" }}}}_{name}\', '
-            "governor_timeout: 1s}}"
+            "governor_timeout: 5s}}"
         ),
     )
 

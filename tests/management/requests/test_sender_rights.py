@@ -147,7 +147,7 @@ async def test_answers_go_only_where_the_sender_may_publish_or_listen(server):
     # Whatever was to be answered before this is answered.
     assert "error" not in json.loads((await limited.request("$JS.API.INFO", b"", timeout=60)).data)
     await listener.flush()
-    for _ in range(500):
+    for _ in range(6_000):
         if heard:
             break
         await asyncio.sleep(0.01)

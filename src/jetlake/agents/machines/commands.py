@@ -202,17 +202,16 @@ def _read_output(process: "subprocess.Popen[bytes]", deadline_s: float) -> bytes
             if ended_s is None and process.poll() is not None:
                 ended_s = now_s
             last_s = deadline_s if ended_s is None else min(deadline_s, ended_s + DRAIN_S_MAX)
-            if now_s >= last_s:
+            # Once more when the time is over: this process may have been suspended while there was something to read.
+            is_last = now_s >= last_s
+            if selector.select(0 if is_last else min(last_s - now_s, POLL_S)):
+                with suppress(BlockingIOError):
+                    piece = os.read(descriptor, READ_BYTES)
+                    if not piece:
+                        break
+                    kept += piece[: OUTPUT_BYTES_MAX - len(kept)]
+            if is_last:
                 break
-            if not selector.select(min(last_s - now_s, POLL_S)):
-                continue
-            try:
-                piece = os.read(descriptor, READ_BYTES)
-            except BlockingIOError:
-                continue
-            if not piece:
-                break
-            kept += piece[: OUTPUT_BYTES_MAX - len(kept)]
     return bytes(kept)
 
 
