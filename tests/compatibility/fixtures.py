@@ -33,8 +33,9 @@ def register_markers(config: pytest.Config) -> None:
 
 def mark_items(items: list[pytest.Item], folder: Path) -> None:
     """Mark the tests below `folder` as compatibility tests."""
+    below = f"{folder}{os.sep}"
     for item in items:
-        if folder in item.path.parents:
+        if str(item.path).startswith(below):
             item.add_marker(pytest.mark.compatibility)
 
 

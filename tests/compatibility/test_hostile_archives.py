@@ -38,6 +38,9 @@ NOTHING = {"consumer_seq": 0, "stream_seq": 0}
 
 MEBIBYTE = 1024 * 1024
 
+BLOCK_BYTES = 64 * 1024
+"""Of a bomb: its checksum is computed in Python."""
+
 
 def with_consumers(*names: str, count: int | None = None) -> bytes:
     """An archive of consumers; it says that it has `count`, as many as there are unless that is a lie."""
@@ -64,13 +67,13 @@ def old_archive(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> byt
 
 def bomb(mebibytes: int) -> bytes:
     """An archive of one message that is twenty times as large as what is sent of it."""
-    copies, rest = divmod(MEBIBYTE - 1, 64)
+    copies, rest = divmod(BLOCK_BYTES - 1, 64)
     # One letter, and then copies of up to 64 bytes from one byte before.
-    block = varint(MEBIBYTE) + b"\x00a" + b"\xfe\x01\x00" * copies + bytes([(rest - 1) << 2 | 2, 1, 0])
-    checksum = struct.pack("<I", masked_crc(b"a" * MEBIBYTE))
+    block = varint(BLOCK_BYTES) + b"\x00a" + b"\xfe\x01\x00" * copies + bytes([(rest - 1) << 2 | 2, 1, 0])
+    checksum = struct.pack("<I", masked_crc(b"a" * BLOCK_BYTES))
     chunk = b"\x00" + struct.pack("<I", len(block) + 4)[:3] + checksum + block
     head = archive(Entry(b"a", 1, lengths=(1, 0, mebibytes * MEBIBYTE)), state=STATE, end=b"")
-    return frame(head) + chunk * mebibytes + frame(END.encode())[len(S2_NAME) :]
+    return frame(head) + chunk * (mebibytes * MEBIBYTE // BLOCK_BYTES) + frame(END.encode())[len(S2_NAME) :]
 
 
 HOSTILE = {

@@ -249,10 +249,13 @@ impl Consumer {
         }
     }
 
-    /// Hands on what clients have that have left, where others wait for them to be done.
+    /// Hands on the messages of clients that have left, if others wait for them. A client whose connection ends because the server stops has not left.
     pub fn hand_over(&self) {
         let shared = &self.context.shared;
         let has_left = self.with_core(|core, _, _| {
+            if core.is_closed() {
+                return false;
+            }
             let deliveries = core.deliveries();
             deliveries.hand_over(|id| shared.connection(id).is_some())
         });
