@@ -214,7 +214,7 @@ fn bytes_of<'a>(py: Python<'_>, data: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, 
     buffer.to_vec(py).map(Cow::Owned)
 }
 
-/// Rows of somebody else.
+/// Converts rows that another library made.
 fn batch_of(batch: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let Ok(method) = batch.getattr("__arrow_c_array__") else {
         return Err(PyTypeError::new_err(

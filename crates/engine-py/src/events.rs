@@ -1,4 +1,4 @@
-//! What the engine tells Python, as frozen objects.
+//! What the engine reports to Python, as frozen objects.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Request {
     }
 }
 
-/// What somebody may do, by the same rules as those of a client.
+/// What a user may do, by the same rules as a client.
 #[pyclass(frozen, module = "jetlake._engine")]
 pub struct Rights {
     inner: Permissions,
@@ -169,7 +169,7 @@ impl Rights {
     }
 }
 
-/// A target that is none is not allowed.
+/// An unknown target is not allowed.
 fn may_send_to(permissions: Option<&Permissions>, target: &str, pattern: &str) -> bool {
     Target::named(target)
         .is_some_and(|target| targets::allows(permissions, target, pattern.as_bytes()))

@@ -1,6 +1,7 @@
-//! How fast the store is by itself, on the disk of this machine: `cargo bench -p jetlake-engine --bench store`.
+//! How fast the store alone is, on the disk of this machine: `cargo bench -p jetlake-engine --bench store`.
 //!
-//! Prints one line of JSON per figure. `JETLAKE_STORE_FOLDER` says where, `JETLAKE_STORE_MESSAGES` how many messages (10 million unless told).
+//! Prints one line of JSON per figure. `JETLAKE_STORE_FOLDER` says where, `JETLAKE_STORE_MESSAGES` how many messages (10
+//! million by default).
 
 use std::fs;
 use std::io::Write;
@@ -86,7 +87,7 @@ struct Load {
     in_flight_max: u64,
 }
 
-/// Publishes with so many waiting for their commit; returns messages per second.
+/// Publishes with at most `in_flight_max` messages waiting for their commit; returns messages per second.
 fn append(folder: &Path, load: &Load) -> f64 {
     let Load {
         name,

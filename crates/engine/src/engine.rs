@@ -276,7 +276,7 @@ impl Engine {
         true
     }
 
-    /// Refuses options that no engine could start with, such as certificates that are none.
+    /// Refuses options that no engine could start with, such as invalid certificates.
     pub fn check(options: &Options) -> Result<(), EngineError> {
         mappings_of(options)?;
         check_imports(options)?;
@@ -366,7 +366,7 @@ impl Engine {
         self.shared.send(0, WorkerCommand::StopAccepting);
     }
 
-    /// Tells every client that takes it that this server will go, and says how many connections there are.
+    /// Notifies every client that supports it that this server will stop, and returns the number of connections.
     pub fn announce_lame_duck(&self) -> usize {
         self.shared.send_to_all(|| WorkerCommand::LameDuck);
         self.shared.listed_count()
@@ -462,7 +462,7 @@ fn leaf_tls_of(options: &Options) -> Result<Option<Arc<TlsSettings>>, EngineErro
     }
 }
 
-/// The servers that are to be connected to.
+/// The servers to connect to.
 fn remotes_of(options: &Options) -> Result<Vec<Arc<LeafRemote>>, EngineError> {
     let Some(leaf) = &options.leaf else {
         return Ok(Vec::new());

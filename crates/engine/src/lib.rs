@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! Each part uses only those above it (`tests/style/test_layers.py`):
-//! - `common`: subjects, timestamps, errors, threads, and what Python is told.
+//! - `common`: subjects, timestamps, errors, threads, and events for Python.
 //! - `config`: options as plain data.
 //! - `wire`: the protocol as bytes.
 //! - `storage`: messages on disk; `store` is the messages of one stream.
@@ -36,7 +36,8 @@
 //! 5. `consumer/delivery/outbound.rs` sends it when the lock is released.
 //! 6. An acknowledgement is a publish to `$JS.ACK.…` (`wire/ack_subject.rs`): `consumer/acknowledgement/acking.rs` changes what is known to be delivered,
 //! 7. `consumer/journal/journal.rs` writes it to disk as a `consumer/journal/state_record.rs`, and confirms it.
-//! 8. `stream/consumers/consuming.rs` removes what nobody needs any more, many messages at once by `stream/consumers/removing.rs`.
+//! 8. `stream/consumers/consuming.rs` removes what is no longer needed, many messages at once by
+//!    `stream/consumers/removing.rs`.
 
 pub mod bulk;
 pub mod common;

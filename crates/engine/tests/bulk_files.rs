@@ -1,4 +1,5 @@
-//! Reading beside a server: the rows are those the store has, whatever was removed, and a file that is not as it was is noticed.
+//! Reading next to a server: the rows are those the store has, whatever was removed, and a file that is not as it was is
+//! noticed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

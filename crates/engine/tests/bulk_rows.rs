@@ -14,7 +14,7 @@ fn reader(source: &str, more: &str) -> RowReader {
     RowReader::new(options.as_bytes()).unwrap()
 }
 
-/// What a consumer delivers: so many messages from a sequence on, of which so many are still to come.
+/// What a consumer delivers: `count` messages from `first` on, with `pending_end` still to come after them.
 fn deliveries(sid: &str, first: u64, count: u64, consumer_first: u64, pending_end: u64) -> Vec<u8> {
     let mut out = Vec::new();
     for number in 0..count {

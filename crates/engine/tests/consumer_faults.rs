@@ -1,7 +1,9 @@
-//! A whole server whose disk is full, fails, or has lost a bit where consumers are kept: deliveries go on, and nobody is told what is not so.
+//! A whole server whose disk is full, fails, or has lost a bit where consumers are kept: deliveries go on, and nothing
+//! untrue is reported.
 //!
 //! Faults strike at each call in turn that the journal of the consumers makes. Bits are flipped in every file of it, one at a time: in each byte that is not
-//! zero whose number can be divided by `JETLAKE_FLIP_STEP`, 5 unless told, and in a few of the zeros. Invariant of the tests: no thread panics.
+//! zero whose number can be divided by `JETLAKE_FLIP_STEP`, 5 by default, and in a few of the zeros. Invariant of the
+//! tests: no thread panics.
 
 #[path = "support/consumer_server.rs"]
 #[allow(dead_code, reason = "each test uses its part of it")]
@@ -44,7 +46,7 @@ const WRITTEN: Duration = Duration::from_secs(1);
 /// Confirmed changes that fit into the room a journal has taken ahead, at most.
 const CHANGES_MAX: u64 = 20_000;
 
-/// Zeros lie before and behind everything that is written; a bit among so many of them is flipped.
+/// Zeros lie before and after everything that is written; every this many bytes, a bit is flipped.
 const ZERO_STEP: usize = 2_003;
 
 /// Messages that wait at a time in the test of the journal's size.
@@ -195,7 +197,7 @@ fn a_state_that_was_refused_takes_nothing_of_others_away() {
         if deleted.is_ok() && server.try_create("S", &name, &explicit()).is_ok() {
             names.push(name);
         }
-        // The state of C is written as a whole, in the place of those before.
+        // The state of C is written as a whole, and replaces those before.
         assert!(client.is_confirmed(token, CONFIRMED_MAX));
     }
 
@@ -283,7 +285,7 @@ fn consumers_that_come_and_go_on_a_disk_that_fills_up_are_as_was_said() {
     assert_no_panics();
 }
 
-/// What a client was told while a call of the journal failed.
+/// What was reported to a client while a call of the journal failed.
 #[derive(Debug, Default)]
 struct Told {
     confirmed: Vec<u64>,
@@ -292,7 +294,8 @@ struct Told {
     calls: u64,
 }
 
-/// Lets one call fail, so many after this one, while acknowledgements come and consumers come and go; then cuts the power and compares.
+/// Lets the call `offset` calls from now fail, while acknowledgements come and consumers come and go; then cuts the
+/// power and compares.
 fn meet(fault: Fault, offset: u64) -> Told {
     let disk = SimulatedDisk::default();
     let (server, mut client) = start(&disk);

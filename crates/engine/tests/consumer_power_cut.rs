@@ -1,8 +1,10 @@
-//! A whole server on a disk that loses its power: what a consumer has confirmed stays so, and what nobody acknowledged comes again.
+//! A whole server on a disk that loses its power: what a consumer has confirmed stays so, and what was not acknowledged
+//! is redelivered.
 //!
-//! Clients pull from consumers of every kind and acknowledge with and without a reply, refuse, terminate, or say nothing, while the disk is cut off again and
-//! again. Every cut gives a disk of its own, with any part of what was not synced; a second server opens it, and everything it delivers is compared
-//! with what the clients know. Then that disk is cut, too. `JETLAKE_POWER_CUTS` is the number of cuts, 6 unless told; `JETLAKE_SEED` repeats a run's choices.
+//! Clients pull from consumers of every kind and acknowledge with and without a reply, refuse, terminate, or say
+//! nothing, while the disk is cut off repeatedly. Every cut gives a disk of its own, with any part of what was not
+//! synced; a second server opens it, and everything it delivers is compared with what the clients know. Then that disk
+//! is cut, too. `JETLAKE_POWER_CUTS` is the number of cuts, 6 by default; `JETLAKE_SEED` repeats a run's choices.
 
 #[path = "support/consumer_clients.rs"]
 mod consumer_clients;

@@ -266,7 +266,7 @@ fn connect(address: SocketAddr, number: u64) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// A server may close before it has taken everything; that is no failure.
+/// A server may close before it has read everything; that is not a failure.
 fn send(socket: &mut TcpStream, script: &frames::Script) -> io::Result<()> {
     let mut start = 0;
     for end in script.splits.iter().copied().chain([script.bytes.len()]) {
@@ -280,8 +280,8 @@ fn send(socket: &mut TcpStream, script: &frames::Script) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads to the end, and says whether that was a reset. A server that should close by itself is waited for; any other is told that no
-/// more comes.
+/// Reads to the end, and returns whether that was a reset. A server that should close by itself is waited for; for any
+/// other, the write side is shut down first.
 fn receive(socket: &mut TcpStream, judgement: &Judgement) -> io::Result<(Vec<u8>, bool)> {
     if !judgement.closes {
         match socket.shutdown(Shutdown::Write) {

@@ -179,8 +179,8 @@ fn leave(mut socket: TcpStream, random: &mut Random) -> io::Result<()> {
     Ok(())
 }
 
-/// One client that does something wrong. Errors of the socket are no failures: the server may close at any time. `inputs` counts what
-/// was wrong: flights, records and lines.
+/// One client that does something wrong. Socket errors are not failures: the server may close at any time. `inputs`
+/// counts what was wrong: flights, records and lines.
 fn attack(target: &Target, random: &mut Random, inputs: &AtomicU64) -> io::Result<()> {
     let count_input = || inputs.fetch_add(1, Ordering::Relaxed);
     match random.below(6) {

@@ -1,7 +1,8 @@
 //! A restore on a disk that loses its power: afterwards the stream is there with all its messages and consumers, or not at all.
 //!
-//! The archive is taken in and its consumers are made a few at a time, and the disk is cut off after each step and again and again in between. Every cut gives a disk
-//! of its own, with any part of what was not synced; a second server opens it.
+//! The archive is restored and its consumers are created a few at a time, and the disk is cut off after each step and
+//! repeatedly in between. Every cut gives a disk of its own, with any part of what was not synced; a second server
+//! opens it.
 
 #[path = "support/stream_server.rs"]
 #[allow(dead_code, reason = "each test uses its part of it")]

@@ -1,4 +1,5 @@
-//! A disk that answers late holds up whoever asked for it, and nobody else: neither acknowledgements of the same consumer nor other connections.
+//! A disk that answers late holds up only what waits for it: neither acknowledgements of the same consumer nor other
+//! connections.
 //!
 //! Reads or syncs stop at a gate, and while it is closed others must get their answers. Before each test ends the gate opens, and what was held up is
 //! finished.
@@ -80,7 +81,7 @@ fn expect_pongs(server: &ConsumerServer) {
     }
 }
 
-/// Stores `count` small messages, and so many large ones behind them that the small ones lie in a segment of their own.
+/// Stores `count` small messages, and enough large ones after them that the small ones lie in a segment of their own.
 fn fill(client: &mut Client, count: usize) {
     for number in 0..count {
         client.publish("jobs.a", &number.to_string());
@@ -137,7 +138,7 @@ fn nobody_waits_while_the_ids_of_stored_messages_are_read() {
     disk.close(Call::Read, MESSAGES_OF_JOBS);
     let mut lines = connect(&server);
     disk.wait_for_arrival();
-    // What stands behind it is stored behind it.
+    // A message that comes after it is stored after it.
     let behind = b"PUB jobs.b 1\r\nx\r\nPING\r\n";
     lines.get_mut().write_all(behind).unwrap();
 

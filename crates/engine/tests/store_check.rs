@@ -53,7 +53,7 @@ fn the_check_changes_nothing_even_where_there_is_much_to_heal() {
     assert_eq!(disk.files(), files);
 }
 
-/// Takes most of the zeros behind the last record away, because each of their bits costs a check.
+/// Removes most of the zeros after the last record, because each of their bits costs a check.
 fn shorten(disk: &SimulatedDisk) {
     for (path, bytes) in disk.files() {
         let used = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0) + 1;

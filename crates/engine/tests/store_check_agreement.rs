@@ -188,7 +188,8 @@ fn whatever_a_store_goes_through_the_check_agrees_with_it() {
     }
 }
 
-/// The power goes at any call, and any part of what was not synced is gone: that is no loss, and after opening nothing is left to be found.
+/// The power goes at any call, and any part of what was not synced is gone: that is not a loss, and after opening no
+/// finding is left.
 #[test]
 fn a_power_cut_is_no_loss_and_opening_leaves_a_whole_store() {
     for seed in 0..300 {

@@ -29,7 +29,7 @@ const STATES_DEFAULT: u64 = 9_000;
 /// Seven scripts by hand and four by chance share the number.
 const SCRIPTS: u64 = 11;
 
-/// One state of so many is opened with a power cut at each call of that opening.
+/// One state in this many is opened with a power cut at each call of that opening.
 const CUT_AGAIN_EVERY: u64 = 50;
 
 /// Small enough that a few messages fill it.

@@ -49,7 +49,8 @@ fn fixtures() -> [Fixture; 2] {
     [Fixture::new(true), Fixture::new(false)]
 }
 
-/// Whether a byte of a file is of no meaning: between the copies of a header and behind the last record there are only zeros.
+/// Whether a byte of a file is of no meaning: between the copies of a header and after the last record there are only
+/// zeros.
 fn is_filling(path: &Path, bytes: &[u8], position: usize) -> bool {
     let header_copy = position < 64 || (2048..2112).contains(&position);
     let behind = bytes[position..].iter().all(|byte| *byte == 0);
@@ -69,7 +70,7 @@ fn a_flipped_bit_is_noticed_and_costs_one_message_at_most() {
                     true => (0..8).collect(),
                     false => vec![random.below(8)],
                 };
-                // Zeros behind zeros behind zeros are all alike.
+                // Zeros after zeros after zeros are all alike.
                 let filling = is_filling(&path, &bytes, position);
                 if filling && !everything() && position % 64 != 0 {
                     continue;

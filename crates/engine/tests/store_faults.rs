@@ -73,7 +73,7 @@ fn opened() -> History {
     history
 }
 
-/// The calls of the script, the first and behind the last.
+/// The calls of the script, the first and the one after the last.
 fn calls() -> std::ops::Range<u64> {
     let mut history = opened();
     let first = history.disk.calls();
@@ -397,7 +397,7 @@ fn a_slow_sync_delays_neither_other_stores_nor_appends_and_is_shared() {
             1,
             "nothing is shown before it is durable"
         );
-        // Whoever waits shares the next one.
+        // Threads that wait share the next one.
         let waiting: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| slow.commit().unwrap()))
             .collect();

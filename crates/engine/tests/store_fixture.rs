@@ -1,7 +1,7 @@
 //! A store written once and kept in the repository: every later version must open it and find every message.
 //!
-//! `JETLAKE_WRITE_FIXTURE=1 cargo test --test store_fixture` writes that of the newest version anew. That is right as long as its version has not been released; from then on
-//! a new version gets a folder of its own beside it.
+//! `JETLAKE_WRITE_FIXTURE=1 cargo test --test store_fixture` rewrites that of the newest version. That is right as long
+//! as its version has not been released; from then on a new version gets a folder of its own next to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Messages with the sequences of another stream: gaps of all sizes, power cuts at every call, and what is staged behind a refusal.
+//! Messages with the sequences of another stream: gaps of all sizes, power cuts at every call, and what is staged after a
+//! refusal.
 //!
 //! Invariant that is tested: what is found after a power cut is a beginning of what was written, all that was committed is in it, and sequences that
 //! were passed over are never taken for a loss.
@@ -209,6 +210,6 @@ fn nothing_follows_what_was_refused() {
     assert_eq!(append(&store, 6, resets).unwrap(), Some(6));
     store.commit().unwrap();
     assert_eq!(contents(&store), [3, 4, 6]);
-    // Behind what is there, nothing is taken.
+    // Nothing is accepted that is not after what is there.
     assert_eq!(append(&store, 5, resets).unwrap(), None);
 }

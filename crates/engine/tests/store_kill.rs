@@ -1,6 +1,6 @@
-//! A real process that writes to a real disk and is killed, again and again: what it said was committed is there.
+//! A real process that writes to a real disk and is killed repeatedly: what it reported as committed is there.
 //!
-//! The test starts itself as the writer. `JETLAKE_KILLS` is the number of kills, 12 unless told.
+//! The test starts itself as the writer. `JETLAKE_KILLS` is the number of kills, 12 by default.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -22,7 +22,7 @@ use watched_disk::WatchedDisk;
 /// What does not wait for the disk is done by then; ample, on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Lets calls hang, and tells how many do.
+/// Lets calls hang, and counts how many do.
 #[derive(Default)]
 struct Gate {
     is_shut: AtomicBool,

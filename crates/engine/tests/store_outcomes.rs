@@ -1,6 +1,8 @@
-//! Each caller hears what became of its own work, whoever committed it: on disks that fill up and break while several threads commit.
+//! Each caller learns what became of its own work, whichever thread committed it: on disks that fill up and break while
+//! several threads commit.
 //!
-//! Invariant of the tests: what a caller was told is what the next one finds who opens the store after a power cut.
+//! Invariant of the tests: what was reported to a caller is what the next process finds when it opens the store after a
+//! power cut.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -216,14 +218,14 @@ fn a_change_that_replaces_is_done_as_a_whole_or_not_at_all() {
     assert_eq!(after_power_cut(&disk), BTreeSet::from(["new".to_owned()]));
 }
 
-/// What one thread was told.
+/// What was reported to one thread.
 #[derive(Default)]
 struct Told {
     stored: BTreeSet<String>,
     refused: BTreeSet<String>,
     removed: BTreeSet<String>,
     refused_removals: usize,
-    /// What it was told by a store that takes nothing any more.
+    /// What a store that accepts nothing any more reported to it.
     read_only: Vec<String>,
 }
 
@@ -235,7 +237,7 @@ impl Told {
     }
 }
 
-/// Stores and removes, and notes what it is told.
+/// Stores and removes, and notes what is reported to it.
 fn work(store: &Store, number: usize) -> Told {
     let mut told = Told::default();
     let mut own: Vec<(u64, String)> = Vec::new();
@@ -363,7 +365,7 @@ fn tells_the_truth_and_goes_on(fault: Fault) {
 #[test]
 fn whatever_call_finds_no_room_or_no_descriptor_a_store_is_never_read_only() {
     for fault in [Fault::NoSpace, Fault::NoDescriptors] {
-        // Each call of a whole life in turn, and all calls behind it until the batch is given up.
+        // Each call of a whole life in turn, and all calls after it until the batch is given up.
         for at in 0..400 {
             for lasting in [false, true] {
                 let disk = SimulatedDisk::default();

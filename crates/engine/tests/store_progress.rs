@@ -1,4 +1,5 @@
-//! What became of everything that was staged: told exactly, whoever committed it, and also when the disk failed meanwhile.
+//! What became of everything that was staged: reported exactly, whichever thread committed it, and also when the disk
+//! failed meanwhile.
 
 #[allow(dead_code)]
 #[path = "support/store_history.rs"]
@@ -44,7 +45,7 @@ impl Publisher {
         }
     }
 
-    /// Stages so many messages, each with a number of its own as its payload.
+    /// Stages `count` messages, each with a number of its own as its payload.
     fn append(&mut self, count: u64) {
         let numbers: Vec<u64> = (self.made + 1..=self.made + count).collect();
         let payloads: Vec<Vec<u8>> = numbers.iter().map(|one| payload(*one)).collect();
@@ -67,7 +68,7 @@ impl Publisher {
         }
     }
 
-    /// Hears what became of what was staged.
+    /// Reads what became of what was staged.
     fn hear(&mut self, name: &str) {
         let last_ticket = self.fates.keys().next_back().copied().unwrap_or_default();
         let progress = self.store.take_progress();

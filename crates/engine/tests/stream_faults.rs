@@ -1,4 +1,4 @@
-//! A whole server whose disk is full, or fails: publishers hear of it at once, with the reason; everything else goes on.
+//! A whole server whose disk is full, or fails: publishers get the error at once, with the reason; everything else goes on.
 
 #[path = "support/stream_server.rs"]
 #[allow(dead_code, reason = "each test uses its part of it")]
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk};
 use stream_server::{StreamServer, Wire};
 
-/// How long a publisher may have to wait before it is told; ample, on a busy machine.
+/// How long a publisher may have to wait for the error; ample, on a busy machine.
 const TOLD_MAX: Duration = Duration::from_secs(5);
 
 /// Publishes until something is refused, and returns what was stored and why the next was not.

@@ -1,7 +1,8 @@
 //! Streams that follow others on a disk that loses its power: nothing is missing between them afterwards, and nothing is there twice.
 //!
-//! Publishers fill two streams that are mirrored and sourced while the disk is cut off again and again. Every cut gives a disk of its own, with any part
-//! of what was not synced; a second server opens it, catches up, and everything is compared. `JETLAKE_POWER_CUTS` is the number of cuts, 16 unless told.
+//! Publishers fill two streams that are mirrored and sourced while the disk is cut off repeatedly. Every cut gives a
+//! disk of its own, with any part of what was not synced; a second server opens it, catches up, and everything is
+//! compared. `JETLAKE_POWER_CUTS` is the number of cuts, 16 by default.
 
 #[path = "support/stream_server.rs"]
 #[allow(dead_code, reason = "each test uses its part of it")]

@@ -1,8 +1,9 @@
 //! A whole server on a disk that loses its power: what was acknowledged is there afterwards, streams and messages alike.
 //!
-//! Publishers keep many messages under way while the disk is cut off again and again, at any moment and just after a stream was created. Every
-//! cut gives a disk of its own, with any part of what was not synced; a second server opens it, and everything that had been
-//! acknowledged before the cut must be there, in its place. `JETLAKE_POWER_CUTS` is the number of cuts, 16 unless told.
+//! Publishers keep many messages under way while the disk is cut off repeatedly, at any moment and just after a stream
+//! was created. Every cut gives a disk of its own, with any part of what was not synced; a second server opens it, and
+//! everything that had been acknowledged before the cut must be there, in its place. `JETLAKE_POWER_CUTS` is the number
+//! of cuts, 16 by default.
 
 #[path = "support/stream_server.rs"]
 #[allow(dead_code, reason = "each test uses its part of it")]

@@ -1,4 +1,5 @@
-//! A disk that is waited for: how often somebody who creates a stream does, and that a disk which hangs under one stream stops the clock of no other.
+//! Waiting for a disk: how often the creator of a stream does, and that a disk that hangs under one stream stops the
+//! clock of no other.
 
 #[path = "support/watched_disk.rs"]
 mod watched_disk;
@@ -86,7 +87,7 @@ fn messages(engine: &Engine, name: &str) -> u64 {
     stream.store().messages().counts().messages
 }
 
-/// Waits for something, and lets in whoever asks meanwhile.
+/// Waits for something, and admits clients meanwhile.
 fn wait_for(engine: &Engine, what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     while !is_so() {

@@ -154,7 +154,7 @@ fn a_publishers_own_batch_does_not_make_a_commit_repeated_after_a_crash() {
     let mut wire = server.connect();
     let first = publish(&mut wire, Way::Upload, "", 1);
     assert_eq!(first["repeated"], json!(false), "{first}");
-    // The next batches of the same query, as somebody else claims.
+    // The next batches of the same query, as another user claims.
     let claimed = publish(&mut wire, Way::Plain, "Jetlake-Batch: S/q1/99\r\n", 0);
     assert!(claimed["seq"].is_u64(), "{claimed}");
 

@@ -1,7 +1,8 @@
 //! Batches of a query on a disk that loses its power, or is full: each is there as a whole or not at all, and is never stored twice.
 //!
-//! A query commits one batch after the other while the disk is cut off again and again. Every cut gives a disk of its own, with any part of what was not
-//! synced; a second server opens it, and the query goes on there as it would after a crash: with the batch behind the last one it was told of.
+//! A query commits one batch after the other while the disk is cut off repeatedly. Every cut gives a disk of its own,
+//! with any part of what was not synced; a second server opens it, and the query continues there as after a crash: with
+//! the batch after the last one that was confirmed to it.
 
 #[path = "support/stream_server.rs"]
 #[allow(dead_code, reason = "each test uses its part of it")]
@@ -98,7 +99,7 @@ fn every_batch_is_whole_and_stored_once_after_every_power_cut() {
             _ => Survival::Everything,
         };
         let after = disk.after_power_cut(survival);
-        // One more may be stored than its query has heard of.
+        // One more may be stored than was confirmed to its query.
         let begun = committed.load(Ordering::Acquire) + 1;
 
         let server = StreamServer::start(&after);

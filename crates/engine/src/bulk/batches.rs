@@ -93,7 +93,7 @@ impl Batches {
         Ok(())
     }
 
-    /// Takes a batch that somebody else has made, with its first and last sequence.
+    /// Adds a batch made elsewhere, with its first and last sequence.
     pub fn push_batch(
         &mut self,
         batch: RecordBatch,

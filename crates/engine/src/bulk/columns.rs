@@ -195,7 +195,7 @@ fn repeated(text: &str, count: usize) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(texts.finish_batch(count).strings()?))
 }
 
-/// Texts one behind the other.
+/// Texts one after the other.
 #[derive(Default)]
 struct TextColumnBuilder {
     ends: Vec<i32>,
@@ -220,7 +220,7 @@ impl TextColumnBuilder {
         self.ends.push(self.values.len() as i32);
     }
 
-    /// Bytes that are no text become replacement characters.
+    /// Bytes that are not text become replacement characters.
     #[inline]
     fn push_text(&mut self, bytes: &[u8]) {
         match std::str::from_utf8(bytes) {

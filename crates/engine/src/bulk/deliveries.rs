@@ -2,7 +2,7 @@
 //!
 //! What is asked for is bounded in messages and bytes, so a reader that takes its time fills no outbox, and nothing much beyond the end of the range is
 //! sent. Sequence and time of a message are in its reply subject, and so is the consumer's own count: where that jumps, something was lost on the
-//! way, and a new consumer begins behind the last message.
+//! way, and a new consumer begins after the last message.
 //!
 //! Invariant: `asked` messages are still to come from requests under way; sequences only grow.
 
@@ -86,7 +86,7 @@ struct NextRequest {
     expires: u64,
 }
 
-/// What a server says of a consumer, or why there is none.
+/// What a server says about a consumer, or why there is none.
 #[derive(Deserialize)]
 struct ConsumerAnswer {
     #[serde(default)]
@@ -172,7 +172,7 @@ impl Deliveries {
         format!("{}.{}.{what}", self.inbox, self.generation)
     }
 
-    /// Begins anew behind the last message.
+    /// Restarts after the last message.
     fn restart(&mut self, why: &str, out: &mut Vec<u8>) -> Result<(), EngineError> {
         self.forget(out);
         self.generation += 1;
@@ -266,7 +266,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// The server has made the consumer, or says how it stands.
+    /// The server has created the consumer, or reports its state.
     fn answer(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), EngineError> {
         let answer: ConsumerAnswer = serde_json::from_slice(body).map_err(|error| {
             EngineError::Protocol(format!("the server's answer is not understood: {error}"))

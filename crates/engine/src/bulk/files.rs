@@ -1,7 +1,8 @@
-//! Reading a range straight from the files of a server on the same host, by what the server says of where it lies.
+//! Reads a range straight from the files of a server on the same host, where the server says that it lies.
 //!
-//! Nothing is written, and nothing is believed: every record's checksum is bound to its file and its place, so a file that is another one by now, was
-//! rewritten, or is on another host is noticed. Whoever reads falls back to the connection then, from behind the last row.
+//! Nothing is written, and nothing is trusted: every record's checksum is bound to its file and its place, so a file
+//! that was replaced or rewritten, or is on another host, is noticed. The reader then falls back to the connection,
+//! after the last row.
 //!
 //! Invariant: rows are exactly those the server named, in order, or there is an error.
 
@@ -131,7 +132,7 @@ impl StoreReader {
                 }
             }
         }
-        // The last record's padding lies behind the piece.
+        // The last record's padding lies after the piece.
         open.position = (open.position + at as u64).min(open.piece.to);
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! The headers of a message as bytes: `NATS/1.0`, perhaps a status, lines of `Name: value`, an empty line.
 //!
-//! Invariant: any bytes are taken; what is no line is passed over.
+//! Invariant: any bytes are accepted; what is not a line is skipped.
 
 const VERSION: &[u8] = b"NATS/1.0";
 
-/// What a Direct Get adds behind the headers that were stored.
+/// What a Direct Get adds after the headers that were stored.
 const ADDED: [&[u8]; 7] = [
     b"Nats-Stream",
     b"Nats-Subject",
@@ -18,7 +18,7 @@ const ADDED: [&[u8]; 7] = [
 /// A block, split at its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderBlock<'a> {
-    /// Behind the version: empty for a message, a code and a text for a status.
+    /// After the version: empty for a message, a code and a text for a status.
     pub status: &'a [u8],
     /// The lines, without the version.
     pub lines: &'a [u8],
@@ -114,7 +114,8 @@ pub struct DirectGetOrigin<'a> {
 }
 
 impl<'a> DirectGetOrigin<'a> {
-    /// A stored message may itself have headers of these names, so only the last line of each counts, and only behind all others.
+    /// A stored message may itself have headers of these names, so only the last line of each counts, and only after all
+    /// others.
     pub fn read(block: &HeaderBlock<'a>) -> Option<Self> {
         let mut origin = Self::default();
         let mut seen = [false; ADDED.len()];

@@ -1,6 +1,7 @@
 //! Rows in bulk, for those who treat a stream as a table: bytes of a server become Arrow, and Arrow becomes publishes.
 //!
-//! Nothing in here owns a socket: whoever calls connects, reads and writes, and these parts say what the bytes mean and what is to be sent.
+//! Nothing in here owns a socket: the caller connects, reads and writes, and these parts say what the bytes mean and
+//! what to send.
 //!
 //! # Layout
 //! - `columns` gathers messages into Arrow arrays; `schema` says which columns there are; `header_block` reads a message's headers.

@@ -15,7 +15,7 @@ use crate::wire::upload_header::is_name;
 const BATCH_ROWS_MAX: usize = 1_000_000;
 const BATCH_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// A consumer or a Direct Get is asked for so many messages at a time at most.
+/// Most messages that one request to a consumer or a Direct Get asks for.
 const REQUEST_ROWS_MAX: u64 = 100_000;
 
 /// Subjects in one request at most: it has to fit into one message.
@@ -43,7 +43,7 @@ pub enum BadPayload {
     Null,
 }
 
-/// What is to be read, and how.
+/// What to read, and how.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowOptions {
@@ -135,7 +135,7 @@ impl RowOptions {
     }
 }
 
-/// What is to be read from files, and how.
+/// What to read from files, and how.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileOptions {
@@ -230,7 +230,7 @@ pub struct UploadOptions {
     pub run: String,
 }
 
-/// What is to be published, and how.
+/// What to publish, and how.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishOptions {

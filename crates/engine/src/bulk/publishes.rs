@@ -129,7 +129,7 @@ impl PublishWriter {
         Ok(())
     }
 
-    /// What is to be sent now.
+    /// What to send now.
     pub fn to_send(&mut self) -> Result<Vec<u8>, EngineError> {
         self.check_not_failed()?;
         let Some(batch) = self.batch.take() else {
@@ -245,7 +245,8 @@ impl PublishWriter {
         self.window_first + self.window.len() as u64
     }
 
-    /// Whether an answer must be asked for with the next message of an upload, of about so many bytes: now and then, and before the window is full.
+    /// Whether the next message of an upload, of about `size_bytes`, must ask for an answer: now and then, and before
+    /// the window is full.
     fn needs_answer(&self, size_bytes: usize) -> bool {
         (self.next_number() + 1) % UPLOADED_PER_ANSWER == 0
             || self.outstanding + 1 >= self.options.outstanding_max

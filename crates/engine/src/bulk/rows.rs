@@ -14,7 +14,7 @@ use crate::common::error::EngineError;
 
 /// One way to get messages from a server.
 pub trait RowSource: Send + Sync {
-    /// Appends what is to be sent at first.
+    /// Appends what must be sent first.
     fn begin(&mut self, out: &mut Vec<u8>);
     /// Takes one message of the server.
     fn accept_frame(
@@ -106,7 +106,7 @@ impl RowReader {
         }
     }
 
-    /// What is to be sent to the server now.
+    /// What to send to the server now.
     pub fn to_send(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }

@@ -1,6 +1,6 @@
 //! The one place the engine takes time from.
 //!
-//! A clock that is set by hand stands still until it is told to go on, for whoever tests what happens later without waiting for it.
+//! A clock that is set by hand stands still until it is advanced, so that a test need not wait for what happens later.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

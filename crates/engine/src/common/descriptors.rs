@@ -21,10 +21,10 @@ const OTHERS_PART: usize = 8;
 const OTHERS_MIN: usize = 48;
 const OTHERS_MAX: usize = 1_024;
 
-/// However low the limit is, so many clients may try to come in.
+/// However low the limit is, this many clients may try to connect.
 const CLIENTS_MIN: usize = 8;
 
-/// Of the clients, this part may be such as have not said who they are: beyond that the oldest of them make room.
+/// One in this many clients may be unauthenticated: beyond that the oldest of them make room.
 const UNAUTHENTICATED_PART: usize = 2;
 
 /// How the descriptors of the process are divided.
@@ -40,7 +40,7 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Divides so many.
+    /// Divides `limit` descriptors.
     fn divide(limit: usize) -> Self {
         let files_max = (limit / FILES_PART).clamp(FILES_MIN, FILES_MAX);
         let others = (limit / OTHERS_PART).clamp(OTHERS_MIN, OTHERS_MAX);

@@ -5,7 +5,7 @@ use std::io;
 
 #[derive(Debug)]
 pub enum EngineError {
-    /// Options that contradict each other or are no JSON object of options. Is returned when an engine is made.
+    /// Options that contradict each other or are not a JSON object of options. Is returned when an engine is made.
     Options(String),
     /// The address to listen on is taken, or not ours. Is returned when an engine is made.
     Listen { address: String, cause: io::Error },

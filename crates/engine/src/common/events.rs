@@ -1,4 +1,4 @@
-//! What the engine tells Python: log lines, clients that wait for a verdict, and that it stopped.
+//! What the engine reports to Python: log lines, clients that wait for a verdict, and that it stopped.
 //!
 //! The queue is bounded. Log lines beyond the bound are counted and reported as one line; requests for a verdict are never dropped,
 //! because there is at most one per connection.
@@ -80,7 +80,7 @@ pub struct AuthenticationRequest {
     pub again: bool,
 }
 
-/// A client came, left or was refused, and somebody in the system account wants to know.
+/// A client came, left or was refused, and the system account has a subscriber for that.
 #[derive(Debug)]
 pub struct ConnectionEvent {
     pub kind: ConnectionEventKind,
@@ -184,7 +184,7 @@ impl Events {
         self.trace.load(Ordering::Relaxed)
     }
 
-    /// Debug lines are made only if somebody wants them.
+    /// Debug lines are built only if they are enabled.
     pub fn debug(&self, text: impl FnOnce() -> String) {
         if self.debug.load(Ordering::Relaxed) {
             self.log(Level::Debug, text());
@@ -232,7 +232,8 @@ impl Events {
         self.arrived.notify_one();
     }
 
-    /// The engine has a bug, or has lost what it cannot do without: it stops, with this reason. Only the first one is told.
+    /// The engine has a bug, or has lost what it cannot do without: it stops, with this reason. Only the first one is
+    /// reported.
     pub fn fail(&self, failure: String) {
         if !self.failed.swap(true, Ordering::AcqRel) {
             self.push(Event::Stopped { failure });

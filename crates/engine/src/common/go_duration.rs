@@ -74,7 +74,7 @@ fn take_whole(rest: &mut &[u8]) -> Option<(u64, bool)> {
     Some((whole, has_digit))
 }
 
-/// Digits behind the point, what they are to be divided by, and whether there were any. Digits that do not fit are not looked at.
+/// Digits after the point, what to divide them by, and whether there were any. Digits that do not fit are not looked at.
 fn take_fraction(rest: &mut &[u8]) -> (u64, f64, bool) {
     let (mut fraction, mut scale, mut has_digit) = (0u64, 1f64, false);
     let [b'.', behind @ ..] = rest else {

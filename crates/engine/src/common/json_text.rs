@@ -1,7 +1,9 @@
-//! JSON in the body of a request, read where it stands: where its members are, and what is wrong with a text that is none.
+//! JSON in the body of a request, read where it stands: where its members are, and what is wrong with a text that is not
+//! JSON.
 //!
-//! Nothing is built for what nobody asks for, and nothing is allocated unless a text has escapes or a mistake. The complaints are nats-server's own, because
-//! they are what it sends in a `400 Bad Request` and what people search for. Keys are compared without regard to case, `null` is nothing.
+//! Nothing is built unless it is asked for, and nothing is allocated unless a text has escapes or a mistake. The error
+//! texts are nats-server's own, because they are what it sends in a `400 Bad Request` and what people search for. Keys
+//! are compared without regard to case, `null` is nothing.
 //!
 //! Invariant: `Object::read` returns or complains for any bytes, in time linear in their number and without recursion; the members are only asked for after it
 //! has passed them.
@@ -12,7 +14,7 @@ use std::fmt::Write;
 /// As deep as nats-server follows brackets.
 const DEPTH_MAX: usize = 10_000;
 
-/// The text that is told to whoever sent the request.
+/// The text that is reported to the sender of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem(pub Cow<'static, str>);
 
@@ -411,7 +413,7 @@ fn skip_spaces(text: &[u8], start: usize) -> usize {
     position
 }
 
-/// The text of a string with its quotes; what is no Unicode becomes U+FFFD, one for each byte.
+/// The text of a string with its quotes; bytes that are not Unicode become U+FFFD, one for each byte.
 fn string_text(quoted: &[u8]) -> Cow<'_, str> {
     let inner = quoted
         .get(1..quoted.len().saturating_sub(1))
@@ -453,7 +455,7 @@ fn unescaped(inner: &[u8]) -> String {
     text
 }
 
-/// The character of the digits behind `\u`, and how many bytes they have: four, or ten where two of them make one character.
+/// The character of the digits after `\u`, and how many bytes they have: four, or ten where two of them make one character.
 fn unicode_escape(digits: &str) -> (char, usize) {
     let unit = |start: usize| {
         let digits = digits.get(start..start + 4)?;

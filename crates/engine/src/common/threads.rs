@@ -1,7 +1,7 @@
 //! The threads of the engine, and the only way to start one.
 //!
-//! A thread that panics stops the engine with the reason: whatever it was there for is not done any more, and a server must not look alive without it.
-//! `tests/style` sees to it that nobody starts a thread in another way.
+//! A thread that panics stops the engine with the reason: its work is no longer done, and a server must not look alive
+//! without it. `tests/style` checks that no thread is started in another way.
 
 use std::any::Any;
 use std::io;

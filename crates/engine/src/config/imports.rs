@@ -37,7 +37,7 @@ pub struct ServiceImportOptions {
     pub responses: ResponseType,
     /// How long answers may take; each answer of several starts it again.
     pub response_timeout_ms: u64,
-    /// Whether the service hears who asks, or only of which account it is.
+    /// Whether the service learns who asks, or only of which account it is.
     pub share: bool,
     /// Traces show what happens to the requests in the exporting account.
     #[serde(default)]

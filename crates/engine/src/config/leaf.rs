@@ -29,12 +29,12 @@ pub struct LeafListenerOptions {
     /// Whether leaf nodes are asked who they are; else they belong to the global account.
     pub auth_required: bool,
     pub auth_timeout_ms: u64,
-    /// `host:port` to tell leaf nodes instead of the address listened on; empty without.
+    /// `host:port` to advertise to leaf nodes instead of the address listened on; empty without.
     pub advertise: String,
     pub no_advertise: bool,
     pub compression: LeafCompression,
     pub compression_rtt_ms: Vec<u64>,
-    /// Leaf nodes do not hear of each other's subscriptions.
+    /// Leaf nodes do not learn of each other's subscriptions.
     pub isolate: bool,
     /// The oldest version that may connect; empty allows all.
     pub min_version: String,
@@ -65,7 +65,7 @@ pub struct LeafRemoteOptions {
     pub dial_timeout_ms: u64,
     pub websocket_compress: bool,
     pub websocket_no_masking: bool,
-    /// This link does not hear of subscriptions behind other links.
+    /// This link does not learn of subscriptions behind other links.
     pub isolate: bool,
     /// The other server is asked to isolate its side as well.
     pub request_isolation: bool,
@@ -86,7 +86,7 @@ pub struct LeafUrl {
     pub token: Secret,
 }
 
-/// How a link is to be compressed.
+/// How a link is compressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeafCompression {

@@ -1,6 +1,6 @@
 //! The options of an engine, and the limits that are not options.
 //!
-//! Relations between the numbers are checked once, in `Options::from_json`; code behind it may rely on them.
+//! Relations between the numbers are checked once, in `Options::from_json`; code after it may rely on them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -201,7 +201,7 @@ pub struct TlsOptions {
     /// TLS before INFO: 0 for every client; else how long to wait for a client that begins so, before INFO is said first.
     #[serde(default)]
     pub handshake_first_ms: Option<u64>,
-    /// Whether a client may also speak in the clear; its first byte tells.
+    /// Whether a client may also speak in the clear; its first byte shows which.
     #[serde(default)]
     pub allow_non_tls: bool,
     pub timeout_ms: u64,

@@ -140,7 +140,7 @@ const CREDENTIALS: [&str; 7] = [
 ];
 
 impl ConnectOptions {
-    /// Decodes CONNECT over what was asked for before. `None` when it is no JSON object or a value has the wrong type.
+    /// Decodes CONNECT over what was asked for before. `None` if it is not a JSON object or a value has the wrong type.
     pub fn decode(&self, json: &[u8]) -> Option<(Self, Credentials)> {
         let text = String::from_utf8_lossy(json);
         let text = without_lone_surrogates(&text);
@@ -240,7 +240,7 @@ where
     Ok(())
 }
 
-/// Halves of a character that stand alone are no text; they become the character for that, as everywhere outside of Rust.
+/// Halves of a character that stand alone are not text; they become U+FFFD, as everywhere outside of Rust.
 fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut lone = Vec::new();

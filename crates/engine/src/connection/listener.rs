@@ -33,7 +33,8 @@ const PAUSE_MS_MAX: u64 = 1_000;
 /// How long it takes until it is seen that clients have gone.
 const FULL_PAUSE_MS: u64 = 20;
 
-/// Connections accepted before the worker looks after the ones it has: those must not wait for longer than about half a millisecond.
+/// Connections accepted before the worker serves those it has, which must not wait for longer than about half a
+/// millisecond.
 const ACCEPTS_PER_TURN_MAX: usize = 16;
 
 pub struct Listener {
@@ -112,7 +113,7 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Whether accepting was paused and is to be tried again now.
+    /// Whether accepting was paused and must be tried again now.
     pub fn is_due(&self, now_ms: u64) -> bool {
         self.paused_until_ms
             .is_some_and(|until_ms| until_ms <= now_ms)

@@ -1,13 +1,13 @@
 //! Deadlines of one worker's connections, nearest first.
 //!
-//! A deadline is never taken back: when it comes, the session looks whether it still matters.
+//! A deadline is never taken back: when it comes, the session checks whether it still matters.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// A client that could have begun with TLS is told INFO.
+    /// A client that could have begun with TLS is sent INFO.
     Greet,
     /// The handshake of TLS must be over.
     Secure,

@@ -1,4 +1,4 @@
-//! When a consumer was last used, and when to look whether anybody still uses it.
+//! When a consumer was last used, and when to check whether it still is.
 //!
 //! Invariant: while there is a threshold, a check is due at `check_ns` or under way.
 

@@ -1,6 +1,6 @@
-//! What a consumer tells whoever listens: that a message was given up, refused, or ended, who is pinned, and how long an acknowledgement took.
+//! Advisories of a consumer: a message was given up, refused or ended, a client pinned, an acknowledgement measured.
 //!
-//! The fields and their order are nats-server's. Nothing is written unless somebody listens to the subject, so its cost is not that of a message.
+//! The fields and their order are nats-server's. Nothing is written without a subscriber, so it costs less than a message.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ const ID_LENGTH: usize = 22;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advisory<'a> {
-    /// A message was delivered as often as it may be.
+    /// A message has used up its deliveries.
     MaxDeliveries {
         stream_sequence: u64,
         deliveries: u64,

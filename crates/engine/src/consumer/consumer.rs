@@ -1,8 +1,8 @@
 //! One consumer: where acknowledgements and pull requests come in, and the work that answers them.
 //!
-//! Its knowledge is behind one lock (`Core`), what it sends behind another (`Delivery`), so that messages leave in the order in which they were chosen.
-//! Whoever finds somebody at work leaves a note and goes. Invariants: nothing is sent while the core is locked; what was noted while
-//! somebody worked is worked on afterwards.
+//! One lock guards its state (`Core`), another what it sends (`ConsumerDelivery`), so that messages leave in the order
+//! in which they were chosen. A thread that finds another at work leaves a note and goes on. Invariants: nothing is
+//! sent while the core is locked; work noted during a pass is done after it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -64,7 +64,7 @@ pub struct ConsumerContext {
     pub journal: Option<Arc<Journal>>,
     pub message_bytes_max: u64,
     pub threads: Arc<StorageThreads>,
-    /// Hears of messages that the consumer has settled or given up.
+    /// Receives the messages that the consumer has settled or given up.
     pub host: Arc<dyn HostStream>,
 }
 
@@ -76,7 +76,8 @@ pub trait HostStream: Send + Sync {
     /// Whether what is given up is stored elsewhere.
     fn wants_dead_letters(&self) -> bool;
 
-    /// Writes the dead letter of a message; `receipt` hears when it is stored, if it is under way. Reads from the disk, and waits for no sync.
+    /// Writes the dead letter of a message; `receipt` is completed when it is stored, if it is under way. Reads from the
+    /// disk, and waits for no sync.
     fn hand_over_dead_letter(
         &self,
         consumer: &Consumer,
@@ -99,14 +100,14 @@ pub struct Consumer {
     prefix: AckPrefix,
     pub(super) core: Mutex<Core>,
     delivery: Mutex<ConsumerDelivery>,
-    /// Somebody has found something to do.
+    /// A thread has found something to do.
     is_asked: AtomicBool,
     /// A new message is of interest.
     has_demand: AtomicBool,
     /// Stands in the journal's list of those that changed.
     pub(super) is_noted: AtomicBool,
     job: OnceLock<Arc<Job>>,
-    /// Looks after dead letters; made when there is one.
+    /// Hands over dead letters; created with the first one.
     pub(super) letters_job: OnceLock<Arc<Job>>,
     pub(super) alarm: Alarm,
     pub(super) subscriptions: Mutex<Vec<Arc<Subscription>>>,
@@ -166,7 +167,7 @@ impl Consumer {
         self.context.journal.as_ref()
     }
 
-    /// Looks at what it knows, or changes it; it is looked after afterwards.
+    /// Reads or changes its state; `touch` or the next pass applies the effects.
     pub fn with_core<T>(&self, look: impl FnOnce(&mut Core, &PassContext<'_>, i64) -> T) -> T {
         let now_ns = self.now_ns();
         look(&mut self.core.lock(), &self.pass_context(), now_ns)
@@ -210,7 +211,7 @@ impl Consumer {
         self.write_down()
     }
 
-    /// Begins anew at a sequence, behind the floor if that is 0; returns the sequence. On disk when this returns.
+    /// Restarts at a sequence, after the floor if that is 0; returns the sequence. On disk when this returns.
     pub fn reset(&self, sequence: u64) -> StoreResult<u64> {
         let sequence = self.with_core(|core, _, now_ns| core.reset(sequence, now_ns));
         self.write_down()?;
@@ -278,7 +279,7 @@ impl Consumer {
         }
     }
 
-    /// Something is to be done, soon and elsewhere.
+    /// Schedules a pass on another thread.
     pub fn schedule(&self) {
         if let Some(job) = self.job.get() {
             job.schedule();
@@ -359,7 +360,7 @@ impl Consumer {
         let ConsumerDelivery { reads, out, .. } = delivery;
         let messages = self.context.store.messages();
         let passed = loop {
-            // A message that cannot be read now may be when somebody asks again.
+            // A message that cannot be read now may be readable in a later pass.
             let delivered = core.deliver(&context, reads, now_ns, most, out);
             match delivered.unwrap_or(PassEnd::Done) {
                 PassEnd::Unread if !may_wait && reads.waits_for_disk(messages) => {
@@ -465,7 +466,7 @@ impl Consumer {
         });
     }
 
-    /// Nobody has been there for too long: it delivers nothing any more, and is deleted by whoever decides such.
+    /// Unused for too long: the consumer delivers nothing any more, and the receiver of this event deletes it.
     fn report_abandoned(&self) {
         self.context.shared.events.push(Event::Consumer {
             account: self.context.account.name.clone(),

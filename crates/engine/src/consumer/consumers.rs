@@ -1,4 +1,5 @@
-//! The consumers of one stream: made, opened, changed and deleted here, and told what happens to the stream's messages.
+//! The consumers of one stream: created, opened, changed and deleted here, and notified of what happens to the stream's
+//! messages.
 //!
 //! Invariant: a consumer that keeps its state on disk is in here from the moment its definition would survive a power cut until it would not come
 //! back after one.
@@ -65,8 +66,8 @@ type All = Arc<Vec<Arc<Consumer>>>;
 pub struct Consumers {
     facts: StreamFacts,
     by_name: RwLock<AHashMap<String, Arc<Consumer>>>,
-    /// The same as a list, so that a commit takes no lock for long. Made when somebody asks for it: one for each new consumer would cost the square of
-    /// their number.
+    /// The same as a list, so that a commit holds no lock for long. Built on demand: building it for each new consumer
+    /// would cost the square of their number.
     all: RwLock<Option<All>>,
     count: AtomicUsize,
     /// One of them holds messages back by their keys.
@@ -78,7 +79,7 @@ pub struct Consumers {
     fresh: Mutex<Vec<Arc<Consumer>>>,
     /// Those that are durable and have not begun: they deliver nothing either.
     ready: Mutex<VecDeque<Arc<Consumer>>>,
-    /// What the journal had when it was opened, until somebody opens it.
+    /// What the journal held when it was opened, minus the consumers opened since.
     found: Mutex<BTreeMap<String, RecoveredConsumer>>,
     random: Mutex<Random>,
 }
@@ -189,7 +190,7 @@ impl Consumers {
         let mut refused = Vec::new();
         for consumer in fresh {
             let journal = consumer.journal();
-            // The first one commits for all; each hears of its own.
+            // The first one commits for all; each gets its own outcome.
             match journal.map_or(Ok(()), |journal| journal.commit(&consumer)) {
                 Ok(()) => self.ready.lock().push_back(consumer),
                 Err(error) => {
@@ -327,7 +328,7 @@ impl Consumers {
         if let Some(all) = &*self.all.read() {
             return Arc::clone(all);
         }
-        // Nobody comes or goes until the list is where it is looked for.
+        // The lock keeps consumers from coming or going until the list is stored.
         let by_name = self.by_name.read();
         let all: All = Arc::new(by_name.values().cloned().collect());
         *self.all.write() = Some(Arc::clone(&all));
@@ -350,7 +351,7 @@ impl Consumers {
             .any(|consumer| consumer.keeps() && consumer.needs(subject, sequence))
     }
 
-    /// About so many messages are new.
+    /// About `count` messages are new.
     pub fn notice(&self, count: usize) {
         if self.is_empty() {
             return;
@@ -370,7 +371,7 @@ impl Consumers {
         }
     }
 
-    /// Messages were rolled up. Whoever listens hears of those of one subject that were not acknowledged.
+    /// Messages were rolled up. For a rollup of one subject, advisories report those that were not acknowledged.
     pub fn rolled_up(&self, purge: &Purge) {
         for consumer in self.all().iter() {
             if purge.filter.is_some() {

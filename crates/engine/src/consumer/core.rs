@@ -1,8 +1,9 @@
 //! Everything a consumer knows, behind one lock: its parts, and what happens to several of them at once.
 //!
-//! Nothing is sent from here: what is to be sent goes into an `Outbound`. Each part has its own invariant: `DeliveredMessages` what was delivered and what became of it, `Upcoming` what is
-//! still to come, `Pulling` and `Push` who gets it, `Activity` when it was used. The pass that brings them together is in `delivery/delivering`, the second half of `Core`. Invariant: a
-//! consumer that is closed delivers nothing any more.
+//! Nothing is sent from here: messages to send go into an `Outbound`. Each part has its own invariant:
+//! `DeliveredMessages` what was delivered and what became of it, `Upcoming` what is still to come, `Pulling` and `Push`
+//! who gets it, `Activity` when it was used. The pass that brings them together is in `delivery/delivering`, the second
+//! half of `Core`. Invariant: a consumer that is closed delivers nothing any more.
 
 use std::sync::Arc;
 
@@ -142,7 +143,7 @@ impl Core {
         self.is_closed = true;
     }
 
-    /// Whether somebody could get a message.
+    /// Whether a client could get a message.
     pub fn has_demand(&self) -> bool {
         self.push.is_some() || !self.pulling.is_empty()
     }
@@ -175,7 +176,7 @@ impl Core {
         self.note_activity(now_ns);
     }
 
-    /// Begins anew at a sequence, or behind the floor if that is 0; returns the sequence.
+    /// Restarts at a sequence, or after the floor if that is 0; returns the sequence.
     pub fn reset(&mut self, sequence: u64, now_ns: i64) -> u64 {
         let sequence = match sequence {
             0 => self.acks().floor.stream + 1,
@@ -364,7 +365,7 @@ impl Core {
         }
     }
 
-    /// A message has been delivered as often as it may be.
+    /// A message has used up its deliveries.
     pub(super) fn give_up(
         &mut self,
         context: &PassContext<'_>,
@@ -444,7 +445,7 @@ impl Core {
         filters.iter().any(overlaps)
     }
 
-    /// Settles what is pending and gone; whoever listens hears of it. True if there was something.
+    /// Settles what is pending and gone, and reports it in advisories. True if there was something.
     pub fn sweep(&mut self, context: &PassContext<'_>, out: &mut Outbound) -> bool {
         self.upcoming.invalidate();
         let dropped = self.drop_missing(context);
@@ -473,7 +474,7 @@ impl Core {
         dropped
     }
 
-    /// One message was deleted; whoever listens hears of it if it was pending.
+    /// One message was deleted; an advisory reports it if it was pending.
     pub fn message_deleted(
         &mut self,
         context: &PassContext<'_>,
@@ -485,7 +486,7 @@ impl Core {
         self.pending_deleted(context, sequence, out);
     }
 
-    /// A message that may be pending is gone; whoever listens hears of it if it was.
+    /// A message that may be pending is gone; an advisory reports it if it was.
     pub fn pending_deleted(
         &mut self,
         context: &PassContext<'_>,
@@ -532,7 +533,7 @@ impl Core {
         due.into_iter().flatten().min()
     }
 
-    /// Looks whether somebody is there; true if nobody has been for too long.
+    /// Checks whether the consumer has a receiver; true if it has had none for too long.
     pub fn is_abandoned(&mut self, context: &PassContext<'_>, now_ns: i64) -> bool {
         let threshold_ns = self.settings.inactive_threshold_ns;
         if !self.activity.begin_check(now_ns) || threshold_ns == 0 {
@@ -556,12 +557,12 @@ impl Core {
             .end_check(is_there, threshold_ns, acknowledged_by_ns, now_ns)
     }
 
-    /// What it knows has changed, or somebody waits for that to be on disk: what others are to hear of.
+    /// Takes what others must learn: what the consumer knows has changed, or a client waits for that to be on disk.
     pub fn take_effects(&mut self) -> SideEffects {
         self.deliveries.take_effects()
     }
 
-    /// Looks whether somebody listens to a push consumer.
+    /// Checks whether the subject of a push consumer has a subscriber.
     pub fn look_at_receiver(&mut self, context: &PassContext<'_>) -> bool {
         let push = self.push.as_mut();
         push.is_some_and(|push| push.look(context.account, &self.settings))

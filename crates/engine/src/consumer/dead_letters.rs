@@ -1,8 +1,9 @@
 //! Messages that a consumer has given up and that wait for their dead letters to be stored.
 //!
-//! There is no queue to lose: what waits is what was terminated (`terminated`) and what was delivered as often as it may be (`AckState::exceeded`). A
-//! terminated message stays pending until its letter is stored, and its acknowledgement unconfirmed; so it is delivered again after a restart, and
-//! not before. Invariant: a message leaves here when its letter is durable, when the message is gone, or when its stream wants no letters any more.
+//! There is no queue to lose: what waits is what was terminated (`terminated`) and what has used up its deliveries
+//! (`AckState::exceeded`). A terminated message stays pending until its letter is stored, and its acknowledgement
+//! unconfirmed; so it is delivered again after a restart, and not before. Invariant: a message leaves here when its
+//! letter is durable, when the message is gone, or when its stream wants no letters any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -19,7 +20,7 @@ const LETTERS_AT_ONCE_MAX: usize = 128;
 /// Letters that wait for their commit at most; the next ones are handed over when these are stored.
 const LETTERS_UNDER_WAY_MAX: usize = 1024;
 
-/// After so many refusals the others have to wait for the next try: a full stream refuses all of them, and each costs a read.
+/// After this many refusals the others wait for the next try: a full stream refuses all of them, and each costs a read.
 const REFUSALS_AT_ONCE_MAX: usize = 64;
 
 /// A letter that was refused is tried again after this long.
@@ -132,7 +133,7 @@ impl PendingDeadLetters {
         !self.terminated.is_empty()
     }
 
-    /// Forgets everything: the consumer begins anew.
+    /// Forgets everything: the consumer restarts.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -179,7 +180,7 @@ impl PendingDeadLetters {
         }
     }
 
-    /// Remembers whom to tell when what was held back is settled.
+    /// Remembers whom to answer when what was held back is settled.
     pub fn hold_confirmation(&mut self, sequence: u64, reply: &[u8]) {
         self.confirmation_count += 1;
         match self.terminated.get_mut(&sequence) {
@@ -239,7 +240,7 @@ impl PendingDeadLetters {
         self.is_terminated(sequence)
     }
 
-    /// A letter was refused; true if the reason is to be logged.
+    /// A letter was refused; true if the reason should be logged.
     fn refuse(&mut self, sequence: u64, reason: &str, now_ns: i64) -> bool {
         self.under_way.remove(&sequence);
         self.retry_after(RETRY, now_ns);
@@ -378,7 +379,7 @@ impl Consumer {
         self.schedule();
     }
 
-    /// Looks after its dead letters, soon and elsewhere.
+    /// Schedules the job that hands over its dead letters.
     pub(super) fn ask_for_dead_letters(&self) {
         let job = self.letters_job.get_or_init(|| {
             let own = self.own.clone();

@@ -13,7 +13,7 @@ use crate::common::subject;
 use crate::common::timestamp;
 use crate::wire::dialect::Dialect;
 
-/// In the metadata: what the messages of a key-shared group are told apart by.
+/// In the metadata: the key by which the messages of a key-shared group are divided.
 const KEY_KEY: &str = "jetlake.key";
 
 /// In the metadata: a message that was refused waits before it comes again.
@@ -23,7 +23,7 @@ const ACK_WAIT_NS_DEFAULT: i64 = 30_000_000_000;
 const WAITING_MAX_DEFAULT: usize = 512;
 const PRIORITY_TIMEOUT_NS_DEFAULT: i64 = 120_000_000_000;
 
-/// How nats-server writes a time that is none.
+/// How nats-server writes an unset time.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 #[derive(Deserialize)]
@@ -222,7 +222,7 @@ pub fn read(definition: &[u8]) -> Result<ConsumerSettings, String> {
     })
 }
 
-/// Zero and less are no limit.
+/// Zero and negative values mean no limit.
 fn limit<T: TryFrom<i64>>(value: i64) -> Option<T> {
     T::try_from(value).ok().filter(|_| value > 0)
 }
@@ -239,7 +239,7 @@ fn time(text: Option<&str>) -> Result<Option<i64>, String> {
     }
 }
 
-/// A whole number, with or without a percent sign; more than all is all, and nothing is no sample.
+/// A whole number, with or without a percent sign; above 100 counts as 100. Empty and zero mean no sampling.
 fn sample_percent(text: &str) -> Result<Option<u8>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! How a consumer begins and ends: what it listens to, who it watches for, and what waiting requests hear at last.
+//! How a consumer begins and ends: what it subscribes to and watches, and the last answer to waiting requests.
 //!
 //! Invariant: after its end it listens to nothing, and nothing waits.
 
@@ -54,7 +54,7 @@ impl Consumer {
         self.schedule();
     }
 
-    /// Wants to hear of subscriptions to its deliver subject.
+    /// Watches subscriptions to its deliver subject.
     pub(super) fn watch(&self) {
         let account = &self.context.account;
         if let (Some(subject), Some(own)) = (&self.settings().deliver_subject, self.own.upgrade()) {
@@ -62,7 +62,7 @@ impl Consumer {
         }
     }
 
-    /// No more of those to this subject, which it had wanted to hear of.
+    /// Stops watching subscriptions to this subject.
     pub(super) fn unwatch(&self, subject: Option<&str>) {
         if let (Some(subject), Some(own)) = (subject, self.own.upgrade()) {
             let own: Arc<dyn Watcher> = own;

@@ -7,7 +7,8 @@ use super::delivery::outbound::Outbound;
 use crate::storage::store::slices::SLICE_MESSAGES;
 
 impl Consumer {
-    /// Settles what is pending and gone where that is much: the core is free for others between two slices. Whoever listens hears of it if `tells`.
+    /// If much is pending, settles what is gone in slices: others may use the core between two slices. Reports it in
+    /// advisories if `tells`.
     pub(super) fn drop_missing(&self, tells: bool) {
         let mut behind = 0;
         let mut out = Outbound::default();

@@ -1,4 +1,4 @@
-//! Of how many acknowledgements a metric is told: a share in percent.
+//! The share of acknowledgements, in percent, that a metric is sent for.
 
 use crate::common::random::Random;
 
@@ -12,7 +12,7 @@ impl Sampler {
         Self { percent }
     }
 
-    /// Whether this one is told. As on nats-server one percent more than was asked for.
+    /// Whether this one is sampled. As on nats-server one percent more than was asked for.
     #[inline]
     pub fn takes(self, random: &mut Random) -> bool {
         match self.percent {

@@ -45,15 +45,15 @@ pub enum PriorityPolicy {
     /// The one that has waited longest.
     #[default]
     None,
-    /// Some only when much is to be done.
+    /// Some only when there is much to do.
     Overflow,
-    /// One alone, until it is not heard of any more.
+    /// One alone, until it is silent.
     PinnedClient,
     /// Those with the lowest number.
     Prioritized,
 }
 
-/// What the messages of a key-shared group are told apart by.
+/// The key by which the messages of a key-shared group are divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
     /// A token of the subject, counted from 1.
@@ -77,9 +77,9 @@ pub struct ConsumerSettings {
     pub max_deliver: Option<u64>,
     /// Everything if empty.
     pub filters: Vec<Vec<u8>>,
-    /// Bits per second; zero is no limit.
+    /// Bits per second; zero means no limit.
     pub rate_limit_bps: u64,
-    /// Of how many acknowledgements a metric is told, from 1 to 100.
+    /// The percentage of acknowledgements that a metric is sent for, from 1 to 100.
     pub sample_percent: Option<u8>,
     /// How many pull requests may wait.
     pub max_waiting: usize,
@@ -89,14 +89,14 @@ pub struct ConsumerSettings {
     /// None if zero.
     pub idle_heartbeat_ns: i64,
     pub headers_only: bool,
-    /// What a pull request may ask for at most; each is no limit if zero.
+    /// Limits of a pull request; zero means no limit.
     pub max_batch: i64,
     pub max_expires_ns: i64,
     pub max_bytes: i64,
     /// Where messages are sent without being asked for; without it, messages are pulled.
     pub deliver_subject: Option<String>,
     pub deliver_group: Option<String>,
-    /// After so long without use it is deleted; never if zero.
+    /// The consumer is deleted after this long without use; never if zero.
     pub inactive_threshold_ns: i64,
     pub memory_storage: bool,
     /// Belongs to a mirror or a source.
@@ -116,7 +116,7 @@ pub struct ConsumerSettings {
 }
 
 impl ConsumerSettings {
-    /// How long a message that was delivered so often may wait for its acknowledgement.
+    /// How long a message with this many deliveries may wait for its acknowledgement.
     pub fn wait_ns(&self, deliveries: u32) -> i64 {
         let waits = &self.back_off_ns;
         match waits.len() {

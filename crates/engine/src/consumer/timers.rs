@@ -1,8 +1,8 @@
 //! Reminds consumers at a moment they named. One thread sleeps for all of them.
 //!
-//! Each has an `Alarm` of its own, and stands in the list once or not at all: whoever is armed for an earlier moment leaves the later one, and whoever
-//! is deleted leaves nothing behind. Invariants: one that was armed for a moment is reminded then or earlier, unless it is disarmed or gone; an
-//! alarm's moment is the one it stands at.
+//! Each consumer has an `Alarm` of its own, which is in the list at most once: arming it for an earlier moment removes
+//! the later entry, and a deleted consumer leaves no entry. Invariants: a consumer is reminded at the moment its alarm
+//! was armed for or earlier, unless it is disarmed or gone; an alarm's moment is the one of its entry.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::common::error::EngineError;
 use crate::common::threads;
 use crate::routing::shared::Shared;
 
-/// The thread looks at least so often whether it should end.
+/// The thread checks at least this often whether it should end.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
 
 /// The moment of an alarm that is not armed.
@@ -32,7 +32,7 @@ pub trait Reminded: Send + Sync {
     fn remind(&self);
 }
 
-/// The moment at which somebody is reminded. It is changed only while the list is locked.
+/// The moment of a reminder. It is changed only while the list is locked.
 pub struct Alarm {
     number: u64,
     due_ns: AtomicI64,
@@ -80,7 +80,7 @@ impl ConsumerTimers {
         Ok(timers)
     }
 
-    /// Reminds somebody at a moment, unless an earlier one is set already.
+    /// Arms an alarm for a moment, unless it is already armed for an earlier one.
     pub fn arm(&self, due_ns: i64, alarm: &Alarm, reminded: &Weak<dyn Reminded>) {
         if due_ns >= alarm.due_ns.load(Ordering::Acquire) {
             return;
@@ -92,7 +92,7 @@ impl ConsumerTimers {
         }
     }
 
-    /// Reminds somebody never again, and forgets it.
+    /// Disarms an alarm for good and removes its entry.
     pub fn disarm(&self, alarm: &Alarm) {
         disarm(&mut self.reminders.lock(), alarm);
     }
@@ -149,7 +149,7 @@ fn disarm(reminders: &mut Reminders, alarm: &Alarm) {
     reminders.remove(&(before_ns, alarm.number));
 }
 
-/// Those whose moment has come; they can be armed anew.
+/// Removes and returns those whose moment has come; they can be armed again.
 fn take_due(reminders: &mut Reminders, now_ns: i64) -> Vec<Arc<dyn Reminded>> {
     let mut due = Vec::new();
     while let Some(first) = reminders.first_entry() {

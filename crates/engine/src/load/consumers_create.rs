@@ -9,7 +9,7 @@ use super::plan::LoadPlan;
 use super::workload::LoadWork;
 use crate::common::error::EngineError;
 
-/// Makes the connection ready to hear answers.
+/// Makes the connection ready to receive answers.
 pub fn prepare(
     plan: &LoadPlan,
     client: &mut Client,

@@ -13,7 +13,7 @@ pub trait DeliveryListener {
     fn received(&self) -> u64;
 }
 
-/// Hears what the next read brings; one that is wrong ends the load with how far it came.
+/// Reads and checks the next messages; a wrong one ends the load with how far it came.
 pub fn listen(
     client: &mut Client,
     listener: &mut impl DeliveryListener,
@@ -41,7 +41,7 @@ pub fn listen(
     })
 }
 
-/// Which message of the stream this is, and the how manieth that the consumer sends.
+/// The position of a message in the stream, and among the deliveries of its consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamPosition {
     pub stream_sequence: u64,

@@ -10,7 +10,7 @@ use crate::common::error::EngineError;
 /// What the first line of an answer looks like that carries a status instead of a message.
 const STATUS_START: &[u8] = b"NATS/1.0 ";
 
-/// Makes the connection ready to hear answers.
+/// Makes the connection ready to receive answers.
 pub fn prepare(
     plan: &LoadPlan,
     client: &mut Client,

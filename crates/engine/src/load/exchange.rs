@@ -1,7 +1,7 @@
-//! Questions and answers, so many at a time under way: what `store` and `direct_get` have in common.
+//! Requests and answers, a limited number of them under way: what `store` and `direct_get` have in common.
 //!
-//! A connection writes until its window is full and then reads; whatever one read answers is asked for anew with one write. Every question has a reply subject of
-//! its own below one wildcard subscription, as the client libraries have it.
+//! A connection writes until its window is full and then reads; for all answers of one read it sends new requests with
+//! one write. Each request has a reply subject of its own below one wildcard subscription, as in the client libraries.
 
 use std::collections::VecDeque;
 use std::time::Instant;

@@ -1,7 +1,7 @@
-//! Messages of a stream, asked for in batches: pull requests in a loop, so many at a time under way.
+//! Messages of a stream, fetched in batches: pull requests in a loop, a limited number of them under way.
 //!
-//! The consumer is there before the load begins. A new request goes out as soon as as many messages have come as one asks for, so that with two under way
-//! the server always has one to work on. Every message is looked at: whether it is the one that is due.
+//! The consumer exists before the load begins. A new request goes out once as many messages have come as one asks for,
+//! so that with two under way the server always has one to work on. Every message is checked to be the expected one.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -15,13 +15,13 @@ use super::plan::{Acknowledge, LoadPlan};
 use super::workload::{LoadOutcome, LoadWork};
 use crate::common::error::EngineError;
 
-/// Longer than a load lasts: a server that has less than it was asked for is told from a slow one by the silence.
+/// Longer than a load lasts: silence distinguishes a server that has less than it was asked for from a slow one.
 const EXPIRES_NANOS: u64 = 60_000_000_000;
 
 /// The number of the inbox where the last acknowledgement is answered; requests are numbered from 0.
 const LAST_ANSWER: u64 = u64::MAX;
 
-/// Makes the connection ready to hear messages.
+/// Makes the connection ready to receive messages.
 pub fn prepare(
     plan: &LoadPlan,
     client: &mut Client,
@@ -34,7 +34,7 @@ pub fn prepare(
     }))
 }
 
-/// Fetches so many messages; the last acknowledgement, where there are some, is waited for.
+/// Fetches this many messages, and waits for the last acknowledgement if there is one.
 fn run(client: &mut Client, fetcher: &mut Fetcher, messages: u64, in_flight: u64) -> LoadOutcome {
     let requests = messages / fetcher.batch;
     let mut samples = Samples::default();

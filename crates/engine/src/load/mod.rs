@@ -1,9 +1,10 @@
 //! The load generator behind `jetlake bench`: plain blocking clients on threads, written over the engine's own wire code.
 //!
-//! It speaks to any NATS server, so that both sides of a comparison see the same load. `plan` is what is asked for and what was measured,
-//! `client` one connection and `stream` its socket, `workload` how a load is run, `latency` how long messages took. What the connections do:
-//! `publish` and `request` for messages that nobody keeps; `store`, `direct_get` and `consumers_create` for streams, all over `exchange`, which keeps so many
-//! questions under way; `fetch` and `push` for consumers, whose messages `delivery` looks at.
+//! It speaks to any NATS server, so that both sides of a comparison see the same load. `plan` is what is asked for and
+//! what was measured, `client` one connection and `stream` its socket, `workload` how a load is run, `latency` how long
+//! messages took. What the connections do: `publish` and `request` for messages that are not stored; `store`,
+//! `direct_get` and `consumers_create` for streams, all over `exchange`, which keeps a limited number of requests under
+//! way; `fetch` and `push` for consumers, whose messages `delivery` checks.
 
 mod client;
 mod consumers_create;

@@ -8,7 +8,7 @@ use crate::common::error::EngineError;
 const CONNECTIONS_MAX: usize = 1_024;
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// So many answers fit into the buffers between server and client: a client writes all it may before it reads.
+/// This many answers fit into the buffers between server and client: a client writes all it may before it reads.
 const IN_FLIGHT_MAX: u64 = 16 * 1024;
 
 /// Below the stride with which subjects are chosen, which therefore meets every one of them.
@@ -23,15 +23,15 @@ pub enum Workload {
     PubSub,
     /// Each publisher sends requests one after the other; the subscribers are a queue group that answers.
     Request,
-    /// Each publisher sends messages to a stream, so many at a time unacknowledged.
+    /// Each publisher sends messages to a stream, with a limited number of them unacknowledged.
     Store,
-    /// Each publisher asks for stored messages, so many at a time unanswered.
+    /// Each publisher requests stored messages, with a limited number of requests unanswered.
     DirectGet,
-    /// Each publisher asks a consumer for batches of messages, so many at a time not yet filled.
+    /// Each publisher requests batches of messages from a consumer, with a limited number of batches not yet filled.
     Fetch,
     /// Each publisher has a push consumer of its own, which sends it the stream.
     Push,
-    /// Each publisher makes durable consumers, so many at a time unanswered.
+    /// Each publisher creates durable consumers, with a limited number of requests unanswered.
     ConsumersCreate,
 }
 
@@ -111,7 +111,7 @@ pub struct LoadPlan {
     /// `store`: every message has an id of its own, which the server must keep to find duplicates.
     #[serde(default)]
     pub message_ids: bool,
-    /// `store`: messages per atomic batch; one is no batch.
+    /// `store`: messages per atomic batch; one means no batch.
     #[serde(default = "one")]
     pub atomic_batch: u64,
     /// `directget`, `fetch`, `push`: whose messages; `consumerscreate`: whose consumers.

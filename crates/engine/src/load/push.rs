@@ -20,10 +20,10 @@ const ANSWERS: u64 = 1;
 /// What a status begins with that only says that the server is there.
 const ALIVE_START: &[u8] = b"NATS/1.0 100 ";
 
-/// In a heartbeat: whom to tell that the reader is ready, if the server still waits for that.
+/// In a heartbeat: where to report that the reader is ready, if the server still waits for that.
 const STALLED: &[u8] = b"Nats-Consumer-Stalled:";
 
-/// Makes the connection ready to hear messages.
+/// Makes the connection ready to receive messages.
 pub fn prepare(
     plan: &LoadPlan,
     client: &mut Client,
@@ -152,7 +152,7 @@ impl DeliveryListener for PushReader {
     }
 }
 
-/// Returns the subject behind the header that a heartbeat has while the server waits.
+/// Returns the subject after the header that a heartbeat has while the server waits.
 fn stalled(headers: &[u8]) -> Option<&[u8]> {
     let start = memchr::memmem::find(headers, STALLED)? + STALLED.len();
     let line = headers[start..].split(|byte| *byte == b'\r').next()?;

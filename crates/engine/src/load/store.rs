@@ -9,7 +9,7 @@ use super::plan::LoadPlan;
 use super::workload::LoadWork;
 use crate::common::error::EngineError;
 
-/// Makes the connection ready to hear acknowledgements.
+/// Makes the connection ready to receive acknowledgements.
 pub fn prepare(
     plan: &LoadPlan,
     client: &mut Client,
@@ -164,7 +164,7 @@ impl Exchange for LoadPublisher {
     }
 }
 
-/// Reads the number behind a key.
+/// Reads the number after a key.
 fn value_of(key: &Finder<'_>, json: &[u8]) -> Option<u64> {
     let start = key.find(json)? + key.needle().len();
     leading_decimal(json[start..].trim_ascii_start())

@@ -61,7 +61,7 @@ impl LoadStream {
     }
 }
 
-/// Reads one line byte by byte, so that nothing behind it is read.
+/// Reads one line byte by byte, so that nothing after it is read.
 fn skip_line(socket: &mut TcpStream) -> io::Result<()> {
     let mut byte = [0];
     for _ in 0..INFO_BYTES_MAX {

@@ -103,7 +103,7 @@ impl Account {
         }
     }
 
-    /// Adds a link, and has the other side told what is wanted here.
+    /// Adds a link, and announces to the other side what is wanted here.
     pub fn add_link(&self, link: &Arc<LeafLink>) {
         self.loop_subject.get_or_init(|| {
             // Not by the generator of a worker: two servers that start together may draw the same, and would take each other for themselves.
@@ -228,7 +228,7 @@ impl Account {
         })
     }
 
-    /// Whether what is published there is heard here under the same subject.
+    /// Whether what is published there arrives here under the same subject.
     pub fn hears(&self, exporter: &Arc<Self>, subject: &[u8]) -> bool {
         let imports = self.imports.read();
         imports
@@ -338,8 +338,8 @@ impl Account {
         drop_shadows(subscription);
     }
 
-    /// Puts a subscription in the place of another one to the same subject and queue group. A message that comes meanwhile goes to one of the two: whoever found
-    /// the old one before may still deliver to it, so it is not ended. False if the old one has ended by itself, and then nothing is put in its place.
+    /// Replaces a subscription with another one to the same subject and queue group. A message that arrives during the swap goes to one of the two:
+    /// a publisher that found the old one may still deliver to it, so it is not ended. False, without any change, if the old one has already ended.
     pub fn replace(&self, old: &Arc<Subscription>, new: Arc<Subscription>) -> bool {
         debug_assert!(old.subject == new.subject && old.queue == new.queue);
         let of = Arc::clone(&new);
@@ -359,7 +359,7 @@ impl Account {
         true
     }
 
-    /// Has somebody told when subscriptions to a concrete subject come and go.
+    /// Notifies `watcher` when subscriptions to a concrete subject come and go.
     pub fn watch(&self, subject: &[u8], watcher: Arc<dyn Watcher>) {
         let mut watchers = self.watchers.write();
         watchers.entry(subject.into()).or_default().push(watcher);
@@ -428,7 +428,7 @@ impl Account {
         (routes, generation, deciding)
     }
 
-    /// Puts the receiver of this answer in the place of the subscription for all answers.
+    /// Replaces the subscription for all answers by the receiver of this answer.
     fn find_reply(&self, routes: &mut Routes, subject: &[u8]) {
         let awaits = |one: &Arc<Subscription>| matches!(one.receiver, Receiver::Replies);
         let before = routes.plain.len();

@@ -111,7 +111,7 @@ impl RouteCache {
         position
     }
 
-    /// The receivers of a subject that is remembered by its first tokens, so many at most.
+    /// The receivers of a subject, cached by its first tokens: at most `deciding_max` of them.
     pub fn find_by_prefix(
         &mut self,
         account: &Account,

@@ -1,4 +1,4 @@
-//! Who a client is, as services of other accounts and latency events are told.
+//! Who a client is, as reported to services of other accounts and in latency events.
 //!
 //! Invariant: an account that does not share its connections shows its name and the round trip, and nothing else.
 
@@ -22,7 +22,7 @@ pub struct ClientInformation {
     shared: Option<ClientDetails>,
 }
 
-/// What is told if the account shares it.
+/// What is reported if the account shares it.
 #[derive(Debug, Clone, Serialize)]
 struct ClientDetails {
     start: String,
@@ -90,7 +90,8 @@ impl ClientInformation {
     }
 }
 
-/// What the next service of a chain is told about a client: what the one before was told, and which account passes the request on.
+/// What the next service of a chain is told about a client: what the one before received, and which account passes the
+/// request on.
 pub fn passed_on(before: &[u8], service: &str, server: Option<&str>) -> Option<Vec<u8>> {
     let mut information: Map<String, Value> = serde_json::from_slice(before).ok()?;
     information.insert("svc".to_owned(), service.into());

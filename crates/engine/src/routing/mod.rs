@@ -4,7 +4,7 @@
 //!   and `imports` from other accounts, to which `onward` sends; an `envelope` holds headers that a message gets on its way.
 //! - `router` takes a publish of a `publisher` to its receivers, found in a `cache` or in the tree; `staging` gathers what one read delivers, for each receiver; a
 //!   `sink` is a receiver inside the server, such as a stream.
-//! - `clients` are connections as everybody else knows them.
+//! - `clients` are connections as other parts see them.
 //! - `leaf` are links to other servers.
 //! - `sender` publishes for the server itself, and `services` for Python; `own_requests` are those that the server asks itself.
 //! - `responses` are the replies that a client may send without a permission of its own, `targets` the subjects that a user may have the server send

@@ -225,7 +225,7 @@ impl Router {
                 trace.import_service(account, publish.subject, &pending.reply);
                 match trace.only {
                     true => 0,
-                    // What happens in the account of the requester is not told to the service.
+                    // What happens in the account of the requester is not reported to the service.
                     false => self.send_back_untraced(pending, publisher, publish, staging, chain),
                 }
             }
@@ -310,7 +310,7 @@ impl Router {
         direct + self.send_onward(&answering, &answer, buffer, staging, Some(&chain))
     }
 
-    /// What a service is told about who asks. In a chain of imports it is what the first service is told.
+    /// What a service learns about the requester. In a chain of imports it is what the first service learns.
     fn information_for(
         &self,
         import: &ServiceImport,

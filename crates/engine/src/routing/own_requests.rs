@@ -11,9 +11,9 @@ use super::targets::Target;
 pub struct OwnRequest {
     /// `*` are names.
     pub pattern: &'static str,
-    /// Subjects that whoever sends this must also be allowed to publish to; `{}` are the names in their order.
+    /// Subjects that the sender must also be allowed to publish to; `{}` are the names in their order.
     pub needs: &'static [&'static str],
-    /// The same where no subject can say it.
+    /// Further needs that no subject can express.
     pub condition: &'static str,
     /// Names of `Target`.
     pub targets: &'static [&'static str],
@@ -72,7 +72,7 @@ pub fn is_answered_by_server(subject: &[u8]) -> bool {
     subject.starts_with(b"$JS.") || subject.starts_with(b"$SYS.")
 }
 
-/// Whether the server may answer to `reply` for somebody with these permissions.
+/// Whether the server may answer to `reply` for a client with these permissions.
 pub fn allows_reply(
     permissions: Option<&crate::common::permissions::Permissions>,
     reply: &[u8],

@@ -27,7 +27,7 @@ pub struct Publisher<'a> {
     /// The message has come from another account by an import. It does not go on to a third one by an import of a stream.
     pub is_imported: bool,
     pub now_ms: u64,
-    /// Whoever stores the message completes a receipt of these.
+    /// Each receiver that stores the message completes a receipt of these.
     pub receipts: Option<&'a dyn IssueReceipt>,
     /// The message has come through a link.
     pub linked: Option<LinkedPublish<'a>>,

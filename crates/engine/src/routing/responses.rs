@@ -1,4 +1,4 @@
-//! Reply subjects that a client may publish to because it was asked: so many times, for so long.
+//! Reply subjects that a client may publish to because it received a request, within limits on their number and time.
 //!
 //! Invariant: at most `GRANTS_MAX` are remembered; when there are more, the older half makes room.
 
@@ -29,7 +29,7 @@ struct Grants {
 struct Grant {
     left: i64,
     expires_ms: u64,
-    /// The how manieth it was.
+    /// Its number in the order of grants.
     number: u64,
 }
 

@@ -129,7 +129,7 @@ impl Router {
         deliveries
     }
 
-    /// A message reached nobody: its publisher hears so, if it asked to.
+    /// A message reached nobody: its publisher is notified, if it asked to be.
     pub fn answer_nobody(publisher: &Publisher<'_>, publish: &Publish<'_>, staging: &mut Staging) {
         if let (true, Some(reply)) = (publisher.no_responders, publish.reply) {
             answer_no_responders(publisher, reply, publish.subject, staging);
@@ -205,7 +205,7 @@ impl Router {
         deliveries
     }
 
-    /// Lets go of routes that no longer hold.
+    /// Drops routes that are outdated.
     pub fn forget_outdated(&mut self) {
         for (cache, account) in self.caches.iter_mut().zip(&self.shared.accounts()) {
             cache.forget_outdated(account);
@@ -421,7 +421,7 @@ fn deliver_to_original(
             return false;
         }
     } else {
-        // What a consumer sends keeps the subject it was stored under. Who may not see everything does not see what cannot be told.
+        // What a consumer sends keeps the subject it was stored under. A receiver with restrictions does not get it.
         if !shadow.original.restrictions.kept_back.is_empty() {
             return false;
         }
@@ -467,7 +467,7 @@ fn end_subscription(
     );
 }
 
-/// Tells a requester at once that nobody will answer, if it listens on its reply subject itself.
+/// Reports to a requester at once that nobody will answer, if it is subscribed to its reply subject itself.
 fn answer_no_responders(
     publisher: &Publisher<'_>,
     reply: &[u8],

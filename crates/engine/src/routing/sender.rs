@@ -38,7 +38,7 @@ pub struct Sender {
     followups: Vec<Followup>,
     /// The bodies as if they had been read from a socket: body, CR LF, and so on.
     buffer: Vec<u8>,
-    /// As of the last `flush`, or when somebody began to use it.
+    /// As of the last `flush`, or of when this sender was last taken from the pool.
     now_ms: u64,
 }
 
@@ -60,7 +60,7 @@ impl Sender {
         self.route(account, None, outgoing, None, None)
     }
 
-    /// The same on behalf of somebody, who gets no more by it than by sending it.
+    /// The same on behalf of a client, which gains no more by it than by sending the message itself.
     pub fn send_for(
         &mut self,
         account: &Arc<Account>,
@@ -70,7 +70,7 @@ impl Sender {
         self.route(account, None, outgoing, None, permissions)
     }
 
-    /// The same; whoever stores the message completes one of these receipts.
+    /// The same; each receiver that stores the message completes one of these receipts.
     pub fn send_with_receipts(
         &mut self,
         account: &Arc<Account>,
@@ -165,7 +165,7 @@ impl Sender {
     }
 }
 
-/// Senders for whoever needs one for a moment.
+/// A pool of senders, each borrowed for a moment.
 pub struct Senders {
     shared: Arc<Shared>,
     idle: Mutex<Vec<Sender>>,

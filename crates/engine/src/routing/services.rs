@@ -60,7 +60,7 @@ impl Services {
         self.subscribe_with(account, subject, queue, Receiver::Service)
     }
 
-    /// The same for a handler that has somebody before it, made by `receiver` from its number.
+    /// The same for a handler behind another receiver, which `receiver` makes from its number.
     pub fn subscribe_with(
         &self,
         account: &str,

@@ -63,7 +63,7 @@ pub struct Shared {
     next_internal_worker: AtomicUsize,
     next_event_sequence: AtomicU64,
     slots: Mutex<Slots>,
-    /// What is to be published about requests to services.
+    /// What to publish about requests to services.
     pub latencies: Arc<LatencyQueue>,
     /// Links to other servers.
     pub links: LeafLinks,
@@ -264,7 +264,7 @@ impl Shared {
         self.mailboxes[worker].send(command);
     }
 
-    /// Tells a connection's owner what a hand-over left to do; false when the connection is lost.
+    /// Sends a connection's owner what a hand-over left to do; false when the connection is lost.
     pub fn follow_up(&self, connection: &Connection, flushed: Flushed) -> bool {
         let (slot, connection_id) = (connection.slot, connection.id);
         let reason = match flushed {
@@ -402,7 +402,7 @@ impl Shared {
         Ok(OwnedFd::from(own).into())
     }
 
-    /// Has parts of this server that read through links begin anew: a link has come or gone.
+    /// Restarts the parts of this server that read through links: a link has come or gone.
     pub fn restart_internal_readers(&self, account: &str) {
         for connection in self.links.internal_of(account) {
             self.close(&connection, ClosedReason::ServerShutdown);

@@ -1,6 +1,7 @@
 //! Deliveries of one read, gathered per receiver, so that each receiver's outbox is touched once per read and not once per message.
 //!
-//! Small bodies are copied behind their line. Large ones are only noted, as a range of the read buffer, and written from there.
+//! Small bodies are copied after their line. Large ones are only noted, as a range of the read buffer, and written from
+//! there.
 //! Invariant: between two `flush` calls every entry belongs to the same read buffer.
 
 use std::io::IoSlice;
@@ -89,7 +90,7 @@ impl StagedDeliveries {
         &mut self.bytes
     }
 
-    /// Adds the body of a message: `range` of `buffer`, with the CR LF that stands behind it there. True when it was not copied.
+    /// Adds the body of a message: `range` of `buffer`, with the CR LF that follows it there. True when it was not copied.
     #[inline]
     fn body(
         &mut self,

@@ -24,7 +24,7 @@ const EVERYTHING: &str = ">";
 /// Why a source and a destination make no transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransformError {
-    /// One of the two is no subject, the destination has a `*`, or only one of them ends in `>`.
+    /// One of the two is not a valid subject, the destination has a `*`, or only one of them ends in `>`.
     InvalidSubject,
     UnknownFunction,
     NotEnoughArguments,
@@ -210,7 +210,7 @@ fn put_split(out: &mut Vec<u8>, token: &[u8], delimiter: &[u8]) {
         position += 1;
     };
     if delimiter.is_empty() {
-        // Every character is a part; what is no character goes byte by byte.
+        // Every character is a part; bytes that are not UTF-8 are a part each.
         for chunk in token.utf8_chunks() {
             for character in chunk.valid().chars() {
                 put(character.encode_utf8(&mut [0; 4]).as_bytes());

@@ -1,10 +1,12 @@
-//! Every subject that the server sends to because a user has named it, and whether it may: the one function that decides, for the engine and for Python.
+//! Every subject that the server sends to because a user has named it, and whether the user may do that: the one
+//! function that decides, for the engine and for Python.
 //!
-//! What is sent for others (`republish`, dead letters, schedules, traces) needs the right to publish there. What is sent for whoever asks (an answer, the deliveries of
-//! a consumer, the chunks of a snapshot or a scan) may also go where they may listen, because that is what an inbox is: to `_INBOX.>`, or to subjects that their list
-//! of allowed subscriptions names and that they are not denied to publish to. A user whose subscriptions are not restricted at all could otherwise
-//! have the server publish to anything it may not publish to itself.
-//! Invariant: what is not known to be allowed is not.
+//! Messages sent for others (`republish`, dead letters, schedules, traces) need the right to publish there. Messages
+//! sent for the client that asks (an answer, the deliveries of a consumer, the chunks of a snapshot or a scan) may also
+//! go where it may subscribe, because that is what an inbox is: to `_INBOX.>`, or to subjects that its list of allowed
+//! subscriptions names and that it is not denied to publish to. A user with unrestricted subscriptions could otherwise
+//! have the server publish to anything the user may not publish to.
+//! Invariant: a subject that is not known to be allowed is refused.
 
 use crate::common::permissions::Permissions;
 
@@ -54,7 +56,7 @@ impl Target {
         Self::ALL.into_iter().find(|target| target.name() == name)
     }
 
-    /// What is sent is for whoever asks.
+    /// The messages are sent for the client that asks.
     fn is_for_sender(self) -> bool {
         matches!(
             self,
@@ -63,7 +65,7 @@ impl Target {
     }
 }
 
-/// Whether the server may send to every subject of `pattern` for somebody with these permissions; `None` may do everything.
+/// Whether the server may send to every subject of `pattern` for a user with these permissions; `None` may do everything.
 pub fn allows(permissions: Option<&Permissions>, target: Target, pattern: &[u8]) -> bool {
     let Some(permissions) = permissions else {
         return true;

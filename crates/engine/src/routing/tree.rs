@@ -15,7 +15,7 @@ use crate::common::subject;
 pub struct Routes {
     pub plain: Vec<Arc<Subscription>>,
     pub groups: Vec<QueueGroup>,
-    /// The subject that they were found by, if servers behind links are among them: those must hear it.
+    /// The subject that they were found by, those must receive it.
     pub linked_subject: Option<Box<[u8]>>,
 }
 
@@ -25,7 +25,7 @@ pub struct QueueGroup {
 }
 
 impl Routes {
-    /// Whether somebody may not see everything it has asked for.
+    /// Whether a receiver may not see everything it has subscribed to.
     fn is_restricted(&self) -> bool {
         let members = self.groups.iter().flat_map(|group| &group.members);
         let mut all = self.plain.iter().chain(members);
@@ -42,7 +42,7 @@ impl Routes {
         }
     }
 
-    /// Passes over those who are there only for what nobody stores, if somebody does.
+    /// Drops receivers that want only unstored messages, if another receiver stores this one.
     fn drop_unneeded(&mut self) {
         let is =
             |subscription: &Arc<Subscription>, asked: fn(&dyn Sink) -> bool| match &subscription
@@ -87,7 +87,7 @@ pub struct SubscriptionTree {
 #[derive(Default)]
 struct Node {
     literal: AHashMap<Box<[u8]>, Node>,
-    /// What continues behind a `*`.
+    /// What continues after a `*`.
     star: Option<Box<Node>>,
     /// What ends in `>` here.
     rest: Option<Box<Leaf>>,

@@ -145,7 +145,7 @@ fn answers_of_one_inbox_are_decided_by_what_their_subjects_begin_with() {
     assert_eq!(deciding(&tree, "_INBOX.a.1"), 3);
 }
 
-/// Somebody inside the server who takes nothing.
+/// A receiver inside the server that accepts nothing.
 struct Inside {
     stores: bool,
     wants_unstored: bool,

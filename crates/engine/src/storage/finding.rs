@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::format::removal::Removal;
 
-/// Findings kept for whoever asks; the oldest go first.
+/// Findings kept until they are drained; the oldest are dropped first.
 const FINDINGS_MAX: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub enum Finding {
     AnchorLost { path: PathBuf },
     /// The footer of a sealed segment was bad and has been made again from its records.
     FooterRebuilt { path: PathBuf },
-    /// The footer of a sealed segment is whole, and does not tell what the records say.
+    /// The footer of a sealed segment is whole, and does not match the records.
     FooterWrong { path: PathBuf, what: &'static str },
-    /// The end of the last segment was torn or cut off: what a crash leaves of a write nobody was told had succeeded, or damage.
+    /// The end of the last segment was torn or cut off: what a crash leaves of a write that was never confirmed, or damage.
     TailCut {
         path: PathBuf,
         position: u64,
@@ -168,7 +168,7 @@ impl Findings {
         findings.push(finding);
     }
 
-    /// What has been found since the last time somebody asked.
+    /// The findings since the last call.
     pub fn drain(&self) -> Vec<Finding> {
         std::mem::take(&mut self.0.lock())
     }

@@ -59,7 +59,7 @@ pub struct Committed {
     pub last_sequence: u64,
 }
 
-/// Staged messages that will not be stored: those behind `after`, up to `through`.
+/// Staged messages that will not be stored: those after `after`, up to `through`.
 #[derive(Debug, Clone)]
 pub struct Refused {
     pub after: Ticket,
@@ -71,9 +71,9 @@ pub struct Refused {
 #[derive(Debug, Default)]
 pub struct CommitProgress {
     pub committed: Committed,
-    /// In their order; what is not in here and not behind `committed` is durable.
+    /// In their order; what is not in here and not after `committed` is durable.
     pub refused: Vec<Refused>,
-    /// Up to here it was told what became of everything.
+    /// The outcome of everything up to here was reported.
     pub told_through: Ticket,
 }
 
@@ -110,7 +110,7 @@ pub struct Counts {
     pub last_sequence: u64,
 }
 
-/// What a stream keeps at most; `None` is no limit.
+/// Limits of what a stream keeps; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     pub messages_max: Option<u64>,
@@ -137,7 +137,7 @@ pub struct Purge {
     pub filter: Option<Vec<u8>>,
     /// Only those below this sequence.
     pub below_sequence: Option<u64>,
-    /// But not the last so many.
+    /// But not the last `keep`.
     pub keep: u64,
 }
 

@@ -1,7 +1,8 @@
 //! Messages on disk, so that an acknowledgement means durable.
 //!
 //! - `store` is the messages of one stream: append, commit, read, remove, and opening after a crash; `message` is what goes in and comes out.
-//! - `commit` is the threads that commit and maintain stores; `receipts` tell who inside the server hears that a message is durable.
+//! - `commit` is the threads that commit and maintain stores; `receipts` notify parts of the server that a message is
+//!   durable.
 //! - `segment` is a file of records, `format` what is written, `index` what is known of it in memory.
 //! - `disk` is every call to a file system.
 //! - `check` examines the folder of a store and changes nothing; `finding` says what was wrong.

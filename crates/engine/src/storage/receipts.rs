@@ -1,29 +1,31 @@
-//! Who inside the server hears what became of a message that a stream was given: the sender of a dead letter, the acknowledgement of a publish that was
-//! republished.
+//! Receipts for messages given to a stream, for parts of the server that must learn the outcome: the sender of a dead
+//! letter, the acknowledgement of a publish that was republished.
 //!
-//! Nobody waits: whoever hands a message over is called when the message is durable and can be read, or when it is certain that it never will be.
-//! Invariants: each receipt is completed once, also if the stream is deleted meanwhile; no lock of the stream is held then.
+//! Nobody waits: the sender of a message is called when the message is durable and can be read, or when it is certain
+//! that it never will be. Invariants: each receipt is completed once, also if the stream is deleted first; no lock of
+//! the stream is held then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::message::Ticket;
 
-/// Hears what became of one message.
+/// Learns what became of one message.
 pub trait Receipt: Send + Sync {
     /// The message can be read and would survive a power cut, or it was not stored, and why.
     fn complete(&self, outcome: Result<(), &str>);
 }
 
-/// Makes receipts for a message, one for each who stores it.
+/// Makes receipts for a message, one for each receiver that stores it.
 pub trait IssueReceipt {
     fn issue(&self) -> Arc<dyn Receipt>;
 }
 
-/// Receipts whose time has come, each with the number of the refusal that concerns it.
+/// Completed receipts, each with the number of the refusal that concerns it.
 pub type CompletedReceipts = Vec<(Arc<dyn Receipt>, Option<usize>)>;
 
-/// Receipts of messages that wait for their commit, in the order of their tickets. Whoever adds one sees to it that they are not too many.
+/// Receipts of messages that wait for their commit, in the order of their tickets. The caller of `push` limits their
+/// number.
 #[derive(Default)]
 pub struct Receipts {
     waiting: VecDeque<(Ticket, Arc<dyn Receipt>)>,

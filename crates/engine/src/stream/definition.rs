@@ -238,7 +238,7 @@ pub fn read(definition: &[u8], server: &ServerFacts) -> Result<StreamSettings, S
     })
 }
 
-/// Zero and less are no limit.
+/// Zero and negative values mean no limit.
 fn limit(value: i64) -> Option<u64> {
     u64::try_from(value).ok().filter(|value| *value > 0)
 }

@@ -4,11 +4,13 @@
 //! <folder>/<account>/streams/<stream>/definition.a and .b    the definition, twice
 //!                                     messages/…             the store
 //!                                     consumers/…            another store: the consumers and their states
-//!                                     sources.1 and .2       how far its sources are, twice; can be made anew from the messages, unless they are gone
+//!                                     sources.1 and .2       how far its sources are, twice; rebuilt from the messages, if those are still there
 //! ```
-//! A stream is there when its definition is. It comes last when a stream is made, and says that it is deleted before anything is removed, so a crash
-//! at any moment leaves the stream whole, or none. A definition of generation 0 says that nothing in `messages` counts yet: whoever makes a stream need not
-//! wait until its store is durable, and whatever a crash leaves of that store is thrown away. Invariant: what `create` and `delete` have returned survives a power cut.
+//! A stream exists when its definition does. The definition is written last when a stream is created, and is marked as
+//! deleted before anything is removed, so a crash at any moment leaves the whole stream or none. A definition of
+//! generation 0 says that nothing in `messages` counts yet: the creator of a stream need not wait until its store is
+//! durable, and whatever a crash leaves of that store is thrown away. Invariant: what `create` and `delete` have
+//! returned survives a power cut.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -107,7 +109,7 @@ impl Folders {
         Ok(inventory)
     }
 
-    /// Whether somebody has put a link here: it may lead anywhere, and nothing must be removed through it.
+    /// Whether this is a symbolic link: it may lead anywhere, and nothing must be removed through it.
     fn is_link(&self, path: &Path, inventory: &mut Inventory) -> bool {
         let is_link = self.file_system.is_link(path);
         if is_link {
@@ -171,7 +173,7 @@ impl Folders {
                 names.sort();
                 Ok(names)
             }
-            // A file beside the folders of accounts has no streams.
+            // A file next to the folders of accounts has no streams.
             Err(error) if is_missing(&error) || is_no_folder(&error) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -225,7 +227,7 @@ impl Folders {
         twin_file::write_first(&*self.file_system, folder, DEFINITION, &twin)
     }
 
-    /// What is to be done when the store of a stream that was begun is durable: from then on what is in it counts.
+    /// What to do when the store of a stream that was begun is durable: from then on what is in it counts.
     pub fn finish_beginning(
         &self,
         folder: &Path,

@@ -2,8 +2,8 @@
 //!
 //! - `registry` has all streams of a server, on disk in `folders` by their `definition`, opened as `opening` says; `stream` is one of them, with its
 //!   `settings`. `api` answers what the engine answers itself; `refusals` say what failed on a disk; `turns` has changes of one account wait for each
-//!   other; `ticker` is the clock of all; `remembered` is what a stream keeps beside its messages.
-//! - `publish` takes a message in; `batch` takes many together, `schedule` publishes later.
+//!   other; `ticker` is the clock of all; `remembered` is what a stream keeps besides its messages.
+//! - `publish` accepts a message; `batch` accepts many together, `schedule` publishes later.
 //! - `replication` copies from other streams, of this server or of another.
 //! - `read` answers without a consumer; `consumers` is what a stream does for its consumers.
 //! - `archive` makes and restores backups; `staged_commit` is Spark's two-phase write.

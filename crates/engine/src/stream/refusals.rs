@@ -1,4 +1,4 @@
-//! What failed on a disk, as whoever asked for it is told.
+//! Disk failures, as the errors that a client gets.
 
 use std::io;
 

@@ -227,7 +227,7 @@ impl Streams {
                     let finish = self.folders.finish_beginning(folder, &kept);
                     stream.store().when_settled(finish);
                     self.folders.begin(folder, &kept).map_err(disk_error)?;
-                    // Behind the back of whoever waits for the stream.
+                    // The caller does not wait for this commit.
                     stream.commit_soon();
                 } else {
                     self.folders.define(folder, &kept).map_err(disk_error)?;

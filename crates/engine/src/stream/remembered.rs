@@ -1,4 +1,4 @@
-//! What a stream remembers beside its messages, in a small file kept twice.
+//! What a stream remembers besides its messages, in a small file kept twice.
 //!
 //! The messages themselves tell it, too, as long as they are there: the file says up to which sequence it counts, so that only what came later is looked
 //! through. It is written after the messages it speaks of are durable; after a crash it may be behind, and never ahead.

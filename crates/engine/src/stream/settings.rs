@@ -94,7 +94,7 @@ pub struct StreamSettings {
     pub is_mirror: bool,
     /// The mirrored stream, or the sources.
     pub origins: Vec<Arc<Origin>>,
-    /// Tells this stream from another of its name, made later.
+    /// Distinguishes this stream from another of its name, created later.
     pub identity: String,
     pub allow_time_to_live: bool,
     /// How long a marker stays that says a subject's last message has expired; none is made if zero.

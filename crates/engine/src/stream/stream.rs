@@ -1,4 +1,4 @@
-//! One stream: where publishes come in, where they are kept, and who is told when that is durable.
+//! One stream: where publishes come in, where they are stored, and who is notified when that is durable.
 //!
 //! A publish is staged by the thread that read it (`ingest`), committed by a thread of the storage (`CommitScheduler`), and answered by that thread
 //! (`on_committed`). Invariant: no lock of a stream is held while something is sent, because what is sent may end in a stream again.
@@ -52,7 +52,7 @@ const DIRECT_GET_GROUP: &[u8] = b"_sys_";
 /// No connection has this number.
 const UNKNOWN_PUBLISHER: u64 = u64::MAX;
 
-/// What a stream needs of its surroundings.
+/// What a stream needs from outside.
 pub struct StreamContext<'a> {
     pub account: Arc<Account>,
     pub senders: Arc<Senders>,
@@ -296,7 +296,7 @@ impl Stream {
         }
     }
 
-    /// Is in the registry from now on: follows its origins, and those who follow it hear of it.
+    /// Is in the registry from now on: follows its origins, and wakes those who follow it.
     pub fn begin(&self) {
         self.replicator.follow(&self.settings());
         self.followers.schedule();
@@ -312,7 +312,7 @@ impl Stream {
         self.followers.schedule();
     }
 
-    /// How it stands with each of its origins, in the order of the settings.
+    /// The state of each of its origins, in the order of the settings.
     pub fn origin_states(&self) -> Vec<OriginState> {
         self.replicator.states(&self.settings(), self.now_ns())
     }
@@ -346,7 +346,7 @@ impl Stream {
         Ok(())
     }
 
-    /// What is staged is to be committed.
+    /// Schedules a commit of what is staged.
     pub fn commit_soon(&self) {
         self.scheduler.schedule();
     }
@@ -483,7 +483,7 @@ impl Stream {
     pub fn tick(&self, now_ns: i64) {
         self.report_findings();
         self.say_shared();
-        // A failure is in the store's status, and the next publisher hears of it.
+        // A failure is in the store's status, and the next publisher gets the error.
         let _ = self.scheduler.tick();
         self.replicator.tick();
         self.upload_requests.tick();
@@ -512,10 +512,10 @@ impl Stream {
 }
 
 impl Stream {
-    /// Takes a message that was held for it; `commit_soon` must follow.
+    /// Stages a message that was held for it; `commit_soon` must follow.
     pub(super) fn take_held(&self, publication: &Publication<'_>, reply: &[u8]) {
         let mut ingest = self.ingest.lock();
-        // Whoever sent it may be gone by now.
+        // The sender may be gone by now.
         ingest.set_publisher(UNKNOWN_PUBLISHER);
         ingest.stage(&self.store, publication, reply);
         if !ingest.held_back().is_empty() {

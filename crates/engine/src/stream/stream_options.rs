@@ -18,7 +18,7 @@ pub struct StreamOptions {
     pub domain: String,
     /// Subjects of acknowledgements name domain and account.
     pub long_ack_subjects: bool,
-    /// What all streams together may take up; -1 is no limit.
+    /// What all streams together may take up; -1 means no limit.
     pub memory_bytes_max: i64,
     pub storage_bytes_max: i64,
     /// 0 is the default.
@@ -29,7 +29,7 @@ pub struct StreamOptions {
     pub batches_max: usize,
     pub batch_messages_max: usize,
     pub batch_idle_ms_max: u64,
-    /// The server's key, and the one before; empty is none.
+    /// The server's key, and the one before; empty means none.
     pub key: Secret,
     pub previous_key: Secret,
     /// Other servers, and accounts of this one, that streams may be copied from.

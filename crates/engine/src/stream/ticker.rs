@@ -15,7 +15,7 @@ use crate::routing::shared::Shared;
 use crate::storage::commit::scheduler::StorageThreads;
 use crate::storage::commit::work_pool::{Job, THREADS_MAX};
 
-/// Threads that go through streams at most: so many disks can hang before the others are late.
+/// Most threads that go through streams: this many disks can hang before the others are late.
 const RUNNERS_MAX: usize = THREADS_MAX;
 
 pub struct Ticker {

@@ -1,6 +1,6 @@
-//! Who may change something: one at a time of each account, so that none waits for the disk on behalf of another.
+//! Turns for changes: one at a time of each account, so that no account waits for the disk on behalf of another.
 //!
-//! Invariant: an account is in the set exactly while somebody has its `Turn`.
+//! Invariant: an account is in the set exactly while its `AccountTurn` is held.
 
 use ahash::AHashSet;
 use parking_lot::{Condvar, Mutex, MutexGuard};

@@ -1,8 +1,8 @@
 //! What waits to be written to one socket, and who may write it.
 //!
-//! Any thread may deliver; at most one writes at a time. Whoever finds the outbox idle becomes the writer: it marks that under the lock,
-//! writes without the lock, and looks again afterwards for what others queued in the meantime. So no lock is held across a system call,
-//! and bytes leave in the order in which they were handed over.
+//! Any thread may deliver; at most one writes at a time. A thread that finds the outbox idle becomes the writer: it
+//! marks that under the lock, writes without the lock, and checks again afterwards for what others queued in the
+//! meantime. So no lock is held across a system call, and bytes leave in the order in which they were handed over.
 //!
 //! Invariants: `writing` is true exactly while one thread is between taking and returning the write role; `blocked` means the socket took
 //! no more, and the owner's poll will report when it does again (edge-triggered: the owner calls `writable` once per edge).
@@ -74,7 +74,7 @@ pub struct Outbox {
     blocked_since_ms: AtomicU64,
     /// The owner has a letter that it should go on writing: a second one would have it write what comes meanwhile, in crumbs.
     owner_asked: AtomicBool,
-    /// The client was too far behind. Set before the socket is shut, so that whoever sees the end can tell why.
+    /// The client was too far behind. Set before the socket is shut, so that a thread that sees the end can tell why.
     cut_off: AtomicBool,
 }
 
@@ -205,7 +205,7 @@ impl Outbox {
         }
     }
 
-    /// Queues without writing; the owner will be told to flush.
+    /// Queues without writing; the owner will be asked to flush.
     pub fn queue_for_owner(&self, bytes: Vec<u8>) -> Flushed {
         let framed = match self.framing.get() {
             None => bytes,

@@ -23,16 +23,16 @@ pub const ACK: &[u8] = b"$JS.ACK.";
 pub const ACK_OF_2019: &[u8] = b"$JS.A.";
 const FLOW_CONTROL: &[u8] = b"$JS.FC.";
 
-/// What tells one flow control request from the last one.
+/// Distinguishes one flow control request from the last one.
 const FLOW_CONTROL_LETTERS: usize = 4;
 
-/// Tokens behind the prefix: two names and five numbers, and in the long shape two more names before them.
+/// Tokens after the prefix: two names and five numbers, and in the long shape two more names before them.
 const SHORT_TOKENS: usize = 7;
 /// In the old dialects three numbers.
 const OLD_TOKENS: usize = 5;
 const LONG_TOKENS: usize = 9;
 
-/// A number that is none. nats-server goes on with it, as no message has this sequence.
+/// An invalid number. nats-server goes on with it, as no message has this sequence.
 const NO_NUMBER: u64 = u64::MAX;
 
 /// The numbers of an acknowledgement's subject.
@@ -113,7 +113,7 @@ impl AckPrefix {
     }
 }
 
-/// Reads the numbers of any shape. One that is no decimal number, or too large, is the largest there is, and a time then is -1.
+/// Reads the numbers of any shape. One that is not a decimal number, or too large, becomes the largest; a time then is -1.
 #[inline]
 pub fn read(subject: &[u8]) -> Option<AckSubject> {
     let [delivered, stream, consumer, time, pending] = split(subject)?;
@@ -155,10 +155,10 @@ fn split(subject: &[u8]) -> Option<[&[u8]; 5]> {
     }
 }
 
-/// Digits only; a sign is none.
+/// Digits only, without a sign.
 #[inline]
 fn number(token: &[u8]) -> Option<u64> {
-    /// So many digits never overflow.
+    /// A number of this many digits never overflows.
     const SAFE_DIGITS: usize = 19;
     if token.is_empty() {
         return None;

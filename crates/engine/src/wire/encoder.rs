@@ -54,7 +54,8 @@ fn line_tail(out: &mut Vec<u8>, subject: &[u8], sid: &[u8], reply: Option<&[u8]>
     }
 }
 
-/// The line of one delivery. Returns where in `publish.body` the part to send begins: behind the headers for a receiver without them.
+/// The line of one delivery. Returns where in `publish.body` the part to send begins: after the headers for a receiver
+/// without them.
 #[inline]
 pub fn delivery_line(
     out: &mut Vec<u8>,
@@ -89,8 +90,8 @@ pub fn delivery_line(
     publish.header_len
 }
 
-/// The line of a message for a server behind a link: `LMSG`, or `HMSG` with headers. `queues` are the groups that are to have it, each with a blank behind it.
-/// Returns where in `publish.body` the part to send begins.
+/// The line of a message for a server behind a link: `LMSG`, or `HMSG` with headers. `queues` are the groups that must
+/// get it, each followed by a blank. Returns where in `publish.body` the part to send begins.
 #[inline]
 pub fn leaf_line(
     out: &mut Vec<u8>,

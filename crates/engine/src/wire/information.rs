@@ -54,7 +54,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Information {
-    /// What all clients are told alike; the rest is filled in for each.
+    /// What is the same for all clients; the rest is filled in for each.
     pub fn new(
         options: &Options,
         address: SocketAddr,

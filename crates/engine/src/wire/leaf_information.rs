@@ -68,7 +68,7 @@ pub struct LeafInformation {
 }
 
 impl LeafInformation {
-    /// Reads what stands behind `INFO `.
+    /// Reads what follows `INFO `.
     pub fn read(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }
@@ -134,7 +134,7 @@ pub struct LeafConnect {
 }
 
 impl LeafConnect {
-    /// Reads what stands behind `CONNECT `.
+    /// Reads what follows `CONNECT `.
     pub fn read(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }

@@ -15,7 +15,7 @@ use super::parser::{
     ProtocolViolation,
 };
 
-/// A line may name many queue groups: so many times the limit of clients.
+/// A line may name many queue groups: this many times the limit of clients.
 pub const CONTROL_LINE_FACTOR: usize = 16;
 
 /// What a server on the other side of a link may say, borrowed from the bytes it sent.
@@ -29,7 +29,7 @@ pub enum LeafOperation<'a> {
     Ping,
     Pong,
     Acknowledged,
-    /// The text behind `-ERR`.
+    /// The text after `-ERR`.
     Failed(&'a [u8]),
 }
 
@@ -110,7 +110,7 @@ fn parse_operation<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> {
     }
 }
 
-/// Reads an operation that is one line; `read` gets what stands behind its name.
+/// Reads an operation that is one line; `read` gets what follows its name.
 fn parse_line<'a>(
     buffer: &'a [u8],
     name: &[u8],
@@ -127,7 +127,7 @@ fn parse_line<'a>(
     })
 }
 
-/// The arguments of a line, without the blanks around them, and where the bytes behind it begin.
+/// The arguments of a line, without the blanks around them, and where the bytes after it begin.
 #[inline]
 fn find_line<'a>(
     buffer: &'a [u8],

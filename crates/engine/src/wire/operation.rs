@@ -28,7 +28,7 @@ pub enum Operation<'a> {
     Failed,
 }
 
-/// A message as published. `body` is the header block (if any) and the payload; the two bytes behind it are CR LF.
+/// A message as published. `body` is the header block (if any) and the payload; the two bytes after it are CR LF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish<'a> {
     pub subject: &'a [u8],

@@ -46,7 +46,7 @@ pub enum ProtocolViolation {
     UnknownOperation,
     ControlLineTooLong,
     PayloadTooLarge,
-    /// Wrong number of arguments or a size that is none: the reference server closes without a word.
+    /// Wrong number of arguments or an invalid size: the reference server closes without a word.
     BadArguments,
     HeadersNotAnnounced,
 }
@@ -193,7 +193,7 @@ fn parse_unsubscribe<'a>(buffer: &'a [u8], limits: &ParserLimits) -> Parsed<'a> 
     };
     let (sid, delivered_max) = match line.arguments() {
         [sid] => (*sid, None),
-        // A maximum that is no number counts as none, as does zero: the subscription ends now.
+        // A maximum that is not a number counts as none, as does zero: the subscription ends now.
         [sid, max] => (
             *sid,
             parse_size(max).filter(|max| *max > 0).map(|max| max as u64),
@@ -286,7 +286,7 @@ enum LineSearch<'a> {
 struct ControlLine<'a> {
     items: [&'a [u8]; ARGUMENTS_MAX],
     count: usize,
-    /// Where the bytes behind the line begin.
+    /// Where the bytes after the line begin.
     end: usize,
 }
 
@@ -383,7 +383,7 @@ pub(super) fn read_body<'a>(
     length: usize,
 ) -> Result<BodySearch<'a>, ProtocolViolation> {
     let end = start + length;
-    // A wrong byte behind the payload is an error as soon as it is there, even when the second one is still missing.
+    // A wrong byte after the payload is an error as soon as it is there, even when the second one is still missing.
     if buffer.get(end).is_some_and(|byte| *byte != b'\r') {
         return Err(ProtocolViolation::UnknownOperation);
     }

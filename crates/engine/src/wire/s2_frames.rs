@@ -251,7 +251,7 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The checksum as the format keeps it: rotated and added to, because a CRC of bytes that hold their own CRC is no good one.
+/// The checksum as the format stores it: rotated and added to, because a CRC of bytes that contain their own CRC is weak.
 pub fn masked_checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
         .rotate_right(15)
@@ -293,7 +293,7 @@ impl<'a> S2Input<'a> {
     }
 }
 
-/// Decompresses one block behind what `out` holds, which is nothing.
+/// Decompresses one block into `out`, and replaces what it holds.
 ///
 /// A block is its length and then literals and copies. The two lowest bits of a tag say which: 0 a literal, 1 to 3 a copy whose distance takes
 /// that many bytes about. A copy of kind 1 with distance 0, which Snappy does not have, repeats the distance of the copy before it.

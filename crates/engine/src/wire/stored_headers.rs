@@ -87,7 +87,7 @@ pub fn value<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// Writes a block with another value of a header: in the place of the first one of its name, or at the end.
+/// Writes a block with another value of a header: it replaces the first one of its name, or comes at the end.
 pub fn put_with(block: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     if let Some(start) = value_start(block, name) {
         let start = start + usize::from(block.get(start) == Some(&b' '));
@@ -105,7 +105,7 @@ pub fn put_with(block: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n\r\n");
 }
 
-/// Where the value of a header begins: behind the colon that follows its name at the beginning of a line.
+/// Where the value of a header begins: after the colon that follows its name at the beginning of a line.
 fn value_start(block: &[u8], name: &[u8]) -> Option<usize> {
     memchr::memmem::find_iter(block, b"\r\n")
         .map(|line_end| line_end + 2)
@@ -122,7 +122,7 @@ pub fn names(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines_of(block).map(|line| &line[..memchr::memchr(b':', line).unwrap_or(line.len())])
 }
 
-/// The lines behind the first, without the empty one.
+/// The lines after the first, without the empty one.
 fn lines_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     let first_end = memchr::memchr(b'\n', block).map_or(block.len(), |end| end + 1);
     block[first_end..]

@@ -24,7 +24,7 @@ pub const DEAD_LETTER: &[u8] = b"Jetlake-Dead-";
 /// Says who asked, and is made by servers only.
 pub const REQUEST_INFORMATION: &[u8] = b"Nats-Request-Info";
 
-/// Where a publisher wants to hear of the ways of its message.
+/// Where a publisher wants the trace of its message.
 pub const TRACE_DESTINATION_NAME: &str = "Nats-Trace-Dest";
 pub const TRACE_DESTINATION: &[u8] = TRACE_DESTINATION_NAME.as_bytes();
 
@@ -58,7 +58,7 @@ pub struct TrustedHeader {
     pub of_publishers: Treatment,
 }
 
-/// Headers that are believed by somebody when they stand in a stored message, or in one that is published.
+/// Headers that a reader believes when they are in a stored message, or in one that is published.
 pub const TRUSTED: [TrustedHeader; 10] = [
     TrustedHeader {
         name: BATCH,

@@ -95,7 +95,7 @@ impl Answers {
             .dedup_by(|next, one| next == ODD_SUBJECT_ERROR && next == one);
     }
 
-    /// Compares with what must come. What follows behind the expectations of an uncertain judgement is not compared.
+    /// Compares with what must come. What follows the expectations of an uncertain judgement is not compared.
     pub fn compare(&self, expected: &[Expected], certain: bool) -> Result<(), String> {
         for (index, expectation) in expected.iter().enumerate() {
             let line = self.lines.get(index).map(Vec::as_slice);

@@ -1,4 +1,4 @@
-//! Clients that behave, beside all those that do not: they publish and receive throughout and must never miss a message.
+//! Clients that behave, next to all those that do not: they publish and receive throughout and must never miss a message.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -133,7 +133,7 @@ fn read_message(subscriber: &mut BufReader<TcpStream>, body: &str) -> String {
     sid.to_owned()
 }
 
-/// The publisher hears nothing but PING.
+/// The publisher receives nothing but PING.
 fn answer_pings(publisher: &mut BufReader<TcpStream>) {
     let mut line = String::new();
     if publisher.read_line(&mut line).is_ok() {

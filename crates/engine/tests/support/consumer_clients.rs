@@ -23,7 +23,7 @@ pub const PULL_PATIENCE: Duration = Duration::from_millis(20);
 /// How long anything may take that is to come; ample, on a busy machine.
 pub const GATHER_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The publisher waits while some consumer is so many messages behind.
+/// The publisher waits while some consumer is this many messages behind.
 const BEHIND_MAX: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

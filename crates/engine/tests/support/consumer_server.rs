@@ -104,7 +104,7 @@ impl ConsumerServer {
         names
     }
 
-    /// How a consumer stands, as the API tells it.
+    /// The state of a consumer, as the API reports it.
     pub fn state(&self, stream: &str, name: &str) -> Value {
         let registry = self.streams.engine().streams().expect("they are served");
         let state = registry
@@ -221,7 +221,7 @@ impl Client {
         }
     }
 
-    /// Asks for so many messages, and returns those that come until the server says that it is over.
+    /// Asks for `batch` messages, and returns those that come until the server ends the request.
     pub fn pull(
         &mut self,
         stream: &str,
@@ -233,7 +233,7 @@ impl Client {
         self.receive_deliveries(batch)
     }
 
-    /// Asks for so many messages.
+    /// Asks for `batch` messages.
     pub fn ask_for(&mut self, stream: &str, name: &str, batch: usize, timeout: Duration) {
         let body = json!({"batch": batch, "expires": timeout.as_nanos() as u64}).to_string();
         let (inbox, size) = (&self.inbox, body.len());
@@ -243,7 +243,7 @@ impl Client {
         self.send(frame.as_bytes());
     }
 
-    /// Returns the messages that come until there are so many, or the server says that it is over.
+    /// Returns the messages that come until there are `batch`, or the server ends the request.
     pub fn receive_deliveries(&mut self, batch: usize) -> Vec<Delivery> {
         let deadline = Instant::now() + ENDED_MAX;
         while self.received.deliveries.len() < batch && !self.received.ended {

@@ -19,7 +19,7 @@ pub struct Script {
 /// Frames of one connection at most; a mutation usually ends it earlier.
 const FRAMES_PER_SCRIPT_MAX: usize = 48;
 
-/// Of a hundred frames, so many are mutated.
+/// The share of frames that are mutated, in percent.
 const MUTATED_PERCENT: usize = 12;
 
 const SUBJECTS: [&[u8]; 20] = [

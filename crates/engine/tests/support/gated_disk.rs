@@ -1,4 +1,4 @@
-//! A file system that holds up reads or syncs of some files until it is told to let them through.
+//! A file system that holds up reads or syncs of some files until the gate is opened.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use jetlake_engine::storage::disk::file_system::{File, FileSystem, OpenMode};
 use jetlake_engine::storage::disk::simulated::SimulatedDisk;
 use parking_lot::{Condvar, Mutex};
 
-/// Somebody must come to a closed gate by then, on a busy machine.
+/// A call must come to a closed gate within this time, on a busy machine.
 const ARRIVED_MAX: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl GatedDisk {
         self.gate.changed.notify_all();
     }
 
-    /// Waits until somebody is held up.
+    /// Waits until a call is held up.
     pub fn wait_for_arrival(&self) {
         let deadline = Instant::now() + ARRIVED_MAX;
         while self.gate.waiting.load(Ordering::SeqCst) == 0 {

@@ -1,4 +1,4 @@
-//! An engine in this process, with limits small enough to be hit, and the one who hears its events.
+//! An engine in this process, with limits small enough to be hit, and the thread that receives its events.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ pub fn rules(auth_required: bool, is_engine: bool) -> Rules {
     }
 }
 
-/// An engine of this process, and the thread that hears its events.
+/// An engine of this process, and the thread that receives its events.
 pub struct LiveEngine {
     engine: Arc<Engine>,
     /// What a worker said when it broke off.

@@ -27,7 +27,7 @@ impl Random {
         lowest + self.below(highest - lowest + 1)
     }
 
-    /// True in so many cases of a hundred.
+    /// True in `percent` cases of a hundred.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

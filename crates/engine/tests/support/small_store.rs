@@ -38,7 +38,7 @@ pub fn append(store: &Store, number: u64) {
     store.append(&message(number)).unwrap();
 }
 
-/// So many messages that are stored together.
+/// Stores `count` messages together.
 pub fn append_group(store: &Store, number: u64, count: u64) {
     let messages: Vec<NewMessage<'_>> = (number..number + count).map(message).collect();
     store.append_all(&messages).unwrap();

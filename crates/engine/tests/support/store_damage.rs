@@ -60,7 +60,7 @@ impl Fixture {
         Self::after(closed, &[])
     }
 
-    /// The same, with more behind it.
+    /// The same, with more after it.
     pub fn after(closed: bool, more: &[Step]) -> Self {
         let group = |count, payload_bytes| Step::Group {
             count,

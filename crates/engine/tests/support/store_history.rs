@@ -1,8 +1,8 @@
 //! The history of a store on a simulated disk, and what it has promised at each moment of it.
 //!
 //! A `History` carries out steps until one of them fails. Its `Promise` then says what must be found, whatever part of the disk survived: every
-//! acknowledged message with its exact contents, no message whose removal was acknowledged, and behind that at most a beginning of
-//! what was under way.
+//! acknowledged message with its exact contents, no message whose removal was acknowledged, and after that at most a
+//! beginning of what was under way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,7 +24,7 @@ const DEFINITION: &str = "definition";
 
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// So many messages with so many bytes of payload; the subjects go round.
+    /// This many messages with payloads of this size; the subjects take turns.
     Append {
         count: usize,
         payload_bytes: usize,
@@ -35,7 +35,7 @@ pub enum Step {
         payload_bytes: usize,
     },
     Commit,
-    /// Passes over so many sequences and removes everything before.
+    /// Skips `by` sequences and removes everything before.
     Advance {
         by: u64,
     },
@@ -47,14 +47,14 @@ pub enum Step {
     RollUpAll {
         payload_bytes: usize,
     },
-    /// The message with so many others before it.
+    /// The message with `nth` others before it.
     Remove {
         nth: usize,
         erase: bool,
     },
     Purge(Purge),
     Limit(Limits),
-    /// Removes what had expired so many messages ago, but perhaps not the last of a subject.
+    /// Removes what had expired `age` messages ago, but perhaps not the last of a subject.
     Expire {
         age: i64,
         spare_last: bool,

@@ -63,7 +63,7 @@ impl Promise {
         (gone, spared)
     }
 
-    /// Whether a message under way out is to be overwritten.
+    /// Whether a message that is being removed must be overwritten.
     pub fn is_erasing(&self) -> bool {
         !self.erasing.is_empty()
     }
@@ -124,7 +124,7 @@ impl Promise {
         }
     }
 
-    /// The promise as if the first so many messages under way had been acknowledged, and the removals or not.
+    /// The promise as if the first `begun` messages under way had been acknowledged, and the removals or not.
     pub fn with_begun(&self, begun: usize, removals: bool) -> Self {
         let mut promise = self.clone();
         promise.staged.truncate(begun);

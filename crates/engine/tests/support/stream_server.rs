@@ -182,7 +182,7 @@ impl Wire {
         self.out.extend_from_slice(line.as_bytes());
     }
 
-    /// Sends any bytes as a message; nobody hears what is answered.
+    /// Sends any bytes as a message; answers are not received.
     pub fn publish_bytes(&mut self, subject: &str, payload: &[u8]) {
         let line = format!("PUB {subject} nobody {}\r\n", payload.len());
         self.out.extend_from_slice(line.as_bytes());

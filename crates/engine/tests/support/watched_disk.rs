@@ -1,4 +1,4 @@
-//! A disk in memory that tells of each sync, and each read, before it is made; whoever is told may count it, or let it hang.
+//! A disk in memory that reports each sync, and each read, before it is made; the observer may count it, or let it hang.
 
 use std::io;
 use std::path::{Path, PathBuf};

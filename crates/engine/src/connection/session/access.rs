@@ -11,7 +11,7 @@ use crate::routing::clients::mailbox::Admission;
 use crate::routing::responses::Responses;
 use crate::routing::subscription::Restrictions;
 
-/// Publish verdicts remembered per client; when there are more subjects, it starts anew.
+/// Publish verdicts cached per client; when there are more subjects, the cache is cleared.
 const VERDICTS_MAX: usize = 256;
 
 #[derive(Default)]

@@ -34,7 +34,7 @@ impl Session {
         }
         self.connection.guess_round_trip();
         let auth_required = context.shared.requires_login(&self.connection);
-        // Whatever was subscribed as somebody else must not outlive that somebody.
+        // Subscriptions made as another user must not outlive that login.
         if self.connected || auth_required {
             self.drop_subscriptions();
         }

@@ -214,7 +214,7 @@ impl Session {
         self.phase == SessionPhase::AwaitingVerdict
     }
 
-    /// The first thing a client hears.
+    /// The first thing that is sent to a client.
     pub fn greet(&self, context: &mut Context<'_>) {
         if self.leaf.is_some() {
             return self.greet_leaf(context);
@@ -330,7 +330,7 @@ impl Session {
         Ok(())
     }
 
-    /// A pedantic client hears of a wrong subject as soon as the line is there, not only with the body.
+    /// A pedantic client gets the error for a wrong subject as soon as the line is there, not only with the body.
     fn check_announced(&mut self, rest: &[u8], context: &mut Context<'_>) {
         if self.options.pedantic {
             if let Some(subject) = announced_subject(rest, &self.limits) {
@@ -339,7 +339,7 @@ impl Session {
         }
     }
 
-    /// The message goes its way all the same; the client is only told, once.
+    /// The message is routed all the same; the client is only warned, once.
     fn check_literal(&mut self, subject: &[u8], context: &mut Context<'_>) {
         if !self.subject_refused && !subject::is_literal(subject) {
             self.subject_refused = true;

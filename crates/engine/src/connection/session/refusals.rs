@@ -8,7 +8,7 @@ use crate::routing::clients::mailbox::RefusalCause;
 use crate::wire::ProtocolViolation;
 
 impl Session {
-    /// There are too many connections; this one hears so and goes.
+    /// There are too many connections; this one gets an error and is closed.
     pub fn refuse_connection(&self, context: &mut Context<'_>) {
         context.shared.events.log(
             Level::Error,
@@ -17,7 +17,7 @@ impl Session {
         self.say_error(context, "maximum connections exceeded");
     }
 
-    /// Too many begin a handshake; this client hears so and goes.
+    /// Too many begin a handshake; this client gets an error and is closed.
     pub fn refuse_handshake(&self, context: &mut Context<'_>) {
         self.say_error(
             context,
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// A publish that is not allowed: the message goes nowhere, the connection stays. Returns what the client is told.
+    /// A publish that is not allowed: the message goes nowhere, the connection stays. Returns the error for the client.
     pub(super) fn refuse_publish(&self, subject: &[u8], context: &mut Context<'_>) -> String {
         self.log_violation("Publish", subject, context);
         let text = format!(

@@ -146,7 +146,7 @@ impl Session {
     }
 }
 
-/// What a client hears whose subscription is not allowed.
+/// The error for a client whose subscription is not allowed.
 fn violation(subject: &[u8], queue: Option<&[u8]>) -> String {
     let queue = queue.map_or(String::new(), |queue| {
         format!(" using queue {}", subject::quoted(queue))

@@ -14,7 +14,7 @@ use crate::routing::targets::{self, Target};
 use crate::wire::trusted_headers::TRACE_DESTINATION_NAME;
 use crate::wire::Publish;
 
-/// What is to be done with a message that has a header of tracing.
+/// What to do with a message that has a tracing header.
 pub(super) enum Tracing {
     /// It goes its way like any other.
     Unasked,
@@ -120,7 +120,7 @@ impl Session {
             .then(|| configured.destination.as_bytes().to_vec())
     }
 
-    /// Publishes a message and the event that tells where it went.
+    /// Publishes a message and the event that reports where it went.
     #[cold]
     pub(super) fn publish_traced(
         &mut self,

@@ -94,7 +94,7 @@ impl Worker {
         self.make_ready(slot);
     }
 
-    /// What a session asked for that concerns the bytes below it. `rest` is what has been read behind that.
+    /// What a session asked for that concerns the bytes below it. `rest` is what has been read after that.
     pub(super) fn change_transport(&mut self, slot: usize, next: Next, rest: &[u8]) -> ReadTurn {
         match next {
             Next::Secure => self.secure_link(slot, rest),

@@ -1,4 +1,4 @@
-//! Deadlines of connections, and what a worker looks after now and then.
+//! Deadlines of connections, and other periodic work of a worker.
 
 use super::{Worker, SWEEP_MS};
 use crate::common::events::Level;
@@ -10,7 +10,7 @@ use crate::routing::clients::closed_reason::ClosedReason;
 const TIMERS_PER_CONNECTION_MAX: usize = 6;
 const TIMERS_SPARE: usize = 1024;
 
-/// How often it is looked within the time of a write deadline whether some connection is behind it.
+/// How often, within the time of a write deadline, connections are checked for having missed it.
 const DEADLINE_LOOKS: u64 = 8;
 
 /// Deadlines seen to before it is read again: clients that came together are late together, and the others must not wait for all of them.

@@ -55,7 +55,7 @@ const EVENTS_PER_POLL: usize = 1024;
 /// Letters that are read before sockets are looked at again: a message to thousands of receivers is as many commands, each a system call of some microseconds.
 const LETTERS_PER_ROUND: usize = 256;
 
-/// An idle worker looks around this often: for write deadlines, and to let go of outdated routes.
+/// An idle worker wakes this often: to check write deadlines, and to release outdated routes.
 const SWEEP_MS: u64 = 250;
 
 pub struct Worker {
@@ -512,7 +512,7 @@ impl Worker {
         connection.outbox.end_when_drained(self.core.now_ms);
         let due_ms = self.core.now_ms + CLOSE_DEADLINE_MS;
         self.timers.add(due_ms, slot, connection.id, Timer::Close);
-        // A client that has been told to go no longer counts as one.
+        // A client that is being closed no longer counts as one.
         if member.is_client() {
             self.core.shared.unlist_connection(connection, reason);
         }

@@ -28,7 +28,7 @@ pub(super) enum Received {
 }
 
 impl WorkerConnection {
-    /// Reads once: to `apart`, or to `buffer`, which is the worker's, behind what is kept there.
+    /// Reads once: to `apart`, or to `buffer`, which is the worker's, after what is kept there.
     fn receive(&mut self, buffer: &mut Vec<u8>, kept: usize, apart: Option<&mut [u8]>) -> Received {
         if self.unframing.is_some() {
             return self.receive_chunks(buffer, kept, apart);
@@ -142,7 +142,7 @@ impl Worker {
         turn
     }
 
-    /// Reads behind what was kept, in the worker's buffer.
+    /// Reads after what was kept, in the worker's buffer.
     fn read_small(&mut self, slot: usize, buffer: &mut Vec<u8>) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let kept = member.session.input.move_to(buffer);

@@ -71,7 +71,8 @@ impl Worker {
         }
     }
 
-    /// Whether too many handshakes have begun within this second; then the client hears so, in the clear, and goes.
+    /// Whether too many handshakes have begun within this second; then the client gets an error, in the clear, and is
+    /// closed.
     pub(super) fn throttle(&mut self, slot: usize) -> bool {
         let Some(member) = self.members.get_mut(&slot) else {
             return false;
@@ -138,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// What came is no TLS: that is all right, or the end.
+    /// The bytes are not TLS: the connection continues in the clear if that is allowed, and ends otherwise.
     fn take_as_plain(&mut self, slot: usize, drained: bool) -> ReadTurn {
         let member = self.members.get_mut(&slot).expect("the caller found it");
         let Transport::Awaiting(awaiting) = &mut member.transport else {

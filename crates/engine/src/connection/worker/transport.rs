@@ -1,6 +1,6 @@
 //! How a connection's bytes travel: in the clear, through TLS, or not yet.
 //!
-//! Invariant: no session hears a byte before `carries_messages`.
+//! Invariant: no session receives a byte before `carries_messages`.
 
 use std::io;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Secure {
     }
 }
 
-/// Makes room for records behind what is kept of an operation. A worker without TLS does not need it.
+/// Makes room for records after what is kept of an operation. A worker without TLS does not need it.
 pub(super) fn make_room(buffer: &mut Vec<u8>) {
     let bytes = READ_BUFFER_BYTES + ROOM_BEFORE_BYTES + TLS_READ_BYTES;
     if buffer.len() < bytes {

@@ -28,7 +28,7 @@ impl Worker {
         self.weigh_unauthenticated(slot);
     }
 
-    /// Counts anew what an unknown client holds, or no more if it has become known.
+    /// Recounts what an unauthenticated client holds, or stops counting it once it is known.
     pub(super) fn weigh_unauthenticated(&mut self, slot: usize) {
         let Some(member) = self.members.get_mut(&slot) else {
             return;
@@ -80,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// Lets go of those at the front who are known or gone.
+    /// Removes those at the front that are known or gone.
     pub(super) fn forget_known(&mut self) {
         while let Some(&(slot, connection_id)) = self.unauthenticated.arrivals.front() {
             let unknown = self

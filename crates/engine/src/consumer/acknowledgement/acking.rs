@@ -1,4 +1,5 @@
-//! Taking acknowledgements in: what each of their forms does to the deliveries, and who is told. The second half of `DeliveredMessages`.
+//! Handles acknowledgements: what each of their forms does to the deliveries, and who is notified. The second half of
+//! `DeliveredMessages`.
 //!
 //! Invariant: an acknowledgement with a reply subject is answered once what it changed is on disk.
 
@@ -164,7 +165,7 @@ impl DeliveredMessages {
                 self.acks.unqueue(sequence);
                 self.acks.touch(sequence, since_ns);
                 let due_ns = since_ns.saturating_add(settings.wait_ns(deliveries));
-                // What is due at once still comes behind what is new.
+                // What is due at once still comes after what is new.
                 let due_ns = due_ns.max(now_ns + AGAIN_NS_MIN);
                 self.expect_by(due_ns);
             }

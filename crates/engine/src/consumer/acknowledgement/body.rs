@@ -1,11 +1,11 @@
-//! What a client says of a message that was delivered to it: the body of an acknowledgement.
+//! What a client says about a message that was delivered to it: the body of an acknowledgement.
 //!
 //! | body                               | meaning                                                     |
 //! |------------------------------------|-------------------------------------------------------------|
 //! | empty, `+ACK`, `+OK`               | done                                                        |
 //! | `+NXT`, and a pull request or none | done, and more                                              |
 //! | `-NAK`                             | again, now                                                  |
-//! | `-NAK 1.5s`, `-NAK {"delay":ns}`   | again, later; a delay that is none is again, now            |
+//! | `-NAK 1.5s`, `-NAK {"delay":ns}`   | again, later; an invalid delay is again, now                |
 //! | `+WPI`                             | still at work                                               |
 //! | `+TERM`, and a reason or none      | never again                                                 |
 //!

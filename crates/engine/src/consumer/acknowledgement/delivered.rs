@@ -1,7 +1,9 @@
-//! Everything a consumer has delivered and what became of it: the state of acknowledgements, the keys of messages under way, what waits for its dead letter, and what others are to hear of.
+//! Everything a consumer has delivered and what became of it: the state of acknowledgements, the keys of messages under
+//! way, what waits for its dead letter, and the side effects for others.
 //!
-//! Invariants: a message that is settled has left its key, and is among `released` if somebody acknowledged it; an acknowledgement is confirmed only when the state is on disk, or its dead letter
-//! is; `due_ns` is never later than the time when something pending has waited too long.
+//! Invariants: a settled message has left its key, and is among `released` if a client acknowledged it; an
+//! acknowledgement is confirmed only when the state, or the message's dead letter, is on disk; `due_ns` is never later
+//! than the time when a pending message has waited too long.
 
 use super::pending_list::PendingMessage;
 use super::state::{AckState, Again};
@@ -26,7 +28,7 @@ pub struct SideEffects {
     /// Something was given up.
     pub has_dead_letters: bool,
     pub is_changed: bool,
-    /// Somebody waits for the state to be on disk.
+    /// A client waits for the state to be on disk.
     pub is_awaited: bool,
 }
 
@@ -34,7 +36,7 @@ pub struct DeliveredMessages {
     pub(super) acks: AckState,
     pub(super) keys: Option<Keys>,
     pub(super) letters: PendingDeadLetters,
-    /// Something was given up since somebody looked.
+    /// A message was given up since the last `take_effects`.
     has_dead_letters: bool,
     released: Vec<(u64, u64)>,
     /// Replies to acknowledgements that are given when the state is on disk.
@@ -61,7 +63,7 @@ impl DeliveredMessages {
         &self.acks
     }
 
-    /// For whoever writes it down, which is noted there.
+    /// For the writer of the state, which notes there what it has written.
     pub fn acks_to_write(&mut self) -> &mut AckState {
         &mut self.acks
     }
@@ -81,7 +83,7 @@ impl DeliveredMessages {
         self.due_ns = now_ns;
     }
 
-    /// Begins anew behind a sequence.
+    /// Restarts at a sequence.
     pub fn reset(&mut self, sequence: u64) {
         self.acks.reset(sequence);
         self.letters.clear();
@@ -98,12 +100,12 @@ impl DeliveredMessages {
         self.acks.forget_settled();
     }
 
-    /// What is to be delivered again, if anything.
+    /// What must be delivered again, if anything.
     pub fn next_again(&mut self, deliveries_max: Option<u64>) -> Option<Again> {
         self.acks.next_again(deliveries_max)
     }
 
-    /// Messages up to here are none of this consumer's.
+    /// Messages up to here do not belong to this consumer.
     pub fn pass_over(&mut self, next_stream: u64) {
         self.acks.pass_over(next_stream);
     }
@@ -239,7 +241,8 @@ impl DeliveredMessages {
         }
     }
 
-    /// A message that was delivered as often as it may be is delivered no more: the next one of its key may come, and it waits for its dead letter.
+    /// A message that has used up its deliveries is not delivered any more: the next one of its key may come, and it
+    /// waits for its dead letter.
     pub fn give_up(&mut self, sequence: u64) {
         self.has_dead_letters = true;
         if let Some(keys) = &mut self.keys {
@@ -247,7 +250,8 @@ impl DeliveredMessages {
         }
     }
 
-    /// Has messages come again that have waited too long; calls `give_up` with those that were delivered as often as they may be, and how often that was.
+    /// Queues messages that have waited too long; calls `give_up` with those that have used up their deliveries, and
+    /// their number.
     pub fn expire(
         &mut self,
         settings: &ConsumerSettings,

@@ -5,10 +5,10 @@
 
 use std::collections::VecDeque;
 
-/// Marked entries that are kept at most before the ring is made anew, as a part of all: one in two.
+/// The ring is rebuilt when more than this part of its entries is marked: one in two.
 const GONE_PART: usize = 2;
 
-/// Below this length nothing is worth making anew.
+/// A shorter ring is not worth rebuilding.
 const LENGTH_MIN: usize = 64;
 
 /// How a message that is not settled stands.
@@ -16,7 +16,7 @@ const LENGTH_MIN: usize = 64;
 pub enum Standing {
     /// Passed over and never delivered: another message of its key must be settled first.
     Parked,
-    /// Delivered at least once; somebody has it and is to acknowledge it.
+    /// Delivered at least once; a client has it and must acknowledge it.
     Delivered,
     /// To be delivered at once: once more, or for the first time if its only delivery reached nobody.
     Queued,
@@ -30,7 +30,7 @@ pub struct PendingMessage {
     pub consumer_sequence: u64,
     /// Since when it waits.
     pub time_ns: i64,
-    /// How often it was delivered to somebody.
+    /// How often it was delivered to a client.
     pub deliveries: u32,
     pub standing: Standing,
     gone: bool,
@@ -54,7 +54,7 @@ impl PendingMessage {
         }
     }
 
-    /// Whether somebody has it, or had it.
+    /// Whether a client has it, or had it.
     pub fn was_delivered(&self) -> bool {
         self.deliveries > 0
     }
@@ -129,7 +129,7 @@ impl PendingList {
         self.entries.iter().filter(|entry| !entry.gone)
     }
 
-    /// Those behind a sequence.
+    /// Those after a sequence.
     pub fn iter_behind(&self, sequence: u64) -> impl Iterator<Item = &PendingMessage> {
         let at = self
             .entries
@@ -141,7 +141,7 @@ impl PendingList {
         self.entries.iter_mut().filter(|entry| !entry.gone)
     }
 
-    /// The first one behind a sequence.
+    /// The first one after a sequence.
     pub fn first_behind(&self, sequence: u64) -> Option<&PendingMessage> {
         let at = self
             .entries
@@ -162,7 +162,7 @@ impl PendingList {
         self.entries.drain(..end + gone).filter(|entry| !entry.gone)
     }
 
-    /// Sequences behind one, so many at most.
+    /// Up to `most` sequences after `sequence`.
     pub fn sequences_behind(&self, sequence: u64, most: usize) -> Vec<u64> {
         let at = self
             .entries

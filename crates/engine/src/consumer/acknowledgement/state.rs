@@ -17,7 +17,7 @@ pub struct Reached {
     pub stream: u64,
 }
 
-/// What is to be delivered again.
+/// What must be delivered again.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Again {
     Deliver {
@@ -108,7 +108,7 @@ impl AckState {
         first.filter(|entry| entry.stream_sequence < sequence)
     }
 
-    /// The first so many that were delivered and are not acknowledged: sequence, since when each waits, how often it was delivered.
+    /// Up to `most` messages that were delivered and not acknowledged: sequence, start of the wait, number of deliveries.
     pub fn first_delivered(&self, most: usize) -> Vec<(u64, i64, u32)> {
         let delivered = self.pending.iter().filter(|entry| entry.was_delivered());
         delivered
@@ -142,7 +142,7 @@ impl AckState {
         self.census.redelivered() + self.exceeded.len()
     }
 
-    /// Messages that are to be delivered again now.
+    /// Messages that must be delivered again now.
     pub fn queued_count(&self) -> usize {
         self.census.queued()
     }
@@ -174,7 +174,7 @@ impl AckState {
         (self.settled_from..self.next_stream).contains(&sequence) && !self.needs(sequence)
     }
 
-    /// Other messages are of interest from now on: of those it has passed, nobody can tell any more which ones were acknowledged.
+    /// Other messages are of interest from now on: of those it has passed, it is no longer known which ones were acknowledged.
     pub fn forget_settled(&mut self) {
         if self.settled_from != self.next_stream {
             self.settled_from = self.next_stream;
@@ -229,7 +229,7 @@ impl AckState {
         consumer_sequence
     }
 
-    /// Messages up to here are none of this consumer's.
+    /// Messages up to here do not belong to this consumer.
     pub fn pass_over(&mut self, next_stream: u64) {
         if next_stream > self.next_stream {
             self.next_stream = next_stream;
@@ -237,7 +237,7 @@ impl AckState {
         }
     }
 
-    /// What is to be delivered again, if anything; one that is delivered must be noted by `redeliver`.
+    /// What must be delivered again, if anything; one that is delivered must be noted by `redeliver`.
     pub fn next_again(&mut self, deliveries_max: Option<u64>) -> Option<Again> {
         while let Some(sequence) = self.queue.front().copied() {
             let entry = self.pending.get(sequence);
@@ -303,7 +303,7 @@ impl AckState {
         self.assert_invariant();
     }
 
-    /// The same for the last deliveries of a consumer that waits for no acknowledgements: so many, from this message on.
+    /// The same for the last `count` deliveries, from `sequence` on, of a consumer that waits for no acknowledgements.
     pub fn undo_last(&mut self, sequence: u64, count: u64) {
         self.next_consumer = self.next_consumer.saturating_sub(count).max(1);
         self.next_stream = sequence;
@@ -348,7 +348,7 @@ impl AckState {
             self.is_changed = true;
             return;
         }
-        // Deliveries are counted anew when a message is delivered again, so the number after the floor may be that of a message behind others that wait.
+        // A redelivery gets a new number, so the number after the floor may be that of a message after others that wait.
         let is_first = self.first_below(sequence).is_none();
         if first_delivery != self.floor.consumer + 1 || !is_first {
             return;
@@ -406,7 +406,7 @@ impl AckState {
         true
     }
 
-    /// How many deliveries there were before the first that is pending behind a message, which must itself be settled.
+    /// How many deliveries there were before the first that is pending after a message, which must itself be settled.
     fn deliveries_before(&self, sequence: u64) -> u64 {
         let all = self.next_consumer - 1;
         let next = self.pending.first_behind(sequence);
@@ -447,7 +447,7 @@ impl AckState {
         Some(changed)
     }
 
-    /// The receiver still works on a message: it waits anew.
+    /// The receiver still works on a message: its wait restarts.
     pub fn touch(&mut self, sequence: u64, now_ns: i64) {
         self.change(sequence, |entry| entry.time_ns = now_ns);
     }
@@ -482,8 +482,8 @@ impl AckState {
         }
     }
 
-    /// Queues what has waited too long; `wait_ns` says how long one that was delivered so often may. Returns when the next one will have, and hands
-    /// over to `last` those that are never delivered again.
+    /// Queues what has waited too long; `wait_ns` maps a number of deliveries to the time allowed. Returns when the
+    /// next message will be due, and passes to `last` those that are never delivered again.
     pub fn expire(
         &mut self,
         now_ns: i64,
@@ -567,7 +567,7 @@ impl AckState {
         self.settle_if_nothing_pends();
     }
 
-    /// Begins anew at a sequence.
+    /// Restarts at a sequence.
     pub fn reset(&mut self, sequence: u64) {
         let out_of_order = self.out_of_order;
         *self = Self::new(self.policy, sequence);

@@ -105,17 +105,17 @@ fn an_acknowledgement_from_before_a_reset_settles_what_it_names() {
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// The next message is delivered; so many before it are none of this consumer's.
+    /// The next message is delivered; `skipped` messages before it do not belong to this consumer.
     Deliver {
         skipped: u64,
     },
-    /// The same, but nobody hears it.
+    /// The same, but the delivery reaches nobody.
     DeliverToNobody {
         skipped: u64,
     },
     /// The next message is held back, where messages of one key wait for each other.
     Park,
-    /// The first that is held back is delivered, or nobody hears it.
+    /// The first that is held back is delivered, or its delivery reaches nobody.
     Unpark {
         is_undelivered: bool,
     },
@@ -145,9 +145,9 @@ enum Step {
     Progress {
         choice: u64,
     },
-    /// The first that is to be delivered again is, or is given up.
+    /// The first that is due again is delivered, or is given up.
     Again,
-    /// The same, but nobody hears it.
+    /// The same, but the delivery reaches nobody.
     AgainToNobody,
     /// Time passes, and what has waited too long is looked for.
     Expire {
@@ -308,7 +308,7 @@ impl Twin {
     }
 
     /// The floor moves only when a pending message is acknowledged: to what was delivered last when nothing is left, else to just below the next pending
-    /// one, if the message was the first that stood behind the floor.
+    /// one, if the message was the first after the floor.
     fn acknowledge(&mut self, sequence: u64) {
         self.given_up.remove(&sequence);
         self.queue.retain(|queued| *queued != sequence);

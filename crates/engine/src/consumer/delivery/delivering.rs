@@ -1,4 +1,5 @@
-//! Finding the next message and handing it to whoever is chosen: first what is to be delivered again, then what was passed over, then what is new. The second half of `Core`.
+//! Finds the next message and delivers it to the chosen client: first redeliveries, then messages passed over earlier,
+//! then new ones. The second half of `Core`.
 //!
 //! Invariant: a message counts as delivered when it is in the `Outbound`, and everything in there is sent or taken back.
 
@@ -70,7 +71,7 @@ enum PassStep {
 }
 
 impl Core {
-    /// Delivers what can be delivered, so many messages at most.
+    /// Delivers what can be delivered, `most` messages at most.
     pub fn deliver(
         &mut self,
         context: &PassContext<'_>,
@@ -400,7 +401,7 @@ impl Core {
         true
     }
 
-    /// Whoever is chosen gets everything from now on, where a client is pinned.
+    /// Pins the chosen client, if the consumer pins clients: it gets everything from now on.
     fn pin(
         &mut self,
         context: &PassContext<'_>,

@@ -1,6 +1,6 @@
 //! Who listens to a subject that a consumer delivers to, looked up once and again only when subscriptions have changed.
 //!
-//! Invariant: `routes` were found at `generation`; whoever uses them asks `refresh` first.
+//! Invariant: `routes` were found at `generation`; a caller that uses them calls `refresh` first.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Interest {
         all.any(|subscription| !subscription.has_ended())
     }
 
-    /// Whether somebody listens to exactly this subject: a member of the group, or without one, whoever is in none.
+    /// Whether there is a subscription to exactly this subject: in the group, or without one, outside of every group.
     pub fn is_bound(&self, group: Option<&[u8]>) -> bool {
         let binds = |subscription: &Arc<Subscription>| {
             !subscription.has_ended() && subscription.subject == self.subject

@@ -1,11 +1,11 @@
 //! How many messages a consumer has still to deliver, kept up to date by what changes instead of being counted each time.
 //!
-//! New messages are looked at one by one; when messages were removed everything is counted anew, but not so often that counting takes more than a
-//! small part of the time. Invariant: after `count` with `exactly` the number is right for the marks it was counted at.
+//! New messages are checked one by one. After a removal everything is recounted, but counting may take only a small
+//! part of the time. Invariant: after `count` with `exactly` the number is right for the marks it was counted at.
 
 use crate::storage::store::committed::{CommittedMessages, Marks};
 
-/// Counting anew may take one in so many parts of the time.
+/// Recounting may take one part in this many of the time.
 const TIME_PART: i64 = 16;
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl PendingCount {
         self.value = self.value.saturating_sub(1);
     }
 
-    /// Brings the number up to date: messages from `from` on, and so many beside.
+    /// Updates the number: messages from `from` on, plus `beside` others.
     pub fn count(
         &mut self,
         messages: &CommittedMessages,

@@ -1,7 +1,8 @@
-//! A consumer that sends to a subject without being asked: whether somebody listens, how much may be under way, and when it says that it is alive.
+//! A consumer that sends to a subject without being asked: whether there is a subscriber, how much may be under way,
+//! and when a heartbeat is due.
 //!
-//! With flow control, what is under way is counted in bytes, and the receiver is asked now and then to say that it has come so far. Invariant: at most one
-//! such question is open.
+//! With flow control, bytes under way are counted, and the receiver is asked now and then to confirm how far it has
+//! come. Invariant: at most one such question is open.
 
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ impl Push {
         self.rate_due_ns = 0;
     }
 
-    /// Looks whether somebody listens.
+    /// Checks whether there is a subscriber.
     pub fn look(&mut self, account: &Account, settings: &ConsumerSettings) -> bool {
         self.interest.refresh(account);
         let group = settings.deliver_group.as_ref().map(String::as_bytes);
@@ -87,7 +88,7 @@ impl Push {
         self.is_bound
     }
 
-    /// Whether somebody listened when it was looked at last.
+    /// Whether there was a subscriber at the last check.
     pub fn is_bound(&self) -> bool {
         self.is_bound
     }

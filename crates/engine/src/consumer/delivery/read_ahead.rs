@@ -1,7 +1,8 @@
-//! What is read from the disk for a consumer: while nobody holds its core, so that a slow disk keeps no thread waiting that brings an acknowledgement.
+//! What is read from the disk for a consumer. The core is not locked meanwhile, so that a slow disk does not block a
+//! thread that brings an acknowledgement.
 //!
-//! A pass that needs a message which is not here ends with `Passed::Unread`; whoever makes it lets go of the core, reads, and goes on. Invariant: a message that was
-//! removed since it was read is not handed out.
+//! A pass that needs a message that has not been read ends with `PassEnd::Unread`; its caller releases the core, reads,
+//! and continues. Invariant: a message that was removed since it was read is not handed out.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! What a consumer says without a message: the header blocks of its statuses, byte for byte those of nats-server.
 //!
-//! Each function appends one whole block. Counts are taken as any integer, because a request for less than nothing counts down from there, and is told so.
+//! Each function appends one whole block. Counts are taken as any integer, because a request for less than nothing counts
+//! down from there, and its status says so.
 
 use crate::common::go_duration;
 
@@ -90,7 +91,7 @@ pub fn bytes_exceeded(out: &mut Vec<u8>, bytes_max: impl itoa::Integer) {
     out.extend_from_slice(END);
 }
 
-/// No more requests may wait. One that asks for heartbeats is not told.
+/// No more requests may wait. One that asks for heartbeats gets no status.
 pub fn waiting_exceeded(out: &mut Vec<u8>) {
     fixed(out, "409 Exceeded MaxWaiting");
 }

@@ -157,7 +157,7 @@ impl Upcoming {
         self.count.value()
     }
 
-    /// The number must be counted anew.
+    /// The messages must be recounted.
     pub fn invalidate(&mut self) {
         self.count.invalidate();
     }
@@ -205,7 +205,7 @@ impl Upcoming {
         }
     }
 
-    /// The consumer begins anew, in the order of the stream.
+    /// The consumer restarts, in the order of the stream.
     pub fn reset(&mut self) {
         self.lasts = None;
         self.invalidate();

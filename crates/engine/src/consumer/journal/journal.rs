@@ -25,16 +25,16 @@ use crate::storage::store::{Store, StoreOptions};
 /// States are small: a segment of this size holds many, and rewriting one is quick.
 const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Changes that are written at least before the whole state is written anew.
+/// The whole state is not rewritten before this many bytes of changes.
 const CHANGES_BYTES_MIN: usize = 16 * 1024;
 
-/// Changes may take so many times what the whole state takes.
+/// Changes may take up to this many times the size of the whole state.
 const CHANGES_FACTOR: usize = 4;
 
 /// Messages of a state that are written while the consumer is locked: about half a millisecond.
 const SLICE_MESSAGES: usize = 16 * 1024;
 
-/// Writes between two looks at whether something is to be sealed, joined or freed.
+/// Writes between two checks whether something can be sealed, joined or freed.
 const MAINTENANCE_WRITES: u32 = 64;
 
 const DEFINITION: &str = "d.";
@@ -105,13 +105,13 @@ pub struct Journal {
     store: Arc<Store>,
     shared: Arc<Shared>,
     noted: Mutex<Vec<Arc<Consumer>>>,
-    /// Taken by whoever writes.
+    /// Held by the thread that writes.
     work: Mutex<JournalWork>,
     job: Arc<Job>,
 }
 
 impl Journal {
-    /// Opens what is in its folder, or begins anew in it.
+    /// Opens what is in its folder, or starts an empty journal there.
     pub fn open(
         place: &JournalPlace,
         threads: &StorageThreads,
@@ -245,7 +245,7 @@ impl Journal {
         }
     }
 
-    /// What is noted is to be written now.
+    /// Schedules a write of what is noted now.
     pub fn schedule(&self) {
         self.job.schedule();
     }
@@ -284,12 +284,12 @@ impl Journal {
         let is_time = work.writes % MAINTENANCE_WRITES == 0;
         let mut committed = Ok(());
         for (consumer, staged, replies) in written {
-            // The first one commits for all; each hears of its own.
+            // The first one commits for all; each gets its own outcome.
             match staged.and_then(|staged| self.commit_state(&mut work, consumer, staged)) {
                 Ok(()) => consumer.confirm(&replies),
                 Err(error) => {
                     committed = Err(error);
-                    // Nobody is told that something is on disk that is not. It is tried again as a whole.
+                    // Nothing is confirmed that is not on disk. It is tried again as a whole.
                     if let Some(kept) = work.kept.get_mut(&consumer.name) {
                         kept.needs_whole = true;
                     }
@@ -490,7 +490,7 @@ fn load(
     for (name, found) in &found {
         if let Some(kept) = kept.get_mut(name) {
             kept.number = found.replayed.number();
-            // What follows a state that may be incomplete begins anew.
+            // The state may be incomplete, so the next write is a whole state.
             kept.needs_whole = true;
         }
     }

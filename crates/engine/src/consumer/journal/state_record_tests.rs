@@ -86,7 +86,7 @@ fn carry_out(state: &mut AckState, happening: Happening, now_ns: i64) {
     }
 }
 
-/// Everything that can be told of a state.
+/// Everything that can be observed of a state.
 fn told(state: &AckState) -> impl PartialEq + std::fmt::Debug {
     (
         state.next_stream,

@@ -1,7 +1,7 @@
-//! The pull side of a consumer: requests that are taken in and wait, which of them is next, and the client that is pinned.
+//! The pull side of a consumer: requests that are accepted and wait, which of them is next, and the client that is pinned.
 //!
-//! Invariants: a request is answered with a status, or waits, or its consumer is gone; whoever is chosen listens, has time left, and may have a message by the rules of its group; at most
-//! one client is pinned.
+//! Invariants: a request is answered with a status, or waits, or its consumer is gone; a chosen client is subscribed, has
+//! time left, and may get a message under the rules of its group; at most one client is pinned.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct Asked<'a> {
     pub connection_id: u64,
 }
 
-/// One client of a group gets everything until it has not been heard of for a while.
+/// One client of a group gets everything until it has been silent for a while.
 pub struct Pin {
     pub id: String,
     pub since_ns: i64,
@@ -282,7 +282,7 @@ impl Pulling {
         }
     }
 
-    /// Whoever is chosen gets everything from now on, if nobody else does and the request is of a group.
+    /// Pins the chosen client, which gets everything from now on, unless one is pinned or its request names no group.
     pub fn pin(
         &mut self,
         at: usize,

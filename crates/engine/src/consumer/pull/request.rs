@@ -3,12 +3,13 @@
 //! | body                | meaning                                            |
 //! |---------------------|----------------------------------------------------|
 //! | empty               | one message, however long it takes                 |
-//! | `5`, `+5`           | so many messages                                   |
+//! | `5`, `+5`           | this many messages                                 |
 //! | `{…}`               | as its fields say, the unknown ones passed over    |
 //! | anything else       | as empty                                           |
 //!
-//! Numbers are kept as they came, also negative ones: nats-server counts down from them and says in a status what is left. Nothing is allocated but for a text
-//! with escapes and for a complaint. What the consumer does not allow is its own matter; here is only what no consumer takes.
+//! Numbers are kept as they came, also negative ones: nats-server counts down from them and reports in a status what is
+//! left. Only a text with escapes and an error message allocate. A consumer's own limits are not checked here; only
+//! what no consumer accepts is refused.
 
 use std::borrow::Cow;
 
@@ -24,9 +25,9 @@ pub struct PullRequest<'a> {
     /// Until when, from now on; zero is for ever, less is over already.
     pub expires_ns: i64,
     pub no_wait: bool,
-    /// How many bytes at most; zero and less are no limit.
+    /// How many bytes at most; zero and negative values mean no limit.
     pub max_bytes: i64,
-    /// Zero and less are none.
+    /// Zero and negative values mean none.
     pub idle_heartbeat_ns: i64,
     pub group: Cow<'a, str>,
     pub min_pending: i64,
@@ -73,7 +74,7 @@ pub fn read(body: &[u8]) -> Result<PullRequest<'_>, BadRequest> {
     if body.first() == Some(&b'{') {
         return read_object(body);
     }
-    // A number that does not fit is no number.
+    // A number that does not fit is treated like any other text.
     let batch = std::str::from_utf8(body)
         .ok()
         .and_then(|text| text.parse().ok());

@@ -1,7 +1,8 @@
 //! Pull requests that wait for messages, in the order in which they are served.
 //!
-//! Each delivered message moves its request behind the others of its class, so that they are served in turns. Invariant: there are never more than
-//! the consumer allows; where requests have priorities, those of a better one stand before all others.
+//! Each delivered message moves its request after the others of its class, so that they are served in turns. Invariant:
+//! there are never more than the consumer allows; where requests have priorities, those of a better one stand before all
+//! others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl WaitingPulls {
         })
     }
 
-    /// Adds a request behind those of its class.
+    /// Adds a request after those of its class.
     pub fn push(&mut self, request: PullWait) {
         let behind = self
             .requests
@@ -88,7 +89,7 @@ impl WaitingPulls {
         self.requests.remove(at)
     }
 
-    /// A request has got a message: it goes behind the others of its class, or away if that was all it wanted.
+    /// A request has got a message: it goes after the others of its class, or away if that was all it wanted.
     pub fn served(
         &mut self,
         at: usize,

@@ -64,7 +64,7 @@ pub enum WorkerCommand {
     Reauthenticate {
         account: Option<usize>,
     },
-    /// Tell clients that take it that this server will go.
+    /// Notify clients that support it that this server will stop.
     LameDuck,
     Shutdown,
 }
@@ -75,7 +75,7 @@ pub enum Verdict {
     Refuse(RefusalCause),
 }
 
-/// Why a client is refused, as far as it is told.
+/// Why a client is refused, as far as the client learns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalCause {
     Unauthorized,

@@ -8,7 +8,7 @@ use crate::config::imports::{ResponseType, ServiceImportOptions};
 use crate::routing::account::Account;
 use crate::routing::latency::{Latency, LatencyQueue};
 
-/// Imports that a request may go through one after the other: a longer way is a mistake of somebody's.
+/// Imports that a request may pass through in a row: a longer chain is a configuration mistake.
 pub const IMPORTS_IN_A_ROW_MAX: usize = 16;
 
 /// One export of a service: the index of its account, and its subject.

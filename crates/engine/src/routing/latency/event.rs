@@ -77,7 +77,7 @@ struct LatencyEvent<'a> {
     total: i64,
 }
 
-/// The event that tells how a request ended.
+/// The event that reports how a request ended.
 pub fn to_json(measurement: &Measurement, outcome: &Outcome, id: String) -> Vec<u8> {
     let answer = match outcome {
         Outcome::Answered(answer) => Some(answer),

@@ -12,7 +12,7 @@ use crate::routing::account::Account;
 use crate::routing::client_information::ClientInformation;
 use crate::routing::sink::Watcher;
 
-/// Tells measurements with the same deadline apart.
+/// Distinguishes measurements with the same deadline.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 pub struct Measurement {

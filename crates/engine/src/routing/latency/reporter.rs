@@ -73,7 +73,7 @@ impl LatencyQueue {
         }
     }
 
-    /// Has the thread look whether a request still has a requester.
+    /// Has the thread check whether a request still has a requester.
     pub(super) fn notice(&self, key: (u64, u64)) {
         let mut state = self.state.lock();
         if let Some(measurement) = state.awaited.get(&key).cloned() {

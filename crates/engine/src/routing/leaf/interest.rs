@@ -1,4 +1,4 @@
-//! What the other side of a link was told about this side's interest.
+//! What was announced to the other side of a link about this side's interest.
 //!
 //! Invariant: `told` is what the other side knows once it has read every line that was made here, in their order.
 
@@ -19,7 +19,7 @@ impl ToldInterest {
         }
     }
 
-    /// Notes how many want this now, and appends the line that tells so, if the other side does not know yet.
+    /// Notes how many want this now, and appends the line that announces it, if the other side does not know yet.
     pub fn update(&mut self, key: &[u8], weight: u32, lines: &mut Vec<u8>) {
         let known = self.told.get(key).copied().unwrap_or(0);
         if known == weight {
@@ -41,7 +41,7 @@ impl ToldInterest {
         lines.extend_from_slice(b"\r\n");
     }
 
-    /// Everything that the other side was told, to look at again.
+    /// Everything that was announced to the other side, to check again.
     pub fn keys(&self) -> Vec<Box<[u8]>> {
         self.told.keys().cloned().collect()
     }

@@ -3,8 +3,8 @@
 //! The *hub* decides what may pass and closes a link that breaks its rules; the *spoke* keeps to the hub's rules. The side that connects is the spoke, unless it
 //! declares itself the hub.
 //!
-//! Invariant: while the link is registered in its account, the other side has been told of every subscription there that it may see, except those whose
-//! change is still being announced.
+//! Invariant: while the link is registered in its account, every subscription there that the other side may see has been
+//! announced to it, except those whose change is still being announced.
 
 use std::sync::{Arc, Weak};
 
@@ -19,7 +19,7 @@ use crate::routing::subscription::{Receiver, Subscription};
 use crate::transport::outbox::Flushed;
 use crate::wire::ack_subject;
 
-/// Subjects of this kind find loops: who hears of its own again is in one.
+/// Subjects of this kind find loops: a server that receives its own again is in one.
 pub const LOOP_PREFIX: &[u8] = b"$LDS.";
 
 /// Answers to requests of other accounts.
@@ -54,7 +54,7 @@ pub struct LinkTraits {
     pub is_spoke: bool,
     /// This side has connected.
     pub is_solicited: bool,
-    /// Nothing is told of what servers behind other links want.
+    /// Interest of servers behind other links is not announced.
     pub is_isolated: bool,
     pub server_id: String,
     pub server_name: String,
@@ -73,7 +73,8 @@ pub struct LinkTraits {
 pub struct LinkRules {
     /// As a client of the other side: `publish` is what may go out, `subscribe` what may come in.
     passing: Permissions,
-    /// Everything may come in but subjects that begin with `$`, about which the lists are asked: the usual case, told without going through them.
+    /// Everything may come in but subjects that begin with `$`, about which the lists are asked: the usual case, decided
+    /// without going through them.
     admits_plain: bool,
 }
 
@@ -173,7 +174,7 @@ impl LeafLink {
         is_answer(subject) || self.rules.read().passing.allows_publish(subject)
     }
 
-    /// Whether this side, as the spoke, may hear what the hub sends.
+    /// Whether this side, as the spoke, may receive what the hub sends.
     pub fn may_hear(&self, subject: &[u8]) -> bool {
         let rules = self.rules.read();
         let is_plain = subject.first().is_some_and(|first| *first != b'$');
@@ -185,7 +186,7 @@ impl LeafLink {
         !self.traits.cluster.is_empty() && self.traits.cluster == other.traits.cluster
     }
 
-    /// How many a subscription counts for when the other side is told what is wanted here; 0 if it does not hear of it.
+    /// How many a subscription counts for in what is announced to the other side; 0 if it is not announced.
     fn weight_of(&self, subscription: &Subscription) -> u32 {
         if subscription.has_ended() {
             return 0;
@@ -211,7 +212,7 @@ impl LeafLink {
         weight * u32::from(is_allowed)
     }
 
-    /// Tells the other side everything that is wanted in the account.
+    /// Announces to the other side everything that is wanted in the account.
     pub fn announce_all(&self, account: &Account) {
         let mut keys: Vec<Vec<u8>> = account
             .subscriptions()
@@ -237,7 +238,7 @@ impl LeafLink {
         self.send(lines);
     }
 
-    /// Tells the other side what has changed about a subject, or a queue group on it.
+    /// Announces to the other side what has changed about a subject, or a queue group on it.
     pub fn announce(&self, account: &Account, subject: &[u8], queue: Option<&[u8]>) {
         let mut told = self.told.lock();
         let mut lines = Vec::new();
@@ -259,11 +260,11 @@ impl LeafLink {
         told.update(key, weight, lines);
     }
 
-    /// Other rules are in force: what is told is looked at again.
+    /// Other rules are in force: what was announced is checked again.
     pub fn set_rules(&self, rules: LinkRules, account: &Account) {
         *self.rules.write() = Arc::new(rules);
         let keys = self.told.lock().keys();
-        // Those that no subscription stands behind are told again by `announce_all`.
+        // Those without a subscription are announced again by `announce_all`.
         for key in &keys {
             let (subject, queue) = split_key(key);
             self.announce(account, subject, queue);

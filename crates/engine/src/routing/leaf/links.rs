@@ -93,7 +93,7 @@ impl LeafLinks {
         self.remotes.lock().clone()
     }
 
-    /// Puts other remotes in the place of those there were, and returns these.
+    /// Replaces the remotes, and returns the old ones.
     pub fn set_remotes(&self, remotes: Vec<Arc<LeafRemote>>) -> Vec<Arc<LeafRemote>> {
         std::mem::replace(&mut self.remotes.lock(), remotes)
     }

@@ -1,4 +1,4 @@
-//! A server that is to be connected to: its addresses, and how the attempts went.
+//! A server to connect to: its addresses, and how the attempts went.
 //!
 //! One thread of `connection/leaf_dialer.rs` serves one remote. Invariant: at most one connection of a remote is under way or open; when it ends, the time
 //! of the next attempt is set.
@@ -119,7 +119,7 @@ impl LeafRemote {
         }))
     }
 
-    /// Waits until a connection is to be tried, and says where; `None` when the remote is no longer wanted.
+    /// Waits until it is time to try a connection, and says where; `None` when the remote is no longer wanted.
     pub fn next_attempt(&self) -> Option<LeafUrl> {
         let mut state = self.state.lock();
         loop {

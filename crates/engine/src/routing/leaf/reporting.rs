@@ -1,4 +1,4 @@
-//! What others hear of links: the server that connects, the log, and the system account.
+//! What others learn about links: the server that connects, the log, and the system account.
 
 use super::link::LeafLink;
 use crate::common::events::Level;

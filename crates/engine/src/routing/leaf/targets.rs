@@ -1,6 +1,6 @@
 //! The links that the present message goes to.
 //!
-//! Invariant: each link is in it once, with all queue groups behind it that are to have the message.
+//! Invariant: each link is in it once, with all queue groups behind it that must get the message.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct LeafTargets {
 
 pub struct LeafTarget {
     pub link: Option<Arc<LeafLink>>,
-    /// Names of queue groups, each with a blank behind it.
+    /// Names of queue groups, each followed by a blank.
     pub queues: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Message tracing: a publisher asks by a header where its message goes, and hears it as one event on a subject of its choice.
+//! Message tracing: a publisher asks by a header where its message goes, and receives one event on a subject of its choice.
 //!
 //! `request` reads what a header block asks for; `steps` are the things that happened to the message; `sending` makes the event. The
 //! session begins a trace, the router and the streams add to it, and the session sends it when the publish is done.

@@ -1,4 +1,4 @@
-//! What happened to a message, one step after the other, as the event tells it.
+//! What happened to a message, step by step, as the event reports it.
 
 use serde::Serialize;
 

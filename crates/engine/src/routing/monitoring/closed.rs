@@ -1,7 +1,7 @@
-//! The connections that ended last, with the reason, for whoever wants to know afterwards why a client is gone.
+//! The connections that ended last, each with the reason, to find out afterwards why a client is gone.
 //!
-//! Invariant: at most as many as allowed, and each holds at most `SUBSCRIPTIONS_MAX` subscriptions and `TEXT_BYTES_MAX` of each text a
-//! client chose, so that clients that come and go cannot fill memory.
+//! Invariant: at most as many as allowed are kept, and each holds at most `SUBSCRIPTIONS_MAX` subscriptions and
+//! `TEXT_BYTES_MAX` of each text that a client chose, so that clients that come and go cannot fill memory.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;

@@ -1,6 +1,6 @@
-//! Arrivals and departures of clients, for whoever listens in the system account.
+//! Arrivals and departures of clients, for subscribers in the system account.
 //!
-//! Invariant: nothing is made and nobody is told when nobody listens; that is looked up in the system account's own tree.
+//! Invariant: nothing is built or sent without a subscriber; the system account's own tree is checked for one.
 
 use super::closed::ClosedConnection;
 use super::reports::ConnectionReport;

@@ -1,7 +1,7 @@
-//! Holding a footer against the records it tells of.
+//! Compares a footer with the records it describes.
 //!
-//! A footer tells of the messages that were alive when the segment was sealed, so records it does not know were removed, and are no fault. The other
-//! way round there is no excuse: where it says a message lies, that message must lie.
+//! A footer describes the messages that were alive when the segment was sealed. A record that it does not know was
+//! removed, which is not a fault. The reverse is always one: where the footer places a message, that message must lie.
 
 use crate::storage::format::footer::Footer;
 use crate::storage::format::record::{Record, RecordKind};

@@ -1,4 +1,4 @@
-//! Where a store ends, and whether it should end there: what opening would find behind the last record.
+//! Where a store ends, and whether it should end there: what opening would find after the last record.
 
 use crate::storage::finding::Finding;
 use crate::storage::format::anchor::Anchor;

@@ -1,8 +1,8 @@
-//! How far a check has come, told in steps that are worth it.
+//! How far a check has come, reported in steps that are worth it.
 
 use std::io;
 
-/// Told how many bytes of how many are done; an error stops the check.
+/// Called with the bytes done and the total; an error stops the check.
 pub type CheckProgress<'a> = &'a mut dyn FnMut(u64, u64) -> io::Result<()>;
 
 /// Bytes between two reports of progress.

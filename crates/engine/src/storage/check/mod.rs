@@ -1,9 +1,9 @@
 //! Examining a store without opening it: every file of its folder, every record, and what opening would do about what is wrong.
 //!
-//! - `segment` walks the records of one file; `comparing` holds them against the footer; `zeros` looks at what must be blank; `locked` is for
-//!   files whose key is not here.
+//! - `segment` walks the records of one file; `comparing` compares them with the footer; `zeros` looks at what must be
+//!   blank; `locked` is for files whose key is not here.
 //! - `twins` looks at the small files that are kept twice.
-//! - `ending` judges where the store ends; `report` is what comes out, in words and as data; `meter` tells how far it is.
+//! - `ending` judges where the store ends; `report` is what comes out, in words and as data; `meter` reports progress.
 //!
 //! What is missing is found by the same code that opening uses, so the two agree. Nothing here needs a key: checksums are over the bytes as they
 //! stand in the file. Invariant: nothing is ever written; every file is opened for reading only.
@@ -177,7 +177,7 @@ impl Check<'_> {
         if stream.is_none() || self.anchor_foreign {
             stream = loaded.first().map(|one| one.file.header.stream);
         }
-        // Without an anchor nobody knows whether it stands in the place of a segment that is missing.
+        // Without an anchor it is unknown whether it replaces a segment that is missing.
         let severity = match anchor.filter(|_| !self.anchor_foreign) {
             Some(_) => Severity::Healed,
             None => Severity::Loss,

@@ -76,7 +76,7 @@ pub struct Report {
     pub severities: Severities,
     /// The worst first.
     pub findings: Vec<ReportedFinding>,
-    /// Files of interrupted changes that nobody was told of.
+    /// Files of interrupted changes that were never confirmed.
     pub unfinished: Vec<String>,
     /// Files that an earlier opening put aside.
     pub aside: Vec<String>,

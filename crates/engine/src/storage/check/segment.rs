@@ -177,7 +177,7 @@ impl Examined {
         Ok(())
     }
 
-    /// The footer begins where the records end, and nothing else is behind them.
+    /// The footer begins where the records end, and nothing else follows them.
     fn footer_bytes_are_right(&self, loaded: &LoadedSegment, end: u64) -> io::Result<bool> {
         let expected = footer::encode(&loaded.footer, &loaded.file.header, end, None);
         if loaded.file_bytes - end != expected.len() as u64 {
@@ -200,7 +200,7 @@ pub fn is_listed(removals: &[Removal], sequence: u64) -> bool {
 struct Gaps {
     next_sequence: u64,
     next_position: u64,
-    /// Since the last message there was something that is no record.
+    /// Since the last message there was something that is not a record.
     hole: bool,
     missing: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! Bytes that must be zero: between the copies of a header, behind a record, behind the last one.
+//! Bytes that must be zero: between the copies of a header, after a record, after the last one.
 
 use std::io;
 
@@ -25,7 +25,7 @@ impl<'a> Zeros<'a> {
         }
     }
 
-    /// The first byte of a stretch that is not zero. What lies behind the end of the file counts as zero.
+    /// The first byte of a stretch that is not zero. What lies beyond the end of the file counts as zero.
     pub fn first_stray(&mut self, from: u64, to: u64) -> io::Result<Option<u64>> {
         let to = to.min(self.file_bytes);
         let mut from = from;

@@ -1,8 +1,10 @@
-//! A store together with the threads that serve it: whoever stages something asks for a commit, and hears when it is done.
+//! A store together with the threads that serve it: a caller that stages something schedules a commit, and is called
+//! back when it is done.
 //!
-//! Commits and background maintenance run on pools of their own, so that rewriting a segment never holds a commit up. If commits do not wait for the
-//! disk, the scheduler syncs when its interval is over. If there is no disk, whoever staged something may commit it at once (`commit_or_schedule`), which
-//! spares two changes of threads. Invariant: what was staged before `schedule` or `commit_or_schedule` is in a commit whose outcome is told.
+//! Commits and background maintenance run on pools of their own, so that rewriting a segment never holds up a commit.
+//! If commits do not wait for the disk, the scheduler syncs when its interval is over. If there is no disk, the thread
+//! that staged something may commit it at once (`commit_or_schedule`), which saves two thread switches. Invariant: what
+//! was staged before `schedule` or `commit_or_schedule` is in a commit whose outcome is reported.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -14,7 +16,7 @@ use crate::common::events::Events;
 use crate::storage::message::{CommitProgress, StoreResult};
 use crate::storage::store::Store;
 
-/// Commits between two looks at whether something is to be sealed, joined or freed.
+/// Commits between two checks whether something can be sealed, joined or freed.
 const MAINTENANCE_COMMITS: u32 = 64;
 
 /// The same in time, for streams that commit rarely.
@@ -32,7 +34,7 @@ pub struct StorageThreads {
 }
 
 impl StorageThreads {
-    /// `events` hears when one of them breaks off.
+    /// `events` receives a report when one of them panics.
     pub fn new(events: &Arc<Events>) -> Self {
         Self {
             commits: WorkPool::new(events),
@@ -66,11 +68,11 @@ pub struct CommitScheduler {
     sync_interval: Option<Duration>,
 }
 
-/// What commits and tells of it; a job that was asked for does so even when its scheduler is gone.
+/// Commits and reports it; a scheduled job does so even when its scheduler is gone.
 struct Committer {
     store: Arc<Store>,
     on_committed: Box<dyn Fn(CommitProgress) + Send + Sync>,
-    /// Held while something is committed and told.
+    /// Held during a commit and its report.
     turn: Mutex<()>,
 }
 
@@ -101,8 +103,9 @@ struct CommitPace {
 }
 
 impl CommitScheduler {
-    /// Serves a store. `on_committed` hears what became of everything staged, on one thread at a time, whoever committed it.
-    /// With a `sync_interval`, for a store whose commits do not wait for the disk, `tick` must be called now and then.
+    /// Serves a store. `on_committed` receives the outcome of everything staged, on one thread at a time, whichever
+    /// thread committed it. With a `sync_interval`, for a store whose commits do not wait for the disk, `tick` must be
+    /// called now and then.
     pub fn new(
         store: Arc<Store>,
         threads: &StorageThreads,
@@ -129,7 +132,7 @@ impl CommitScheduler {
             let maintenance = {
                 let (store, commit) = (Arc::clone(&store), Arc::clone(&commit));
                 threads.maintenance.job(move || {
-                    // Whatever fails here is in the store's own status, and commits tell it.
+                    // Whatever fails here is in the store's own status, and commits report it.
                     while store.maintain().is_ok_and(|more| more) {}
                     // It may have committed what others staged.
                     commit.schedule();
@@ -156,12 +159,13 @@ impl CommitScheduler {
         &self.committer.store
     }
 
-    /// Asks for what is staged to be committed.
+    /// Schedules a commit of what is staged.
     pub fn schedule(&self) {
         self.commit.schedule();
     }
 
-    /// The same from a thread that must not wait, which commits by itself if there is no disk and nobody else is at it.
+    /// The same from a thread that must not wait, which commits itself if there is no disk and no other thread is
+    /// committing.
     pub fn commit_or_schedule(&self) {
         let turn = match self.store().has_disk() {
             true => None,

@@ -14,10 +14,10 @@ use parking_lot::{Condvar, Mutex};
 use crate::common::events::Events;
 use crate::common::threads;
 
-/// Most threads of one pool: so many disks can hang before others wait for them.
+/// Most threads of one pool: this many disks can hang before others wait for them.
 pub const THREADS_MAX: usize = 64;
 
-/// A thread that had nothing to do for so long ends.
+/// A thread that is idle for this long ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 const IDLE: u8 = 0;
@@ -27,7 +27,7 @@ const RUNNING_AND_ASKED: u8 = 3;
 
 type JobWork = dyn Fn() + Send + Sync;
 
-/// What is to be done for one stream, whenever it is asked for.
+/// The work of one stream, run whenever it is scheduled.
 pub struct Job {
     state: AtomicU8,
     work: Box<JobWork>,
@@ -53,7 +53,7 @@ pub struct WorkPool {
 }
 
 impl WorkPool {
-    /// `events` hears when one of the threads breaks off.
+    /// `events` receives a report when one of the threads panics.
     pub fn new(events: &Arc<Events>) -> Self {
         Self {
             shared: Arc::new(PoolShared {

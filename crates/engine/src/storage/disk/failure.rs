@@ -1,7 +1,8 @@
-//! What a failed call to a disk means for whoever writes: try again, make room, or trust the disk no more. The one place that decides it.
+//! What a failed call to a disk means for the writer: try again, make room, or stop trusting the disk. The one place
+//! that decides it.
 //!
-//! Invariant: only what says something about the disk makes a store read-only. A process without descriptors or memory, an interrupted call and a full disk say nothing about
-//! it: what was to be written is refused, and the next write is tried.
+//! Invariant: only an error that concerns the disk itself makes a store read-only. A process without descriptors or
+//! memory, an interrupted call and a full disk do not: the write is refused, and the next one is tried.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::storage::message::StoreError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskFailure {
-    /// There is no room. Goes away when somebody makes some.
+    /// There is no room, until some is made.
     Full,
     /// The process or the system lacks something for the moment.
     Temporary,
@@ -30,7 +31,7 @@ impl DiskFailure {
     }
 }
 
-/// What whoever wanted to write is told, if the store goes on; `None` where the disk cannot be trusted.
+/// The error for the writer if the store continues; `None` if the disk cannot be trusted.
 pub fn refusal(error: &io::Error) -> Option<StoreError> {
     match DiskFailure::of(error) {
         DiskFailure::Full => Some(StoreError::Full),

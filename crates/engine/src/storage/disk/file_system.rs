@@ -28,7 +28,7 @@ pub trait FileSystem: Send + Sync {
     fn open(&self, path: &Path, access: OpenMode) -> io::Result<Arc<dyn File>>;
     /// The names in a folder, in any order.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
-    /// Whether this is a symbolic link. What it leads to is somebody else's.
+    /// Whether this is a symbolic link. Its target may belong to another program.
     fn is_link(&self, _path: &Path) -> bool {
         false
     }
@@ -65,7 +65,7 @@ pub trait File: Send + Sync {
         Ok(self.len()? == 0)
     }
     fn set_len(&self, length: u64) -> io::Result<()>;
-    /// How many names the file has: with more than one, somebody else may see what is written into it.
+    /// How many names the file has: with more than one, another reader may see what is written into it.
     fn links(&self) -> io::Result<u64>;
 }
 
@@ -154,7 +154,7 @@ impl File for fs::File {
             offset,
             ReadWriteFlags::NOWAIT,
         );
-        // Where only its beginning is in memory, it is read as a whole by whoever may wait.
+        // If only its beginning is in memory, a thread that may wait reads it as a whole.
         read == Ok(wanted)
     }
 

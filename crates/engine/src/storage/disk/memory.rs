@@ -1,4 +1,4 @@
-//! A disk in memory, for streams that are to be forgotten with the server. Nothing here fails, and nothing needs a sync.
+//! A disk in memory, for streams that are forgotten with the server. Nothing here fails, and nothing needs a sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,8 +1,10 @@
-//! The files of all stores of this process. Those that nobody has used for the longest are closed when too many are open, and opened again when they are needed.
+//! The files of all stores of this process. When too many are open, those unused for the longest are closed, and opened
+//! again when they are needed.
 //!
-//! Whoever holds a file does not notice: it is found again under the name it has now, and only the same file counts. What cannot be opened again stays open:
-//! a file that has lost its name, and one with bytes that are not synced, because the error of a write that fails later is told to those who have it open.
-//! Nothing of this is on the way of a message but a lock that nobody else wants, around a call to the disk. Invariant: files beyond the limit are in use, or cannot be closed.
+//! A holder of a file does not notice: the file is found again under its current name, and only the same file counts.
+//! What cannot be opened again stays open: a file that has lost its name, and one with unsynced bytes, because a later
+//! write error is reported only to those who have it open. On the path of a message this costs one uncontended lock
+//! around a call to the disk. Invariant: files beyond the limit are in use, or cannot be closed.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -38,7 +40,7 @@ pub struct OpenFiles {
 
 #[derive(Default)]
 struct Table {
-    /// Files that somebody holds, by the name they have.
+    /// Files that have a holder, by their current name.
     named: AHashMap<PathBuf, Vec<Weak<StoreFile>>>,
     /// Those that are open, in the order in which they are looked at when one must be closed.
     turns: VecDeque<Weak<StoreFile>>,
@@ -123,7 +125,7 @@ impl OpenFiles {
         call()
     }
 
-    /// Gives a file another name; whoever has it open finds it there. What had that name before stays open until nobody holds it.
+    /// Renames a file; its holders find it under the new name. A file that had that name stays open while it is held.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (moved, replaced) = (self.held_under(from), self.held_under(to));
         let kept: io::Result<Vec<_>> = moved.iter().map(|file| file.held_open()).collect();
@@ -141,7 +143,7 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Removes a name; whoever has the file open goes on reading it.
+    /// Removes a name; holders of the file can still read it.
     pub fn remove(&self, path: &Path) -> io::Result<()> {
         let files = self.held_under(path);
         let _kept = self.keep_readable(&files);
@@ -150,8 +152,9 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Keeps files open that are about to lose their name, so that whoever reads them can go on. Where many more are open already, those that are closed stay so: their
-    /// readers are told when they read on, which is no damage. A stream with many segments is deleted at once, and nobody reads most of them.
+    /// Keeps files open that are about to lose their name, so that their readers can continue. If many more are open
+    /// already, closed ones stay closed: their readers get an error that is not reported as damage. A stream with many
+    /// segments is deleted at once, and most of them have no reader.
     fn keep_readable<'a>(&self, files: &'a [Arc<StoreFile>]) -> Vec<Descriptor<'a>> {
         let kept = files.iter().filter_map(|file| {
             let descriptor = file.descriptor.read();
@@ -197,7 +200,7 @@ impl OpenFiles {
         }
     }
 
-    /// Closes up to so many files, those first that were not used since they were looked at last; says how many.
+    /// Closes up to `wanted` files that were not used since they were last checked; returns how many.
     fn close_some(&self, wanted: usize) -> usize {
         // Dropped when the table is free again: the last one who holds a file needs it.
         let mut looked_at = Vec::new();
@@ -233,7 +236,7 @@ impl OpenFiles {
 enum Closing {
     Closed(fs::File),
     WasClosed,
-    /// Somebody uses it, or it could not be opened again.
+    /// It is in use, or it could not be opened again.
     Stays,
 }
 
@@ -330,7 +333,7 @@ impl File for StoreFile {
     }
 
     fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool {
-        // Whoever must not wait does not open it either.
+        // A thread that must not wait does not open the file either.
         let descriptor = self.descriptor.try_read();
         let Some(file) = descriptor.as_ref().and_then(|file| file.as_ref()) else {
             return false;

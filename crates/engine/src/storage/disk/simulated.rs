@@ -29,7 +29,7 @@ pub enum Survival {
     },
     /// Everything but the write (or change of a name) of this number.
     AllBut(usize),
-    /// The writes up to this number, and of the next one its first so many bytes, torn at a sector.
+    /// The writes up to this number, and the first `bytes` bytes of the next one, torn at a sector.
     Torn {
         whole: usize,
         bytes: usize,

@@ -1,4 +1,4 @@
-//! The simulated disk forgets, tears and fails exactly as it is told to.
+//! The simulated disk forgets, tears and fails exactly as planned.
 
 use super::*;
 

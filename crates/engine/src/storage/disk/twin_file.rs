@@ -163,7 +163,7 @@ pub fn read(
             return Ok(Twins::Good(one))
         }
         [TwinCopy::Good(one), TwinCopy::Good(other)] => {
-            // A change that was interrupted leaves neighbours; anything else has been put here by somebody else.
+            // An interrupted change leaves neighbours; any other pair was put here by another program or a person.
             let neighbours = one.generation.abs_diff(other.generation) == 1;
             if one.generation > other.generation {
                 (one, 1, neighbours)
@@ -212,7 +212,7 @@ pub(in crate::storage) fn read_copy(
     Ok(copy.unwrap_or(TwinCopy::Damaged))
 }
 
-/// Bound to the name, so that a file in the place of another is not taken for it.
+/// Bound to the name, so that a file that replaces another is not taken for it.
 fn checksum(content: &[u8], name: &str) -> u64 {
     xxh3_64_with_seed(content, xxh3_64(name.as_bytes()))
 }

@@ -1,7 +1,7 @@
-//! The chain of a stream: every message's link is made of the link before it and its own contents.
+//! The chain of a stream: the link of each message is computed from the link before it and the message's own contents.
 //!
-//! Whoever changes a message must change every link behind it, up to the last; that one can be written down elsewhere. A message that was removed keeps its
-//! link, and where there is room its digest, so that its neighbours can still be verified.
+//! To change a message, one must change every link after it, up to the last; that one can be written down elsewhere. A
+//! removed message keeps its link, and where there is room its digest, so that its neighbours can still be verified.
 
 use ring::digest::{Context, SHA256};
 

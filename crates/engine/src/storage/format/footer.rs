@@ -1,10 +1,10 @@
-//! What stands behind the records of a sealed segment, so that opening a stream reads footers and no messages.
+//! What follows the records of a sealed segment, so that opening a stream reads footers and no messages.
 //!
 //! ```text
 //! footer    what the segment holds: sequences, places, subjects, removals, expiries; then its checksum
 //! trailer   the last 32 bytes of the file: a mark, where the footer begins, its length, a checksum of these
 //! ```
-//! Everything in it can be made anew from the records. Invariant: `read` returns only what `write` wrote, or nothing.
+//! The footer can be rebuilt from the records. Invariant: `read` returns only what `write` wrote, or nothing.
 
 use std::io;
 
@@ -30,7 +30,7 @@ pub struct FooterSubject {
     pub last: u64,
 }
 
-/// A segment as its footer tells of it.
+/// A segment as its footer describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footer {
     /// Its `subject_ids` are places in `subjects`.

@@ -3,7 +3,7 @@
 //! A group record stands in front of its messages, in the same segment, and says how many they are, how many bytes they take, and which sectors of those
 //! bytes hold anything. Where a group was never acknowledged, some of its sectors may be missing after a power cut, and a missing sector is blank; so a
 //! group is whole if no sector is blank that should not be. A flipped bit does not make a sector blank, and therefore never takes a group away.
-//! Invariant: the messages of a group have neighbouring sequences and lie directly behind its record.
+//! Invariant: the messages of a group have neighbouring sequences and lie directly after its record.
 
 use std::io;
 
@@ -32,7 +32,7 @@ pub struct Group {
     written: Vec<u8>,
 }
 
-/// Bytes of the payload of a group record whose messages take so many bytes, wherever they lie.
+/// The payload size of a group record whose messages take `body_bytes`, wherever they lie.
 pub fn payload_bytes(body_bytes: usize) -> usize {
     let sectors_max = body_bytes / SECTOR_BYTES as usize + 2;
     4 + 4 + sectors_max.div_ceil(8)
@@ -126,7 +126,7 @@ mod tests {
     use crate::storage::disk::file_system::{FileSystem, OpenMode};
     use crate::storage::disk::simulated::SimulatedDisk;
 
-    /// A file with a body at `start`, and the group that tells of it.
+    /// A file with a body at `start`, and the group that describes it.
     fn group(start: u64, body: &[u8]) -> (SimulatedDisk, Group) {
         let disk = SimulatedDisk::default();
         let file = disk.open(Path::new("/f"), OpenMode::Create).unwrap();

@@ -51,7 +51,7 @@ pub enum RecordKind {
     Compressed,
     /// What the compressed messages of the segment have in common.
     Dictionary,
-    /// Says that the messages behind it are there together or not at all; the payload says which.
+    /// Says that the messages after it are there together or not at all; the payload says which.
     Group,
 }
 
@@ -116,7 +116,7 @@ impl Binding {
 pub enum NotARecord {
     /// Zeros: nothing was written here.
     Blank,
-    /// The buffer ends before the record does; so many bytes are needed.
+    /// The buffer ends before the record does; this many bytes are needed.
     Short {
         bytes_needed: usize,
     },
@@ -166,7 +166,7 @@ impl<'a> Record<'a> {
         padded(self.length())
     }
 
-    /// Appends the record as it will stand at `position` of its segment, encrypted if it is to be.
+    /// Appends the record as it will stand at `position` of its segment, encrypted if it should be.
     pub fn encode(
         &self,
         out: &mut Vec<u8>,

@@ -12,7 +12,7 @@ pub const RANGES_MAX: usize = 4096;
 pub struct Removal {
     pub first: u64,
     pub last: u64,
-    /// Their bytes are to be overwritten too.
+    /// Their bytes must be overwritten too.
     pub erase: bool,
 }
 

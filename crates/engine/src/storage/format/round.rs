@@ -18,7 +18,7 @@ impl Round {
         self.0
     }
 
-    /// The first record of the round behind this one.
+    /// The first record of the round after this one.
     pub fn next(self) -> Self {
         Self(self.0.wrapping_add(1) | FIRST)
     }

@@ -84,7 +84,7 @@ impl Segment {
     /// Bytes in the file that nobody needs any more.
     pub fn dead_part(&self) -> f64 {
         if self.file.header.rewritten {
-            // How many bytes its messages take here says nothing: they may be compressed, and removed ones leave something behind.
+            // How many bytes its messages take here says nothing: they may be compressed, and removed ones still take some.
             let ranks = self.index.rank_count().max(1);
             return 1.0 - self.live_count.max(1) as f64 / ranks as f64;
         }
@@ -93,7 +93,8 @@ impl Segment {
     }
 }
 
-/// What the message of a rank counts for in the size of the stream, in a segment whose records have so many bytes beyond plain ones.
+/// What the message of a rank adds to the size of the stream; `extra_bytes` is what each record of the segment has
+/// beyond a plain one.
 pub fn counted_bytes(index: &SegmentIndex, extra_bytes: usize, rank: usize) -> u64 {
     if let Some(sizes) = &index.sizes {
         return u64::from(sizes[rank]);
@@ -118,7 +119,7 @@ pub struct MessageIndex {
     /// Messages with a time of their own, by that time.
     pub expiries: BTreeSet<(i64, u64)>,
     pub lost: Vec<Removal>,
-    /// Messages that were ever taken out, so that whoever counts can tell whether it must count anew.
+    /// Messages that were ever removed; a caller that keeps a count compares it to see whether it must recount.
     pub removed: u64,
 }
 
@@ -252,12 +253,12 @@ impl MessageIndex {
         self.trim(limits, removed);
     }
 
-    /// Removes the oldest messages of a subject until it has no more than so many.
+    /// Removes the oldest messages of a subject until at most `most` are left.
     pub fn trim_subject(&mut self, id: SubjectId, most: u64, removed: &mut Vec<Removal>) {
         while self.trim_subject_once(id, most, removed) {}
     }
 
-    /// Removes the oldest message of a subject that has more than so many; false if it has not.
+    /// Removes the oldest message of a subject that has more than `most`; false if it has not.
     pub fn trim_subject_once(
         &mut self,
         id: SubjectId,
@@ -326,7 +327,7 @@ impl MessageIndex {
         None
     }
 
-    /// The message that so many others come before.
+    /// The message that `count` others come before.
     pub fn nth_live(&self, count: u64) -> Option<u64> {
         let mut left = count;
         for segment in &self.segments {

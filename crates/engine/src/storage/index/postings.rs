@@ -1,4 +1,4 @@
-//! The messages of a segment by subject, made when somebody first asks for one subject among many.
+//! The messages of a segment by subject, built when one subject among many is first requested.
 
 use std::sync::OnceLock;
 

@@ -51,7 +51,7 @@ pub struct SegmentIndex {
     pub sequences: Option<Vec<u32>>,
     pub places: Vec<u32>,
     pub subject_ids: Vec<SubjectId>,
-    /// What messages count for in the size of the stream, where their records do not tell.
+    /// What messages count for in the size of the stream, if their records do not show it.
     pub sizes: Option<Vec<u32>>,
     /// Where something else than a message begins: a removal, or damage.
     pub others: Vec<u32>,
@@ -60,7 +60,7 @@ pub struct SegmentIndex {
     pub expiries: Vec<(u32, i64)>,
     /// Messages that were damaged beyond reading.
     pub lost: Vec<Removal>,
-    /// Behind the last record.
+    /// After the last record.
     pub end: u64,
     pub first_time_ns: i64,
     pub last_time_ns: i64,
@@ -79,7 +79,7 @@ pub struct Placed {
 }
 
 impl SegmentIndex {
-    /// One without messages, behind others of which the last was stored at this time.
+    /// One without messages, after others of which the last was stored at this time.
     pub fn new(base_sequence: u64, end: u64, time_ns: i64) -> Self {
         Self {
             base_sequence,
@@ -124,14 +124,14 @@ impl SegmentIndex {
         RecordLocation(self.places[rank])
     }
 
-    /// Where a message's length does not tell what it counts for, that is kept for each.
+    /// If a message's length does not show what it counts for, that is kept for each.
     pub fn count_by(&mut self, counting: Counting) {
         if counting == Counting::Memory {
             self.sizes = Some(Vec::new());
         }
     }
 
-    /// Enters a message behind all others. Sequences between the last one and this one are lost or were never given.
+    /// Enters a message after all others. Sequences between the last one and this one are lost or were never given.
     pub fn add(&mut self, placed: &Placed, subject_id: SubjectId) {
         let delta = (placed.sequence - self.base_sequence) as usize;
         if self.places.is_empty() {
@@ -163,7 +163,7 @@ impl SegmentIndex {
         self.end = placed.position + placed.length.next_multiple_of(ALIGNMENT) as u64;
     }
 
-    /// Enters a message behind all others into an index that lists its sequences.
+    /// Enters a message after all others into an index that lists its sequences.
     pub fn add_sparse(&mut self, placed: &Placed, subject_id: SubjectId) {
         let delta = (placed.sequence - self.base_sequence) as u32;
         let sequences = self.sequences.as_mut().expect("it lists its sequences");

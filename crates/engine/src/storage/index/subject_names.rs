@@ -1,4 +1,4 @@
-//! The names of many subjects, one behind the other: an allocation for each would take more room than most names do.
+//! The names of many subjects, one after the other: an allocation for each would take more room than most names do.
 //!
 //! A name that is given up leaves a gap; when gaps are most of it, the names that are left move together. Invariant: `gap_bytes` is what no place
 //! stands for.

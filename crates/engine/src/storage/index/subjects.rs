@@ -1,8 +1,9 @@
 //! The subjects of a stream: for each how many messages it has, which is the first and which the last.
 //!
-//! A subject has a number while it has messages; whoever keeps many messages keeps numbers, not names. Names are found by hash; those that
-//! a wildcard matches by walking the sorted names and jumping over whole branches that cannot match. New names gather in a small unsorted
-//! tail until it is worth sorting them in. Invariant: a number is given to another name only after no sorted list holds it any more.
+//! A subject has a number while it has messages; those who keep many messages keep numbers, not names. Names are found
+//! by hash; wildcards are matched by walking the sorted names and jumping over whole branches that cannot match. New
+//! names gather in a small unsorted tail until it is worth sorting them in. Invariant: a number is given to another
+//! name only after no sorted list holds it any more.
 
 use ahash::RandomState;
 use hashbrown::HashTable;
@@ -18,7 +19,7 @@ pub type SubjectId = u32;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct SubjectSummary {
     pub count: u64,
-    /// The first message is this one or a later one: after removals only a search can tell.
+    /// The first message is this one or a later one: after removals only a search finds out.
     pub first: u64,
     pub last: u64,
 }
@@ -158,7 +159,7 @@ impl SubjectIndex {
         }
     }
 
-    /// Sorts the tail in and lets go of names without messages.
+    /// Sorts the tail in and drops names without messages.
     fn sort_in(&mut self) {
         let mut sorted = std::mem::take(&mut self.sorted);
         let mut tail = std::mem::take(&mut self.tail);
@@ -288,7 +289,7 @@ fn next_candidate(pattern: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The first name behind all that begin with `prefix` and a dot.
+/// The first name after all that begin with `prefix` and a dot.
 fn after_branch(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut bound = prefix.to_vec();
     bound.push(b'.' + 1);

@@ -193,7 +193,7 @@ pub fn read_records(file: &SegmentFile, file_bytes: u64) -> io::Result<(Footer, 
             }
             RecordKind::Group => {
                 index.add_other(position, end);
-                // Tells which messages there were, should the last of them be damaged.
+                // Shows which messages there were, should the last of them be damaged.
                 if let Some(group) = Group::decode(&record, position) {
                     index.last_sequence = index.last_sequence.max(group.last_sequence);
                 }

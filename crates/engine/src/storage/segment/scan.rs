@@ -41,15 +41,15 @@ pub struct SegmentScan {
     /// Where the next record goes.
     pub end: u64,
     pub tail: Tail,
-    /// Behind the last bytes that are not blank.
+    /// After the last bytes that are not blank.
     pub dirty_end: u64,
-    /// What follows the last record begins like one that would end behind the file.
+    /// What follows the last record begins like one that would end beyond the file.
     pub beyond: bool,
     /// The round of the last record.
     pub round: Round,
     /// Everything up to here was durable before the last round began.
     pub durable_end: u64,
-    /// The groups behind that.
+    /// The groups after that.
     pub groups: Vec<Group>,
     /// What follows the last record begins with a group that was never finished.
     pub unfinished_group: Option<Group>,
@@ -159,7 +159,8 @@ pub fn scan(
 }
 
 impl SegmentScan {
-    /// Where a write begins that was never finished: a group of which something is missing, or what is behind a sector that is.
+    /// Where a write begins that was never finished: a group of which something is missing, or what follows a missing
+    /// sector.
     pub fn unfinished(&self, file: &dyn File) -> io::Result<Option<Unfinished>> {
         let torn_at = self.torn_at(file)?;
         let before = |group: &&Group| torn_at.is_none_or(|torn_at| group.position < torn_at);
@@ -180,7 +181,8 @@ impl SegmentScan {
 
     /// Where a write that was never finished shows outside of groups: sectors of it are there, and one before them is not.
     ///
-    /// Such a sector is blank, because everything behind the last record always is before it is written; damage leaves something else.
+    /// Such a sector is blank, because everything after the last record always is before it is written; damage leaves
+    /// something else.
     fn torn_at(&self, file: &dyn File) -> io::Result<Option<u64>> {
         let mut bytes = Vec::new();
         let grouped = |hole: &Hole| self.groups.iter().any(|group| group.contains(hole.start));

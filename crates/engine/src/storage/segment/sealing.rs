@@ -11,7 +11,7 @@ use crate::storage::index::messages::counted_bytes;
 use crate::storage::index::segments::{RecordLocation, SegmentIndex};
 use crate::storage::index::subjects::SubjectId;
 
-/// From so many sequences per message on, the messages are listed one by one.
+/// Above this many sequences per message, the messages are listed one by one.
 const SPARSE_FROM: usize = 4;
 
 /// What a footer is made of: an index, which of its messages are gone, and the names of its subjects.
@@ -22,7 +22,7 @@ pub struct Contents<'a> {
     pub names: &'a [(SubjectId, Box<[u8]>)],
 }
 
-/// The footer that tells of the live messages of a segment.
+/// The footer that describes the live messages of a segment.
 pub fn footer(contents: &Contents<'_>, extra_bytes: usize) -> Footer {
     let source = contents.index;
     let live: Vec<usize> = (0..source.rank_count())
@@ -102,7 +102,7 @@ pub fn footer(contents: &Contents<'_>, extra_bytes: usize) -> Footer {
 /// Files without a footer have a multiple of this length, and files with one never: so a footer that was wiped out shows.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Puts a footer behind the records and makes it durable; the file ends with it.
+/// Writes a footer after the records and makes it durable; the file ends with it.
 pub fn seal(file: &SegmentFile, footer: &Footer) -> io::Result<()> {
     assert!(!file.is_shared(), "somebody else reads this file");
     let mut position = footer.index.end;

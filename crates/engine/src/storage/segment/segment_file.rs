@@ -1,7 +1,7 @@
 //! One segment on disk: its name, its header, and reading records from it.
 //!
-//! A sealed segment may be shared with a fork of the stream: one file with a name in each folder. Invariant: nothing is ever written into a file that is
-//! shared; whoever has to takes a copy of his own first, in its place (`own`).
+//! A sealed segment may be shared with a fork of the stream: one file with a name in each folder. Invariant: nothing is
+//! ever written into a shared file; a stream that must write to it first replaces it by a copy of its own (`own`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,8 @@ pub struct SegmentFile {
     shared: AtomicBool,
 }
 
-/// A disk that cannot read something is asked so often: what a cable or a controller loses comes with the next try, a bad sector does not.
+/// How often a disk that cannot read something is asked: an error of a cable or a controller is gone on the next try, a
+/// bad sector stays.
 const READ_TRIES: usize = 3;
 
 /// Copied at once.
@@ -45,7 +46,7 @@ pub fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(file_name(number))
 }
 
-/// The number in the name of a segment; `None` if it is no name of a segment.
+/// The number in the name of a segment; `None` if the name is not that of a segment.
 pub fn number(name: &str) -> Option<u64> {
     let number = name.strip_suffix(SUFFIX)?.parse().ok()?;
     // There is one name for each number, and no other is ours.
@@ -148,7 +149,7 @@ impl SegmentFile {
         }
     }
 
-    /// Whether nothing may be written into the file, because somebody else would see it.
+    /// Whether nothing may be written into the file, because another stream would see it.
     ///
     /// Once shared, always shared, as long as it is open: the other one may have given up its name and still be reading.
     pub fn is_shared(&self) -> bool {

@@ -76,7 +76,7 @@ pub fn apply(
     lazy
 }
 
-/// Puts a rewritten segment in the place of those it was made of.
+/// Replaces segments by the one that was rewritten from them.
 pub fn exchange(index: &mut MessageIndex, run: Range<usize>, rewritten: Rewritten, path: PathBuf) {
     let mut file = rewritten.file;
     file.path = path;

@@ -35,7 +35,7 @@ pub struct LastTail {
 }
 
 impl LastTail {
-    /// What is to be said of a group that was never finished.
+    /// The finding about a group that was never finished.
     pub fn group_cut(&self, path: &Path) -> Option<Finding> {
         let group = self.unfinished_group.as_ref()?;
         Some(Finding::GroupCut {
@@ -414,7 +414,7 @@ pub fn finish_erasures(
     Ok(finished)
 }
 
-/// Sees to it that the file of a segment can be written into.
+/// Ensures that the file of a segment can be written into.
 pub fn own_file(
     segment: &mut Segment,
     file_system: &dyn FileSystem,

@@ -25,7 +25,7 @@ use crate::storage::index::segments::Extent;
 use crate::storage::message::{Counting, Counts, Expired, Limits};
 use crate::storage::segment::segment_file::SegmentFile;
 
-/// What tells whether something has changed since one looked.
+/// Marks that show whether something has changed since they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     pub first_sequence: u64,
@@ -123,7 +123,7 @@ impl CommittedMessages {
         (count, index.last_sequence)
     }
 
-    /// Sequences between the first and the last message that have none, at most so many, in order.
+    /// Sequences between the first and the last message that have none, up to `most`, in order.
     pub fn gaps(&self, most: usize) -> Vec<u64> {
         let index = self.index();
         let mut gaps = Vec::new();
@@ -142,7 +142,7 @@ impl CommittedMessages {
                 rank = live + 1;
             }
         }
-        // Behind the last message there may be some that are gone.
+        // After the last message there may be some that are gone.
         if index.messages > 0 {
             let behind = expected..=index.last_sequence;
             gaps.extend(behind.take(most - gaps.len()));
@@ -167,7 +167,7 @@ impl CommittedMessages {
         sequences
     }
 
-    /// The last message up to a sequence of every subject that matches, at most so many, in no order.
+    /// The last message up to a sequence of every subject that matches, up to `most`, in no order.
     pub fn last_of_each_up_to(&self, filter: &[u8], up_to: u64, most: usize) -> Vec<u64> {
         let index = self.index();
         let mut sequences = Vec::new();
@@ -360,7 +360,7 @@ impl CommittedMessages {
         })
     }
 
-    /// Lets go of the segments up to a sequence, which have no message any more; returns their files.
+    /// Drops the segments up to a sequence, which have no messages any more; returns their files.
     pub(super) fn free_front(&self, last_sequence: u64) -> Vec<PathBuf> {
         let mut index = self.index.write();
         // The one that is written to stays, even if no sequence has come into it yet.
@@ -393,14 +393,14 @@ impl CommittedMessages {
         }
     }
 
-    /// Puts a rewritten segment in the place of those it was made of.
+    /// Replaces segments by the one that was rewritten from them.
     pub(super) fn exchange(&self, run: Range<usize>, rewritten: Rewritten, path: PathBuf) {
         let mut index = self.index.write();
         applying::exchange(&mut index, run, rewritten, path);
         debug_assert!(index.is_whole());
     }
 
-    /// Sees to it that the file with this message can be written into; whoever calls keeps segments as they are.
+    /// Ensures that the file with this message can be written into; the caller keeps segments as they are.
     pub(super) fn own_file(&self, sequence: u64, folder: &StoreFolder) -> io::Result<()> {
         let shared = {
             let index = self.index();

@@ -83,7 +83,7 @@ pub struct SegmentCopy<'a> {
     pub index: SegmentIndex,
     packer: Option<Packer>,
     counting: Counting,
-    /// Nothing behind it is copied.
+    /// Nothing after it is copied.
     last_sequence: u64,
     buffer: Vec<u8>,
     written: u64,

@@ -3,10 +3,11 @@
 //! Sealed segments are shared: the file gets a second name in the other folder. What is not sealed, or reaches beyond the last message wanted, is
 //! copied like in a compaction. Which messages of the shared segments are gone is written down in the segment the fork goes on with.
 //!
-//! Everything is durable before the anchor of the fork is written, and that comes last: a folder with segments and without an anchor is a fork
-//! that was never finished, and is made anew by the next attempt. Invariant: nothing is ever written into a file that two stores have
-//! (`SegmentFile::own`). Whether they do is asked of the file itself, by the number of its names: a mark in a folder would have to be written and taken
-//! away in step with the names, on both sides, through every crash; the file system does that by itself, and counts a backup made of links too.
+//! Everything is durable before the anchor of the fork is written, and that comes last: a folder with segments and
+//! without an anchor is a fork that was never finished, and the next attempt starts over. Invariant: nothing is ever
+//! written into a file that two stores have (`SegmentFile::own`). Whether they do is read from the file itself, by the
+//! number of its names: a mark in a folder would have to be written and removed in step with the names, on both sides,
+//! through every crash; the file system does that already, and counts a backup made of links too.
 
 use std::io;
 use std::path::Path;
@@ -39,7 +40,7 @@ use crate::storage::message::{StoreError, StoreResult};
 use crate::storage::segment::segment_file;
 use crate::storage::segment::segment_file::SegmentFile;
 
-/// No stream gets this far, and there is room behind it.
+/// No stream gets this far, and there is room after it.
 const SEQUENCE_MAX: u64 = u64::MAX / 2;
 
 /// A segment of which a fork has something.

@@ -30,7 +30,7 @@ impl Opening<'_> {
         let segments: Vec<&String> = names.iter().filter(is_segment).collect();
         for name in &names {
             if name.ends_with(".new") {
-                // An interrupted change, which nobody was told of.
+                // An interrupted change, which was never confirmed.
                 let path = self.folder.join(name);
                 self.file_system.remove_file(&path).map_err(read_error)?;
             }

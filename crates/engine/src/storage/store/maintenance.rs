@@ -45,7 +45,7 @@ pub struct Maintenance {
     segments: Mutex<()>,
     /// Files whose messages are elsewhere or removed, and that could not be removed yet.
     leftovers: Mutex<Vec<PathBuf>>,
-    /// What is removed, durably, and has still to be overwritten. Whoever takes it holds the segments until it is done.
+    /// What is durably removed and must still be overwritten. A thread that takes it holds the segments until it is done.
     erasures: Mutex<Vec<Removal>>,
 }
 
@@ -69,7 +69,7 @@ impl Maintenance {
         }
     }
 
-    /// Of removals that are durable now, those whose bytes are to be overwritten.
+    /// Of removals that are durable now, those whose bytes must be overwritten.
     pub fn add_erasures(&self, removals: impl Iterator<Item = Removal>) {
         let erased = removals.filter(|removal| removal.erase);
         self.erasures.lock().extend(erased);
@@ -79,13 +79,13 @@ impl Maintenance {
         !self.erasures.lock().is_empty()
     }
 
-    /// Overwrites the bytes of messages whose removal is durable; when this returns, nobody else is still at it.
+    /// Overwrites the bytes of messages whose removal is durable; when this returns, no other thread is still doing so.
     pub fn carry_out_erasures(&self, store: MaintainedStore<'_>) -> io::Result<()> {
         let _held = self.hold_segments();
         let removals = std::mem::take(&mut *self.erasures.lock());
         let erased = erase(store, &removals);
         if erased.is_err() {
-            // Whoever asks next must not take it for done.
+            // The next caller must not take it for done.
             self.erasures.lock().extend(removals);
         }
         erased
@@ -165,7 +165,7 @@ impl Maintenance {
     }
 }
 
-/// Puts a rewritten segment in the place of others.
+/// Replaces segments by a rewritten one.
 fn replace(
     store: MaintainedStore<'_>,
     run: Range<usize>,

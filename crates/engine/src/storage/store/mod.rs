@@ -3,7 +3,9 @@
 //! A store is its parts, each with an invariant of its own, and the order in which they are used:
 //!
 //! - `folder` is where it lies and what never changes, `options` what it is opened with.
-//! - `committed` is what readers see, `reading` what they read of the files. `walking` reads on for whoever comes again, `slices` goes through many messages without holding others up, `planning` divides a range among readers, `pieces` says where it lies. `applying` is what a batch changes in it.
+//! - `committed` is what readers see, `reading` what they read of the files. `walking` reads on for a caller that comes
+//!   back for more, `slices` goes through many messages without holding others up, `planning` divides a range among
+//!   readers, `pieces` says where it lies. `applying` is what a batch changes in it.
 //! - `staging` takes messages and removals and gives them their places; nothing touches the disk there. `staged_work` tells each caller what became of its own.
 //! - `writing` makes what was staged durable: one write and one sync for all that gathered meanwhile; `spare` is the file of the next segment, `settling` whether what the store began with is durable, `progress` what became of everything staged, `health` whether anything is taken.
 //! - `maintenance` seals, compacts and frees segments in the background, by `rewriting` them; `forking` makes another store of what this one holds, and shares its sealed segments; `verifying` follows the chain.
@@ -120,7 +122,7 @@ impl Store {
         &self.messages
     }
 
-    /// Stages a message behind all others.
+    /// Stages a message after all others.
     pub fn append(&self, message: &NewMessage<'_>) -> StoreResult<Appended> {
         self.health.check_writable()?;
         self.staging.lock().append(message, &self.folder.options)
@@ -154,7 +156,7 @@ impl Store {
     /// Makes everything durable and visible that is staged now. After an error nothing of it is, and it is forgotten.
     ///
     /// Success says nothing about what the caller staged earlier: a commit of another thread may have failed meanwhile, and taken that with it.
-    /// Who must know commits through what was staged (`commit_through`), or hears of it by `take_progress`, as publishers do.
+    /// A caller that must know uses `commit_through` with what it staged, or reads `take_progress`, as publishers do.
     pub fn commit(&self) -> StoreResult<Committed> {
         self.commit_staged(false)
     }
@@ -183,13 +185,13 @@ impl Store {
             committed = self.commit_batch(writer, false)?;
         }
         if work.erases() {
-            // Whoever committed it may not have come to that yet.
+            // The thread that committed it may not have done that yet.
             self.carry_out_erasures()?;
         }
         Ok(committed)
     }
 
-    /// Overwrites everything whose removal is durable; when this returns, nobody else is still at it.
+    /// Overwrites everything whose removal is durable; when this returns, no other thread is still doing so.
     fn carry_out_erasures(&self) -> StoreResult<()> {
         let erased = self.maintenance.carry_out_erasures(self.maintained());
         erased.map_err(|error| self.health.postpone(error))
@@ -249,7 +251,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// A batch could not be written: nothing of it remains, and nothing of what was staged behind it.
+    /// A batch could not be written: nothing of it remains, and nothing of what was staged after it.
     fn refuse(
         &self,
         writer: &mut Writer,
@@ -278,14 +280,14 @@ impl Store {
         error
     }
 
-    /// Has everybody who staged something behind the last commit told that it will not be stored.
+    /// Reports to all who staged something after the last commit that it will not be stored.
     fn discard(&self, staging: &mut AppendStaging, committed: Committed, error: &StoreError) {
         let (after, through) = (committed.ticket, staging.last_ticket());
         self.progress.note_refused(after, through, error);
         staging.discard(after, error);
     }
 
-    /// Has the owner told when what the store began with is durable, before anything is acknowledged.
+    /// Calls `told` when what the store began with is durable, before anything is acknowledged.
     pub fn when_settled(&self, told: impl Fn() -> std::io::Result<()> + Send + 'static) -> &Self {
         self.settling.set_on_settled(told);
         self
@@ -295,7 +297,7 @@ impl Store {
         self.settling.is_unsettled()
     }
 
-    /// Makes durable what the store began with, and has its owner told.
+    /// Makes durable what the store began with, and notifies its owner.
     pub fn make_durable(&self) -> StoreResult<()> {
         if !self.is_unsettled() {
             return Ok(());
@@ -328,7 +330,7 @@ impl Store {
         self.staging.lock().staged_messages()
     }
 
-    /// What became of everything staged since the last time somebody asked.
+    /// What became of everything staged since the last call.
     pub fn take_progress(&self) -> CommitProgress {
         self.progress.drain()
     }
@@ -363,7 +365,7 @@ impl Store {
         Ok(())
     }
 
-    /// What has been found since the last time somebody asked.
+    /// The findings since the last call.
     pub fn take_findings(&self) -> Vec<Finding> {
         self.messages.take_findings()
     }
@@ -432,8 +434,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Makes a store in another folder of the same file system that holds what this one holds up to `last_sequence`, and goes on behind it.
-    /// When this returns, it is durable. A folder that has a store already is refused.
+    /// Makes a store in another folder of the same file system that holds what this one holds up to `last_sequence`, and
+    /// continues after it. When this returns, it is durable. A folder that has a store already is refused.
     pub fn fork(&self, folder: &Path, last_sequence: u64) -> StoreResult<()> {
         forking::check_last_sequence(last_sequence)?;
         loop {
@@ -462,7 +464,7 @@ impl Store {
         verifying::verify(files, stream, origin, last_sequence).map_err(read_error)
     }
 
-    /// Writes down where the store ends, so that a later opening can tell whether anything is missing.
+    /// Writes down where the store ends, so that a later opening notices if anything is missing.
     pub fn close(&self) -> StoreResult<()> {
         self.commit_staged(true)?;
         let mut writer = self.writer.lock();

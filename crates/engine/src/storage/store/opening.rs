@@ -169,7 +169,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Finds the key of the stream, or makes one if there is to be one.
+    /// Finds the key of the stream, or makes one if there should be one.
     fn read_key(&mut self, options: &StoreOptions) -> StoreResult<()> {
         let master = options.key.as_ref();
         let mut found =
@@ -403,7 +403,7 @@ impl Opening<'_> {
         let torn = tail.kind == Tail::Torn;
         if !cut_off && !torn && short.is_none() {
             if last_in_segment + 1 < next_sequence || file.is_shared() {
-                // What comes behind sequences that were passed over begins a segment, and nothing goes into a file that somebody else has.
+                // A message after skipped sequences begins a segment, and nothing is written into a shared file.
                 self.end_segment(assembly, next_sequence)?;
                 return Ok(TailRecovery {
                     next_sequence,
@@ -442,7 +442,7 @@ impl Opening<'_> {
         })
     }
 
-    /// Keeps torn bytes for whoever wants to look at them.
+    /// Keeps torn bytes for a later inspection.
     fn put_tail_aside(
         &self,
         segment: &segment_file::SegmentFile,
@@ -495,7 +495,7 @@ impl Opening<'_> {
         let end = footer.index.end;
         if file.len()? > end {
             write_zeros(&**file, end, file.len()?)?;
-            // Half wiped out and half overwritten it could not be told any more what it was.
+            // Half wiped out and half overwritten it could no longer be recognised.
             file.sync()?;
         }
         sealing::seal(&segment.file, &footer)?;

@@ -23,7 +23,7 @@ pub struct StoreOptions {
     pub chained: bool,
     /// Whether sealed segments are compressed.
     pub compressed: bool,
-    /// The server's key, if messages are to be encrypted.
+    /// The server's key, if messages are encrypted.
     pub key: Option<MasterKey>,
     /// The server's key before that one: what it opens is put under the new one.
     pub previous_key: Option<MasterKey>,

@@ -1,7 +1,8 @@
 //! Where a range of messages lies on disk, for a reader on the same host that opens the files itself.
 //!
-//! Such a reader sees bytes, not the index, so it is told all that the bytes do not say: how far to read, and which messages that still lie there are
-//! gone. Invariant: what lies between `from` and `to` of a piece and is not in `gone` are exactly `rows` messages, as of when it was looked.
+//! Such a reader sees bytes, not the index, so it is given all that the bytes do not say: how far to read, and which
+//! messages that still lie there are gone. Invariant: what lies between `from` and `to` of a piece and is not in `gone`
+//! are exactly `rows` messages, as of when it was looked.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,10 +21,10 @@ const GONE_MAX: usize = 20_000;
 #[serde(deny_unknown_fields)]
 pub struct FilePiece {
     pub path: PathBuf,
-    /// Of the file, made by chance: whoever finds it in the file has the right one.
+    /// The random identity of the file: a reader that finds it in the file has the right one.
     pub identity: u64,
     pub from: u64,
-    /// Behind the last record.
+    /// After the last record.
     pub to: u64,
     pub first_sequence: u64,
     pub last_sequence: u64,

@@ -1,6 +1,8 @@
-//! What became of everything staged, for the one who asks now and then: how far it is durable, and what was refused since the last time.
+//! What became of everything staged, for a caller that asks now and then: how far it is durable, and what was refused
+//! since the last time.
 //!
-//! Invariant: what was refused is told once, in the order of its tickets, and never overlaps; what is committed only grows.
+//! Invariant: what was refused is reported once, in the order of its tickets, and never overlaps; what is committed only
+//! grows.
 
 use parking_lot::Mutex;
 
@@ -24,7 +26,7 @@ impl Progress {
         progress.committed = committed;
     }
 
-    /// Nothing staged behind `after` will be stored, so that whoever asks next hears of it.
+    /// Nothing staged after `after` will be stored; the next `drain` reports it.
     pub fn note_refused(&self, after: Ticket, through: Ticket, error: &StoreError) {
         let mut progress = self.0.lock();
         // What was refused before is not refused again.

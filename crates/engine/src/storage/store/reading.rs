@@ -1,4 +1,4 @@
-//! Reading what is committed from the files: one message, many in order, and what only their times tell.
+//! Reading what is committed from the files: one message, many in order, and searches by time.
 //!
 //! Places are looked up under the index's lock, bytes are read without it. A message that turns out to be damaged is taken out of the index and
 //! reported, once.
@@ -27,8 +27,9 @@ struct SegmentRun {
     messages: Vec<(u64, Extent)>,
 }
 
-/// How often a message is looked for at most. Between being found and being read it may be replaced by another, as the value of a key is: then that one is looked
-/// for, so that a subject that always has a message is never taken for one that has none. Each time, somebody has just written.
+/// How often a message is searched for at most. Between being found and being read it may be replaced by another, as
+/// the value of a key is: then that one is searched for, so that a subject that always has a message is never reported
+/// as empty. Each retry means that another write has just happened.
 pub const FINDS_MAX: usize = 1_000;
 
 /// What reading without the disk led to.
@@ -36,7 +37,7 @@ pub const FINDS_MAX: usize = 1_000;
 pub enum Cached {
     Visited,
     NoMessage,
-    /// The disk may have to be waited for, or what is in memory is not as it should be: `read` will tell.
+    /// The disk may have to be waited for, or what is in memory is not as it should be: `read` decides.
     Unknown,
 }
 
@@ -130,7 +131,8 @@ impl CommittedMessages {
                 Ok(Some(message))
             }
             FoundRecord::Erased => {
-                // Whoever shared the file has erased it there, after this store took another one in its place.
+                // Another store that shared the file erased the record there, after this store had replaced the file by
+                // its own.
                 let now = self.place_of(sequence);
                 match now.is_some_and(|(now, _)| !Arc::ptr_eq(&now, &file)) {
                     true => self.read(sequence),

@@ -84,7 +84,7 @@ impl Store {
         Ok(self.stage_purge(purge)?.removed)
     }
 
-    /// The same, for whoever commits it.
+    /// The same, for a caller that commits it.
     pub fn stage_purge(&self, purge: &Purge) -> StoreResult<StagedWork> {
         self.health.check_removable()?;
         let index = self.messages.index();
@@ -119,7 +119,8 @@ impl Store {
     pub fn set_limits(&self, limits: Limits) -> StoreResult<()> {
         // What the old limits have removed must be written down while they would ask for it again.
         let committed = self.commit_staged(true);
-        // They hold all the same: what they remove is removed again by whoever opens the store with them.
+        // The new limits apply even if that failed: what they remove is removed again when the store is next opened
+        // with them.
         self.enforce_limits(limits);
         committed.map(drop)
     }
@@ -191,7 +192,7 @@ impl Store {
     }
 }
 
-/// Everything below a sequence, but not the last so many: one range.
+/// Everything below a sequence, but not the last `keep`: one range.
 fn purge_all(index: &MessageIndex, purge: &Purge) -> Vec<(Removal, u64)> {
     let below = purge.below_sequence.unwrap_or(u64::MAX);
     let below = below.min(index.last_sequence + 1);

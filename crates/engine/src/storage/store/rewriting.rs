@@ -1,6 +1,7 @@
 //! Writing the live messages of some segments into one new file.
 //!
-//! Invariant: the new file is durable as a whole before it is returned, and has no name of a segment until whoever asked for it gives it one.
+//! Invariant: the new file is durable as a whole before it is returned, and has no segment name until the caller gives
+//! it one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ pub struct Front {
 pub struct RewriteTarget<'a> {
     pub folder: &'a Path,
     pub compressed: bool,
-    /// Nothing behind it is copied.
+    /// Nothing after it is copied.
     pub last_sequence: u64,
 }
 

@@ -1,13 +1,14 @@
-//! Whether what a store began with is durable, and who is told when it is.
+//! Whether what a store began with is durable, and who is notified when it is.
 //!
-//! Invariant: a store that is settled stays so; its owner is told before it counts as settled. Both change only while the writer of the store is held.
+//! Invariant: a store that is settled stays so; its owner is notified before it counts as settled. Both change only while
+//! the writer of the store is held.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Tells the owner of a store that what is in its folder counts from now on.
+/// Notifies the owner of a store that what is in its folder counts from now on.
 type OnSettled = Box<dyn Fn() -> io::Result<()> + Send>;
 
 pub struct Settling {
@@ -31,7 +32,7 @@ impl Settling {
         *self.on_settled.lock() = Box::new(told);
     }
 
-    /// Everything the store began with is durable: its owner hears of it, and it counts.
+    /// Everything the store began with is durable: notifies its owner, and it counts.
     pub fn mark_settled(&self) -> io::Result<()> {
         debug_assert!(self.is_unsettled());
         (self.on_settled.lock())()?;

@@ -1,7 +1,8 @@
 //! Work on many messages, a few at a time: the index is free for others between two slices.
 //!
-//! Threads that serve connections look into the index of a store; whoever goes through a million messages there must let them in. Invariants: no lock is held for more
-//! than `SLICE_MESSAGES`, or `SCANNED_MESSAGES` that are only looked at; between slices the index says what there is, neither more nor less.
+//! Threads that serve connections use the index of a store; a walk through a million messages must let them in.
+//! Invariants: no lock is held for more than `SLICE_MESSAGES`, or `SCANNED_MESSAGES` that are only looked at; between
+//! slices the index is exactly right.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -154,7 +155,7 @@ pub struct FilteredPurge {
     next: u64,
     /// Nothing from here on is removed.
     end: u64,
-    /// So many more may go.
+    /// How many more may be removed.
     left: u64,
 }
 
@@ -197,7 +198,7 @@ impl FilteredPurge {
         }
     }
 
-    /// What the next slice removes, if anything does, and whether there is nothing behind it.
+    /// What the next slice removes, if anything, and whether it is the last.
     fn find_slice(&mut self, messages: &CommittedMessages) -> (Vec<u64>, bool) {
         let most = SLICE_MESSAGES.min(self.left.min(usize::MAX as u64) as usize);
         let mut found = Vec::new();

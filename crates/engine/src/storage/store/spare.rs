@@ -35,7 +35,7 @@ impl Spare {
         let filled = (folder.options.segment_bytes + SLACK_BYTES).next_multiple_of(BLOCK_BYTES);
         let mut from = 0;
         while from < filled {
-            // In pieces, so that commits of others do not wait long behind it.
+            // In pieces, so that commits of others do not wait for it long.
             let to = (from + SPARE_PIECE_BYTES).min(filled);
             if let Err(error) = write_zeros(&*file, from, to).and_then(|()| file.sync()) {
                 // It only helps; where there is no room for it, messages need what it has taken.

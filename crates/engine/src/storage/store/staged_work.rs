@@ -1,8 +1,9 @@
-//! What became of one caller's own work, whoever committed it.
+//! What became of one caller's own work, whichever thread committed it.
 //!
-//! A commit takes what all threads have staged, and when it fails it discards all of that. So a thread that commits afterwards finds nothing to do, and
-//! must not take that for success. Everything staged between two discards is of one `Epoch`; who stages something through `stage` keeps its epoch
-//! and its ticket, and both together say what became of it. Invariant: `commit_through` returns `Ok` exactly if all of the work is durable and visible.
+//! A commit takes what all threads have staged, and discards all of it when it fails. A thread that commits afterwards
+//! finds nothing to do, and must not take that for success. Everything staged between two discards belongs to one
+//! `Epoch`; a caller of `stage` keeps its epoch and its ticket, and both together say what became of the work.
+//! Invariant: `commit_through` returns `Ok` exactly if all of the work is durable and visible.
 
 use std::sync::{Arc, OnceLock};
 
@@ -65,7 +66,7 @@ impl StagedWork {
         self.ticket = self.ticket.max(Some(ticket));
     }
 
-    /// Whether what it has removed is to be overwritten.
+    /// Whether what it has removed must be overwritten.
     pub(super) fn erases(&self) -> bool {
         self.erases
     }

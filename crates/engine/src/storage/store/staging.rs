@@ -48,9 +48,9 @@ pub struct SegmentPart {
     pub bytes: Vec<u8>,
     pub names: Vec<u8>,
     pub messages: Vec<StagedMessage>,
-    /// Where records that are no messages begin and end.
+    /// Where records other than messages begin and end.
     pub others: Vec<(u64, u64)>,
-    /// What those among them that are removals say.
+    /// What the removals among them say.
     pub removals: Vec<Removal>,
 }
 
@@ -207,7 +207,7 @@ impl AppendStaging {
         self.append(message, options).map(Some)
     }
 
-    /// Stages messages that are to be there together or not at all: in one segment, behind a record that says so.
+    /// Stages messages that are stored together or not at all: in one segment, after a record that says so.
     pub fn append_all(
         &mut self,
         messages: &[NewMessage<'_>],
@@ -237,7 +237,7 @@ impl AppendStaging {
             return Err(StoreError::Behind);
         }
         if self.header.version < group::SINCE_VERSION {
-            // Whoever reads that version would not know what it means.
+            // A reader of that version would not know what it means.
             self.roll();
         }
         self.make_room(bytes, messages.len(), options.segment_bytes);
@@ -245,7 +245,7 @@ impl AppendStaging {
         let part = self.part();
         let binding = part.header.binding();
         let at = part.bytes.len();
-        // Its room only: what it says is known when its messages are there.
+        // Only its room: its contents are known when its messages are there.
         part.bytes.resize(at + head.stored_bytes(), 0);
         part.others.push((position, start));
         self.position = start;
@@ -267,7 +267,8 @@ impl AppendStaging {
         Ok(appended)
     }
 
-    /// Whether there are sequences for so many messages. The highest number is never given, so that there is one behind every sequence.
+    /// Whether there are sequences for this many messages. The highest number is never used, so every sequence has a
+    /// successor.
     fn check_sequences(&self, messages: u64) -> StoreResult<()> {
         match self.next_sequence.checked_add(messages) {
             Some(_) => Ok(()),
@@ -302,7 +303,7 @@ impl AppendStaging {
         }
     }
 
-    /// Puts a message behind all others; there is room for it.
+    /// Appends a message after all others; there is room for it.
     fn stage(&mut self, message: &NewMessage<'_>, options: &StoreOptions) -> Appended {
         let previous = self.link;
         let mut record = self.record(message, previous.as_ref());
@@ -352,7 +353,7 @@ impl AppendStaging {
         Ticket(self.next_ticket - 1)
     }
 
-    /// Begins the next segment if the current one has no room for so many bytes and messages.
+    /// Begins the next segment if the current one has no room for this many bytes and messages.
     fn make_room(&mut self, bytes: usize, messages: usize, segment_bytes: u64) {
         let is_empty = self.position == RECORDS_START;
         let full = self.position + bytes as u64 > segment_bytes && !is_empty;
@@ -429,23 +430,23 @@ impl AppendStaging {
         self.staged_messages
     }
 
-    /// Nothing yet, of those who will hear what becomes of what is staged now.
+    /// New work, still empty, in the epoch of what is staged now.
     pub fn new_work(&self) -> StagedWork {
         StagedWork::new(&self.epoch)
     }
 
-    /// Tells everybody who staged something behind `after` that it is discarded.
+    /// Reports to all who staged something after `after` that it is discarded.
     pub fn discard(&mut self, after: Ticket, error: &StoreError) {
         std::mem::take(&mut self.epoch).discard(after, error);
     }
 
-    /// The removal of this message, if somebody has asked for it already.
+    /// The removal of this message, if it has been requested already.
     pub fn removal_of(&self, sequence: u64) -> Option<Ticket> {
         let waiting = self.leaving.get(&sequence);
         waiting.or_else(|| self.departing.get(&sequence)).copied()
     }
 
-    /// Stages the removal of one message; the caller has seen that it is there, and that nobody has asked for it yet.
+    /// Stages the removal of one message; the caller has checked that it is there and that no removal of it is staged yet.
     pub fn remove_one(&mut self, sequence: u64, erase: bool) -> Ticket {
         let ticket = self.remove(Removal {
             first: sequence,
@@ -499,7 +500,7 @@ impl AppendStaging {
 
     /// Writes down which messages are removed, twice, so that one damaged record cannot bring them back.
     fn remember(&mut self, removals: &[Removal]) {
-        // Tells how far messages had come, should the last of them be damaged.
+        // Records how far messages had come, should the last of them be damaged.
         let next_sequence = self.next_sequence;
         for some in removals.chunks(RANGES_MAX) {
             let mut payload = Vec::new();

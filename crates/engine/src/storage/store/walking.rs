@@ -1,7 +1,9 @@
-//! Reading on from a sequence, for whoever comes again for more: the messages that match, in order, and how many there are.
+//! Reads on from a sequence, for a caller that comes back for more: the messages that match, in order, and how many
+//! there are.
 //!
-//! A walk reads a piece of a segment at once and hands its messages out one by one, also over several calls. Finding a piece and reading it are two steps, so that whoever
-//! holds a lock can let go of it before the disk is read. Invariant: what was removed since the piece was read is not handed out.
+//! A walk reads a piece of a segment at once and hands its messages out one by one, also over several calls. Finding a
+//! piece and reading it are two steps, so that a caller can release a lock before the disk is read. Invariant: what was
+//! removed since the piece was read is not handed out.
 
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ pub struct Walk {
     /// Where the buffer begins in the file.
     start: u64,
     body: Vec<u8>,
-    /// The sequence that is to be asked for next, if one goes on.
+    /// The sequence to ask for next, to go on.
     expected: u64,
     /// The piece is known, and not read yet.
     is_unread: bool,
@@ -50,12 +52,12 @@ pub enum WalkStep<T> {
     Message(T),
     /// Nothing up to this sequence matches.
     End(u64),
-    /// The next piece is to be read first (`load`).
+    /// The next piece must be read first (`load`).
     Unread,
 }
 
 impl Walk {
-    /// Hands the next message from `from` on that matches to `visit`. About so many are read ahead.
+    /// Hands the next matching message from `from` on to `visit`. About `ahead` messages are read ahead.
     pub fn step<T>(
         &mut self,
         messages: &CommittedMessages,
@@ -152,7 +154,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Lets go of what was read.
+    /// Drops what was read.
     pub fn forget(&mut self) {
         self.messages.clear();
         self.next = 0;

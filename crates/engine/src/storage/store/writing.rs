@@ -1,9 +1,9 @@
 //! Making a batch durable: one write per segment, one sync, and only then its effect.
 //!
 //! The end of a segment is always followed by zeros that are part of the file (`SLACK_BYTES`), so that a file which was cut off is recognised, and
-//! so that a removal finds room on a full disk. Invariant: bytes behind `Active::end` are zeros; a failed batch is wiped out before another
-//! is written in its place, because records of it that are whole would be taken for messages later. Wiping it out may fail as well, on a disk that is full: then it is
-//! tried again before anything else is written.
+//! so that a removal finds room on a full disk. Invariant: bytes after `Active::end` are zeros; a failed batch is wiped
+//! out before another is written in its place, because records of it that are whole would be taken for messages later.
+//! Wiping it out may fail as well, on a disk that is full: then it is tried again before anything else is written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use crate::storage::segment::segment_file::SegmentFile;
 /// Zeros that follow the last record. Removals may use them when the disk is full.
 pub const SLACK_BYTES: u64 = 16 * 1024;
 
-/// Fewer zeros than this behind the last record: the file was cut off.
+/// Fewer zeros than this after the last record: the file was cut off.
 pub const SLACK_BYTES_MIN: u64 = 64;
 
 /// Files grow in such steps.
@@ -54,7 +54,7 @@ static ZEROS: [u8; 256 * 1024] = [0; 256 * 1024];
 #[derive(Clone)]
 pub struct Active {
     pub file: Arc<SegmentFile>,
-    /// Behind the last record.
+    /// After the last record.
     pub end: u64,
     /// The length of the file: zeros up to here.
     pub filled: u64,
@@ -86,7 +86,7 @@ pub struct CommittedEnd {
     pub link: Option<ChainLink>,
 }
 
-/// What is to be done before anything is written behind `Active::end`: to bring zeros there, and to remove these segments.
+/// What to do before anything is written after `Active::end`: to write zeros there, and to remove these segments.
 struct Undo {
     begun: Vec<PathBuf>,
 }
@@ -212,7 +212,7 @@ impl Writer {
         settling.mark_settled()
     }
 
-    /// Sees to it that the sequences of a batch can never be given again, and that the store counts as in use.
+    /// Ensures that the sequences of a batch can never be given out again, and that the store counts as in use.
     fn reserve(&mut self, folder: &StoreFolder, last_sequence: u64) -> io::Result<()> {
         let mut anchor = self.anchor.anchor;
         // From the second batch of a segment on its absence is a loss, and must show. Number zero: nothing was ever written.
@@ -301,7 +301,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A batch could not be written: what it may have left behind is to be wiped out.
+    /// A batch could not be written: what it may have left behind must be wiped out.
     pub fn begin_undoing(&mut self, folder: &StoreFolder, batch: &StagedBatch, before: Active) {
         self.unsynced.clear();
         self.opened.clear();

@@ -1,7 +1,7 @@
 //! Snapshots and restores under way, and what they need of the streams.
 //!
-//! Each runs as a job on a pool of their own, so that a receiver that takes its time holds nobody up. Invariant: a name that is claimed is no
-//! stream, and no stream is made under it until the restore that claimed it has ended.
+//! Each runs as a job on a pool of their own, so that a slow receiver holds nobody up. Invariant: a claimed name is not
+//! a stream, and no other stream is made under it until the restore that claimed it has ended.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Archives {
         }
     }
 
-    /// Whether a stream of this name may be made by somebody else.
+    /// Whether another request may create a stream of this name.
     pub fn check_free(&self, account: &str, name: &str) -> Result<(), EngineError> {
         let key = (account.to_owned(), name.to_owned());
         match self.claimed.lock().contains(&key) {
@@ -107,7 +107,7 @@ impl Streams {
         added
     }
 
-    /// Sends a snapshot that was begun; the end is told as an event.
+    /// Sends a snapshot that was begun; an event reports its end.
     pub fn send_snapshot(self: &Arc<Self>, id: &str) -> Result<(), EngineError> {
         let snapshot = self.snapshot(id)?;
         let id = id.to_owned();
@@ -130,7 +130,7 @@ impl Streams {
         found.ok_or_else(|| EngineError::Options(format!("snapshot {id:?} has not begun")))
     }
 
-    /// Takes chunks of an archive from now on; what comes of it is told as an event.
+    /// Accepts chunks of an archive from now on; an event reports the outcome.
     pub fn start_restore(
         self: &Arc<Self>,
         account: &str,

@@ -176,7 +176,7 @@ impl<R: Read> ArchiveReader<R> {
         Ok((&self.name[CONSUMER_PREFIX.len()..], &self.body))
     }
 
-    /// The next message; `None` behind the last.
+    /// The next message; `None` after the last.
     pub fn message(&mut self) -> ArchiveResult<Option<ArchivedMessage<'_>>> {
         let head = self.head()?;
         let Head {
@@ -279,7 +279,7 @@ pub(in crate::stream) fn is_subject(name: &[u8]) -> bool {
     subject::is_literal(name) && !name.iter().any(is_blank)
 }
 
-/// Reads so many bytes, and makes room for them as they come.
+/// Reads `length` bytes, and makes room for them as they come.
 pub(in crate::stream) fn read_up_to(
     reader: &mut impl Read,
     length: usize,

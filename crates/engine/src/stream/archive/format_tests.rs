@@ -1,4 +1,4 @@
-//! Tests of archives: there and back, and everything that is none.
+//! Tests of archives: there and back, and everything that is not one.
 
 use super::*;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn archive(entries: &[NewEntry<'_>]) -> Vec<u8> {
     writer.finish().unwrap().split_off(MAGIC.len())
 }
 
-/// Sequences of the messages behind a state without consumers.
+/// Sequences of the messages after a state without consumers.
 fn sequences(bytes: &[u8]) -> ArchiveResult<Vec<u64>> {
     let mut reader = ArchiveReader::new(bytes);
     reader.state()?;

@@ -1,7 +1,8 @@
 //! From an archive to a store: the messages with their sequences, gaps and times, as far as the stream's own limits let them in.
 //!
 //! Nothing of the archive is believed: what it says is checked where it is read, and what is stored is counted against what may be stored.
-//! Invariant: when `import` returns a store, everything in it is durable, and its next sequence is behind all that the archive knew.
+//! Invariant: when `import` returns a store, everything in it is durable, and its next sequence is after all that the
+//! archive knew.
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -27,7 +28,7 @@ use crate::wire::s2_frames::S2FrameReader;
 /// Bytes that are staged before they are committed: a sync for each message would take a day.
 const COMMIT_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Bytes between two looks at whether segments are to be sealed.
+/// Bytes between two checks whether segments can be sealed.
 const MAINTENANCE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What the consumers of one archive may take together, in memory.
@@ -50,7 +51,7 @@ pub enum ImportError {
     Taken,
     /// The disk or the store failed.
     Store(String),
-    /// The server stops, or somebody has given up.
+    /// The server stops, or the sender has given up.
     Stopped,
 }
 
@@ -403,7 +404,7 @@ impl<'a> ImportedStore<'a> {
         Ok(())
     }
 
-    /// Passes over what the stream had lost behind its last message, and makes everything durable.
+    /// Skips what the stream had lost after its last message, and makes everything durable.
     pub fn finish(&mut self, last_sequence: u64) -> Result<(), ImportError> {
         self.commit()?;
         if last_sequence > self.store.messages().counts().last_sequence {

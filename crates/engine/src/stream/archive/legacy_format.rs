@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! meta.inf                    the configuration as JSON, with the time of creation
-//! msgs/<number>.blk           messages and removals, one record behind the other
+//! msgs/<number>.blk           messages and removals, one record after the other
 //! obs/<consumer>/meta.inf     one for each consumer
 //! ```
 //! Everything else is passed over: checksums of the above, and an index of what is said there too.
@@ -185,7 +185,7 @@ impl<R: Read> Tar<R> {
         }
     }
 
-    /// Goes on to the next file; `None` behind the last.
+    /// Goes on to the next file; `None` after the last.
     fn next_entry(&mut self) -> ArchiveResult<Option<String>> {
         let mut name = None;
         let mut size = None;

@@ -40,7 +40,7 @@ const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The same in chunks, for those that are small.
 const WAITING_CHUNKS_MAX: usize = 64 * 1024;
 
-/// Whoever sends nothing for so long has given up.
+/// A client that sends nothing for this long has given up.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// The file in which the archive waits.
@@ -62,7 +62,7 @@ pub struct RestoreRequest {
     pub last_sequence: u64,
 }
 
-/// What Python is told.
+/// Events for Python.
 #[derive(Debug, Default, Serialize)]
 struct RestoreDetails<'a> {
     /// Where the answer goes; empty if nobody waits for one.

@@ -33,13 +33,13 @@ const WINDOW_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How long a receiver may take to subscribe after it has asked.
 const INTEREST_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether it has.
+/// How often that is checked.
 const INTEREST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long the receiver may take to acknowledge anything.
 const ACKNOWLEDGEMENT_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// How often a snapshot that waits looks whether it is to stop.
+/// How often a snapshot that waits checks whether it must stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(100);
 
 const COMPLETE: &[u8] = b"NATS/1.0 204\r\n\r\n";
@@ -59,7 +59,7 @@ pub struct SnapshotRequest {
     pub last_sequence: u64,
 }
 
-/// A consumer that is to be in the archive, with its configuration as JSON.
+/// A consumer to put into the archive, with its configuration as JSON.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedConsumer {
@@ -76,7 +76,7 @@ enum SnapshotFailure {
 }
 
 impl SnapshotFailure {
-    /// As the receiver is told.
+    /// As the receiver gets it.
     fn header(&self) -> Vec<u8> {
         match self {
             Self::NoInterest => NO_INTEREST.to_vec(),
@@ -91,7 +91,7 @@ impl SnapshotFailure {
         }
     }
 
-    /// As the advisory tells it.
+    /// As the advisory reports it.
     fn text(self) -> String {
         match self {
             Self::NoInterest => "no interest".to_owned(),
@@ -192,8 +192,8 @@ impl Snapshot {
         sent.err().map(SnapshotFailure::text).unwrap_or_default()
     }
 
-    /// Waits for somebody who listens on the very subject: a client may hear its answers by a wildcard, and subscribe for the chunks only after the
-    /// answer. Who listens by a wildcard alone is served when the wait is over.
+    /// Waits for a subscription to exactly this subject: a client may receive its answers by a wildcard, and subscribe
+    /// for the chunks only after the answer. A client with a wildcard alone is served when the wait is over.
     fn await_interest(&self) -> Result<(), SnapshotFailure> {
         let begun = Instant::now();
         let subject = self.request.deliver_subject.as_bytes();

@@ -1,4 +1,4 @@
-//! What the server says when a batch has been given up, for whoever listens.
+//! The advisory that reports a batch that was given up.
 
 use serde::Serialize;
 

@@ -190,7 +190,7 @@ fn store_one(
     Ok(())
 }
 
-/// A message was refused: that is told, and ends the batch unless gaps are allowed.
+/// A message was refused: that is reported, and ends the batch unless gaps are allowed.
 fn refuse(ingest: &mut Ingest, refused: &Refusal, pattern: &Pattern<'_>, reply: &[u8]) {
     let Some(batch) = ingest.incomplete_mut().fast_batches.get_mut(pattern.id) else {
         return;

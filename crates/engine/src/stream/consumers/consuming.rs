@@ -53,7 +53,7 @@ impl Stream {
         self.remove_settled(released);
     }
 
-    /// Removes a message that nobody needs any more, after somebody has settled it; true if there was one.
+    /// Removes a settled message that no reader needs any more; true if there was one.
     pub(in crate::stream) fn remove_unneeded(&self, sequence: u64) -> bool {
         let Some(subject) = self.store().messages().subject_of(sequence) else {
             return false;
@@ -72,7 +72,7 @@ impl Stream {
         });
     }
 
-    /// Whether nobody needs a message that somebody has settled.
+    /// Whether no reader needs a message that a consumer has settled.
     fn is_unneeded(&self, retention: Retention, subject: &[u8], sequence: u64) -> bool {
         match retention {
             Retention::Limits => false,
@@ -109,7 +109,8 @@ impl Stream {
         }
     }
 
-    /// Removes from a work queue what was acknowledged. What its consumers have passed over waits for another one, or for a reset.
+    /// Removes from a work queue what was acknowledged. What its consumers have skipped waits for another one, or for a
+    /// reset.
     fn remove_acknowledged(&self, first: u64, last: u64) {
         let all = self.consumers().all();
         self.remove_where(first, last, |subject, sequence| {
@@ -145,8 +146,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Has a consumer begin anew at a sequence, behind its floor if that is 0; returns the sequence. What it passes over by that is of no interest to
-    /// it, but a work queue keeps it.
+    /// Restarts a consumer at a sequence, after its floor if that is 0; returns the sequence. The consumer loses its
+    /// interest in what it skips, but a work queue keeps it.
     pub fn reset_consumer(&self, name: &str, sequence: u64) -> Result<u64, EngineError> {
         let consumer = self.consumers().consumer(name)?;
         self.finish_removals();
@@ -177,12 +178,12 @@ impl Stream {
         self.followers.is_empty() && !self.consumers.all().iter().any(|consumer| consumer.keeps())
     }
 
-    /// Whether somebody who follows it has not stored a message yet.
+    /// Whether a follower has not stored a message yet.
     fn is_followed_at(&self, sequence: u64) -> bool {
         self.followers.need(sequence)
     }
 
-    /// One that followed it follows no more: where messages are kept for followers, they go with the last.
+    /// A follower has stopped following: if messages are kept for followers, they are removed with the last one.
     pub fn lost_follower(&self) {
         if self.settings().retention == Retention::Interest {
             // A failure is in the store's status.

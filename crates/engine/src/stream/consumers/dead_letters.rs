@@ -84,7 +84,8 @@ fn headers(
 }
 
 impl Stream {
-    /// Publishes the dead letter of one message where the configuration says; `receipt` hears when it is durable. Reads the message from the disk.
+    /// Publishes the dead letter of one message where the configuration says; `receipt` is completed when it is durable.
+    /// Reads the message from the disk.
     pub(in crate::stream) fn hand_over_dead_letter(
         &self,
         consumer: &Consumer,
@@ -133,7 +134,7 @@ impl Stream {
                     target.commit_soon();
                     return HandedOver::UnderWay;
                 }
-                // Somebody has taken the first one out, and the message is given up once more.
+                // The first letter was removed, and the message is given up once more.
                 Ok(LetterOutcome::Removed) => id = format!("{id}/{}", publication.now_ns),
                 Err(refusal) => {
                     let name = &target.settings().name;

@@ -123,7 +123,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Makes a consumer, which is neither durable nor delivers before `commit_consumers`; returns how it stands, as JSON.
+    /// Creates a consumer, which is neither durable nor delivers before `commit_consumers`; returns its state as JSON.
     pub fn create_consumer(
         &self,
         account: &str,
@@ -215,7 +215,7 @@ impl Streams {
             .map_err(|error| EngineError::Options(error.to_string()))
     }
 
-    /// Has a consumer begin anew at a sequence, behind its floor if that is 0; returns the sequence.
+    /// Restarts a consumer at a sequence, after its floor if that is 0; returns the sequence.
     pub fn reset_consumer(
         &self,
         account: &str,

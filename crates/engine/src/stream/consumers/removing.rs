@@ -1,7 +1,9 @@
-//! Removing many messages of a stream: in slices, so that neither a thread that serves connections nor the index is held up.
+//! Removes many messages of a stream: in slices, so that neither a thread that serves connections nor the index is held
+//! up.
 //!
-//! A worker that hears an acknowledgement of a million messages leaves their removal to a job. Invariants: what was acknowledged is out of the numbers
-//! when somebody asks for them (`finish_removals`); a purge that was answered is complete on disk, one that was not may be partly done.
+//! A worker that receives an acknowledgement of a million messages leaves their removal to a job. Invariants:
+//! acknowledged messages are out of the numbers when they are requested (`finish_removals`); a purge that was answered
+//! is complete on disk, one that was not may be partly done.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -14,7 +16,8 @@ use crate::storage::message::{Purge, StoreResult};
 use crate::storage::store::staged_work::StagedWork;
 use crate::stream::stream::Stream;
 
-/// Settled messages up to which the thread that hears of them removes them itself: about a millisecond, and what one read from a socket brings.
+/// Up to this many settled messages are removed by the thread that settled them: about a millisecond, and what one read
+/// from a socket brings.
 const INLINE_MAX: u64 = 4096;
 
 /// Removals of single messages that one commit has at most: they are written down while others wait to stage something.
@@ -23,7 +26,7 @@ const COMMIT_MESSAGES: u64 = 32 * 1024;
 /// Settled messages whose removal is left to a job.
 pub struct Releases {
     ranges: Mutex<VecDeque<(u64, u64)>>,
-    /// Held by whoever removes them.
+    /// Held by the thread that removes them.
     turn: Mutex<()>,
     job: Arc<Job>,
 }

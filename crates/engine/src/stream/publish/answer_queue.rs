@@ -1,4 +1,5 @@
-//! What publishers are to hear, in the order in which they published: that a message is stored, or why not, and what else is said in between.
+//! Answers to publishers, in the order in which they published: that a message is stored, or why not, and what else is
+//! said in between.
 //!
 //! Invariants: nothing is answered before the fate of everything that was taken before it is known; what waits is bounded by `BufferLimits`, refusals by twice as much, and what comes beyond
 //! that is not answered.
@@ -18,7 +19,7 @@ pub const BUFFERED_MESSAGES_MAX: usize = 100_000;
 /// The same in bytes.
 pub const BUFFERED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// Refusals may wait beyond that limit, so that publishers hear of it; what comes beyond this is not answered.
+/// Refusals may wait beyond that limit, so that publishers get them; what comes beyond this is not answered.
 const ANSWERS_MAX_FACTOR: usize = 2;
 
 /// How much may wait for a commit.
@@ -109,7 +110,7 @@ impl AnswerQueue {
         &mut self.text
     }
 
-    /// Something was staged, and whatever is put into the queue from now on stands behind it.
+    /// Something was staged, and whatever is put into the queue from now on comes after it.
     pub fn note_staged(&mut self, ticket: Ticket) {
         debug_assert!(self.last_ticket < ticket, "tickets only grow");
         self.last_ticket = ticket;
@@ -191,7 +192,7 @@ impl AnswerQueue {
         if self.settled >= self.committing.ticket {
             self.committing = Committing::default();
         }
-        // What is only an answer may stand behind the last message that was refused.
+        // What is only an answer may come after the last message that was refused.
         self.drain_through(self.settled, None, drained);
         first_refused
     }
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
     use crate::storage::message::{Committed, Refused, StoreError};
 
-    /// A queue with a message whose ticket is 1, and an answer behind it.
+    /// A queue with a message whose ticket is 1, and an answer after it.
     fn one_waiting(settings: &StreamSettings) -> AnswerQueue {
         let mut queue = AnswerQueue::new(BufferLimits::default());
         queue.begin();

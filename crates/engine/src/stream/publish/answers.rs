@@ -1,7 +1,8 @@
-//! What a stream says when the fate of messages is known: to their publishers, to whoever follows or consumes it, and to those who hold a receipt.
+//! What a stream sends when the fate of messages is known: to their publishers, its followers and consumers, and the
+//! holders of receipts.
 //!
-//! Invariants: publishers are answered in the order of their messages, but for those whose republished copies are not stored yet; no lock of the stream is held
-//! while something is sent, because what is sent may end in a stream again.
+//! Invariants: publishers are answered in the order of their messages, except those whose republished copies are not
+//! stored yet; no lock of the stream is held while something is sent, because what is sent may end in a stream again.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ pub trait View {
     fn is_kept(&self, subject: &[u8]) -> bool;
     /// Whether all streams of the server together take up more than they may.
     fn is_server_full(&self) -> bool;
-    /// Whether the account may store so many bytes more.
+    /// Whether the account may store this many bytes more.
     fn account_has_room(&self, bytes: u64) -> bool;
     /// Whether the last message of a subject is a schedule; nothing if there is no message.
     fn has_schedule(&self, subject: &[u8]) -> Option<bool>;
@@ -77,7 +77,7 @@ pub struct PassedChecks {
     pub ended_schedule: Option<Box<[u8]>>,
 }
 
-/// What is to be done with a message.
+/// What to do with a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CheckOutcome {
     Store(PassedChecks),
@@ -333,7 +333,7 @@ pub fn check_room(
     Ok(())
 }
 
-/// A sequence in a header; what is no number equals nothing.
+/// A sequence in a header; a value that is not a number equals nothing.
 fn number(text: &[u8]) -> Option<u64> {
     if !text.iter().all(u8::is_ascii_digit) {
         return None;

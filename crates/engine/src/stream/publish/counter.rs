@@ -26,7 +26,7 @@ pub enum CounterError {
     /// The stream counts, and the message does not say how much.
     IncrementMissing,
     PayloadPresent,
-    /// It is no number, or there is a header that does not go with it.
+    /// The increment is not a number, or there is a header that does not go with it.
     IncrementInvalid,
     /// The last message of the subject, or one from another stream, holds no total.
     Broken,

@@ -1,4 +1,4 @@
-//! Delete markers: what stands on a subject for a while after its last message has expired, so that readers hear of it.
+//! Delete markers: what stands on a subject for a while after its last message has expired, so that readers notice.
 
 use super::time_to_live::duration_text;
 use crate::wire::stored_headers;

@@ -18,7 +18,7 @@ impl Stream {
         if now_ns < self.expiry_due_ns.load(Ordering::Relaxed) {
             return;
         }
-        // Whatever is stored from now on sets it anew.
+        // Each message stored from now on sets it again.
         self.expiry_due_ns.store(i64::MAX, Ordering::Relaxed);
         let markers = self.settings().delete_marker_ttl_ns > 0;
         let expired = self.store.expire(now_ns, markers).unwrap_or_default();
@@ -34,7 +34,7 @@ impl Stream {
 
     /// The last message of a subject has expired: a marker takes its place, unless it was one itself.
     fn mark_expired(&self, sequence: u64, now_ns: i64) {
-        // What cannot be read is looked at again when the clock comes next.
+        // What cannot be read is tried again at the next tick.
         let Ok(Some(message)) = self.store.messages().read(sequence) else {
             return;
         };
@@ -58,7 +58,7 @@ impl Stream {
     }
 }
 
-/// Puts a marker in the place of a subject's last message, whose time is over.
+/// Replaces a subject's last message, which has expired, by a marker.
 fn mark_expired(ingest: &mut Ingest, store: &Store, subject: &[u8], sequence: u64, now_ns: i64) {
     ingest.sort_pending();
     if ingest.view(store).last_sequence_of(subject) != sequence {

@@ -1,7 +1,7 @@
 //! The headers of a published message that mean something to a stream.
 //!
 //! Names are compared as they are, upper and lower case included; of several headers of one name the first counts; blanks before a value do not.
-//! Invariant: nothing is copied, and a block that is no header block gives no headers.
+//! Invariant: nothing is copied, and a block that is not a header block gives no headers.
 
 use crate::wire::trusted_headers;
 

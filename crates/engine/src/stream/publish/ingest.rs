@@ -107,7 +107,7 @@ impl Ingest {
         &self.settings
     }
 
-    /// What publishers are to hear.
+    /// Answers to publishers.
     pub(in crate::stream) fn answers(&mut self) -> &mut AnswerQueue {
         &mut self.answers
     }
@@ -388,14 +388,14 @@ impl Ingest {
         Ok(())
     }
 
-    /// Completes a receipt when the fate of everything that was taken up to now is known.
+    /// Completes a receipt when the fate of everything accepted so far is known.
     pub(in crate::stream) fn add_receipt(&mut self, receipt: Arc<dyn Receipt>) {
         if let Some(receipt) = self.held_back.add_receipt(receipt) {
             self.answers.push_receipt(receipt);
         }
     }
 
-    /// The message before on the same subject, if somebody will want to know.
+    /// The previous message on the same subject, if it will be needed.
     pub(in crate::stream) fn previous_sequence(&self, store: &Store, subject: &[u8]) -> u64 {
         match &self.settings.republish {
             Some(_) => self.view(store).last_sequence_of(subject),
@@ -403,7 +403,8 @@ impl Ingest {
         }
     }
 
-    /// A message was staged: notes what that changes, and that it is to be answered with what was begun, or plainly if that is empty.
+    /// A message was staged: notes what that changes, and that its answer is the one begun, or the plain one if that is
+    /// empty.
     pub(in crate::stream) fn note(
         &mut self,
         store: &Store,
@@ -461,7 +462,7 @@ impl Ingest {
         }
     }
 
-    /// Whether somebody wants a message of this subject, or nobody need want it.
+    /// Whether a reader wants a message of this subject, or none is required to.
     pub(in crate::stream) fn is_kept(&self, subject: &[u8]) -> bool {
         self.settings.retention != Retention::Interest
             || !self.readers.followers.is_empty()

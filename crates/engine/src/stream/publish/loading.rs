@@ -1,7 +1,10 @@
-//! What a stream must read of its own messages before it can check some of those that come: message ids within the window, schedules, and totals of counters.
+//! What a stream must read of its own messages before it can check some of the new ones: message ids within the window,
+//! schedules, and totals of counters.
 //!
-//! Ids and schedules are looked for when somebody first needs them, a total whenever it is not in memory, on a thread of the storage and without any lock. Meanwhile the messages that need them, and all behind
-//! them, are held back (`HeldBack`). Invariants: messages are taken in the order in which they came; nothing with an id is stored before the ids are known.
+//! Ids and schedules are read when they are first needed, a total whenever it is not in memory, on a storage thread and
+//! without any lock. Meanwhile the messages that need them, and all that follow, are held back (`HeldBack`).
+//! Invariants: messages are accepted in the order in which they came; nothing with an id is stored before the ids are
+//! known.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -76,7 +79,7 @@ impl HeldBack {
         Some(held)
     }
 
-    /// The messages that hold totals, which somebody reads now.
+    /// Takes the list of messages that hold totals: the caller reads them now.
     fn take_totals(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.totals)
     }
@@ -261,7 +264,7 @@ fn missing(ingest: &Ingest) -> Missing {
     }
 }
 
-/// Enters what was read, unless somebody else has meanwhile.
+/// Enters what was read, unless another thread has done so already.
 fn enter_loaded(ingest: &mut Ingest, store: &Store, loaded: LoadedState, now_ns: i64) {
     if let Some(ids) = loaded.ids.filter(|_| !ingest.ids().is_loaded()) {
         // What has come since the stream was opened had no id, or would be here.

@@ -1,7 +1,7 @@
 //! Message ids of a stream: those of its duplicate window, and that of its last message.
 //!
-//! What was stored before the start is read when somebody first needs it. Invariant: nothing with an id is stored before that, so `duplicates` never
-//! misses an id within the window.
+//! What was stored before the start is read when it is first needed. Invariant: nothing with an id is stored before
+//! that, so `duplicates` never misses an id within the window.
 
 use super::duplicates::Duplicates;
 

@@ -4,8 +4,8 @@
 //!   until it is committed; then `answers` sends the `acknowledgement`s. `loading` reads what some publishes have to wait for.
 //! - `message_ids` remembers ids within a window (`duplicates`); `staged_effects` is what waiting messages will change; `counter` adds up; `time_to_live` is when a message expires, `expiring` removes it, and a `delete_marker`
 //!   stands for it.
-//! - `republish` sends on what was stored; `sender_rights` is what a message may have the stream do elsewhere; `tracing` tells where it goes; `untaken`
-//!   holds messages that no stream takes yet.
+//! - `republish` sends on what was stored; `sender_rights` is what a message may have the stream do elsewhere; `tracing`
+//!   reports where it goes; `untaken` holds messages that no stream takes yet.
 
 pub mod acknowledgement;
 pub mod admitted;

@@ -1,7 +1,8 @@
-//! What was taken and not answered yet: messages that wait for their commit, and answers that wait for their turn.
+//! What was accepted and not answered yet: messages that wait for their commit, and answers that wait for their turn.
 //!
-//! Answers leave in the order in which messages came. Texts (subjects, replies, answers) lie one behind the other in one buffer, in the order of
-//! the entries. Invariant: entries are in the order of their tickets, and stored ones in the order of their sequences.
+//! Answers leave in the order in which messages came. Texts (subjects, replies, answers) lie one after the other in one
+//! buffer, in the order of the entries. Invariant: entries are in the order of their tickets, and stored ones in the
+//! order of their sequences.
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,7 @@ use crate::storage::receipts::CompletedReceipts;
 /// What an entry is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum About {
-    /// A message that is to be stored; an answer of its own, or the plain one.
+    /// A message to store; an answer of its own, or the plain one.
     Stored { sequence: u64 },
     /// Only an answer.
     #[default]
@@ -32,7 +33,7 @@ struct PendingEntry {
     /// All stored messages before this one since the stream was opened, and what they count for.
     messages_before: u64,
     bytes_before: u64,
-    /// The message before this one on the same subject, where somebody wants to know.
+    /// The previous message on the same subject, if it is needed.
     previous_sequence: u64,
     subject_len: u32,
     reply_len: u32,
@@ -60,7 +61,7 @@ pub struct PendingItem<'a> {
     /// Headers and body; empty is the plain answer of a stored message.
     pub answer_header: &'a [u8],
     pub answer: &'a [u8],
-    /// The message itself, where somebody needs it when it is committed.
+    /// The message itself, if it is needed when it is committed.
     pub kept_headers: &'a [u8],
     pub kept_payload: &'a [u8],
 }
@@ -74,7 +75,7 @@ pub struct PendingPublishes {
     last_sequence: u64,
     messages: u64,
     bytes: u64,
-    /// Sequences of waiting messages by subject; made when somebody asks, and kept until nothing waits.
+    /// Sequences of waiting messages by subject; built on demand, and kept until nothing waits.
     by_subject: Option<AHashMap<Box<[u8]>, VecDeque<u64>>>,
 }
 
@@ -216,7 +217,7 @@ impl PendingPublishes {
         first_refused
     }
 
-    /// Waiting messages behind this sequence, and what they count for.
+    /// Waiting messages after this sequence, and what they count for.
     pub fn counts_behind(&self, sequence: u64) -> (u64, u64) {
         // Mostly all wait: what is committed leaves soon.
         let all = self
@@ -245,7 +246,7 @@ impl PendingPublishes {
         }
     }
 
-    /// Waiting messages of one subject behind a sequence; `sort` comes first.
+    /// Waiting messages of one subject after a sequence; `sort` comes first.
     pub fn sequences_of(&self, subject: &[u8], behind: u64) -> impl Iterator<Item = u64> + '_ {
         debug_assert!(self.by_subject.is_some() || self.entries.is_empty());
         let by_subject = self.by_subject.as_ref();

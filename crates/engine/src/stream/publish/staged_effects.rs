@@ -1,6 +1,6 @@
 //! What messages that wait for their commit will change: roll-ups, and the totals of counters.
 //!
-//! Invariant: nothing is forgotten that only a message which still waits would tell.
+//! Invariant: nothing is forgotten that is known only from a message that still waits.
 
 use ahash::AHashMap;
 

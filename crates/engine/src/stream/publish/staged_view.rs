@@ -1,4 +1,4 @@
-//! A stream as the checks of a publish see it: what is committed, and what waits for its commit behind that.
+//! A stream as the checks of a publish see it: what is committed, and what waits for its commit after that.
 //!
 //! Invariant: a message counts once, whether it has been committed meanwhile or not.
 
@@ -108,7 +108,7 @@ impl View for StagedView<'_> {
                 Ok(Some(message)) => return Counter::read(message.headers(), message.payload()),
                 // It was removed since it was looked up.
                 Ok(None) if self.store.messages().last_match(subject) != Some(last) => {}
-                // A total that cannot be read is not zero: whoever counts on from there would be told a wrong one.
+                // A total that cannot be read is not zero: counting on from there would give a wrong one.
                 Ok(None) | Err(_) => return Err(CounterError::Broken),
             }
         }

@@ -13,7 +13,7 @@ pub enum TimeToLive {
     Seconds(i64),
 }
 
-/// Why a text is no time to live.
+/// The text is not a time to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invalid;
 
@@ -123,7 +123,7 @@ pub fn duration_ns(text: &str) -> Option<i128> {
         rest = behind;
     }
     let total = if negative { -total } else { total };
-    // What does not fit into 64 bits is no duration on nats-server either.
+    // A value that does not fit into 64 bits is not a duration on nats-server either.
     i64::try_from(total).ok().map(i128::from)
 }
 

@@ -123,7 +123,7 @@ impl Untaken {
         }
     }
 
-    /// Nobody will take messages of this subject: those who wait are told why.
+    /// Nobody will take messages of this subject: those who wait are answered why.
     pub fn refuse(&self, of: &[u8], text: &str) {
         let mut held = self.held.lock();
         let mut replies = Vec::new();
@@ -154,7 +154,7 @@ impl Untaken {
         });
     }
 
-    /// Whether Python is to be asked.
+    /// Whether to ask Python.
     fn hold(held: &mut HeldSubject, publisher: &Publisher<'_>, publish: &Publish<'_>) -> bool {
         let size = publish.body.len();
         if held.messages >= WAITING_MESSAGES_MAX || held.bytes + size > WAITING_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! What a receiver has taken of what was sent to it, so that no more is on the way than it may.
+//! Counts what a receiver has accepted of what was sent to it, so that no more is on the way than allowed.
 //!
 //! Invariant: `taken` never exceeds `sent`: what was not sent cannot have been taken.
 
@@ -34,7 +34,7 @@ impl Credits {
         self.flow.lock().taken
     }
 
-    /// Waits until fewer than so many are on the way, at most so long; says whether it is so.
+    /// Waits for at most `wait` until fewer than `in_flight_max` are on the way; returns whether that is so.
     pub fn wait(&self, in_flight_max: usize, wait: Duration) -> bool {
         let mut flow = self.flow.lock();
         if flow.sent - flow.taken >= in_flight_max {

@@ -18,11 +18,11 @@ pub struct GetRequest {
     pub up_to_sequence: u64,
     pub up_to_time_ns: Option<i64>,
     pub no_headers: bool,
-    /// There was a field that is none of these.
+    /// There was a field other than these.
     pub has_unknown: bool,
 }
 
-/// The text is no JSON object, or a field has the wrong type.
+/// The text is not a JSON object, or a field has the wrong type.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
 

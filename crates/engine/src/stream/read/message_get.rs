@@ -80,7 +80,7 @@ impl Query {
 }
 
 impl Query {
-    /// How much it takes up beside itself.
+    /// How much it takes up besides itself.
     pub fn bytes(&self) -> usize {
         match &self.which {
             Which::Last(subject) | Which::Next { subject, .. } => subject.len(),

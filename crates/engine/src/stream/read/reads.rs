@@ -40,7 +40,7 @@ pub struct ReadableStream<'a> {
     pub usage: &'a AccountUsage,
 }
 
-/// Direct gets with their texts one behind the other, so that taking one allocates nothing.
+/// Direct gets with their texts one after the other, so that taking one allocates nothing.
 #[derive(Default)]
 struct QueuedDirectGets {
     texts: Vec<u8>,

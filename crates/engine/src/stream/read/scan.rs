@@ -36,14 +36,14 @@ const WINDOW_BYTES: usize = 8 * 1024 * 1024;
 
 const IN_FLIGHT_MAX: usize = WINDOW_BYTES / CHUNK_BYTES;
 
-/// A batch has so many rows and bytes at most; a larger message has one of its own.
+/// A batch has at most this many rows and bytes; a larger message has one of its own.
 const BATCH_ROWS_MAX: usize = 8192;
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long a reader may take nothing: it may have a slow receiver of its own. Until then it holds a place of its account's share.
+/// How long a reader may pause: it may have a slow receiver of its own. Until then it holds a place of its account's share.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether the reader is still there, and whether the server stops.
+/// How often to check whether the reader is still there, and whether the server stops.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Messages that are read ahead where subjects are looked at.
@@ -69,7 +69,7 @@ pub struct ScanRequest {
 
 /// Why a scan ended before its end.
 enum ScanFailure {
-    /// Nobody listens: there is no one to tell.
+    /// There is no subscriber that it could be reported to.
     Gone,
     Idle,
     Stopping,

@@ -57,7 +57,7 @@ impl Scans {
     }
 }
 
-/// What is to be planned; zeros mean no bound.
+/// What to plan; zeros mean no bound.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRequest {
@@ -75,7 +75,7 @@ pub struct PlanRequest {
     parts: usize,
 }
 
-/// What is to be found on disk.
+/// What to find on disk.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FilesRequest {
@@ -163,7 +163,7 @@ impl Streams {
         Ok(serde_json::to_vec(&answer).expect("numbers and paths can be written"))
     }
 
-    /// Begins to send a range of a stream; its reader hears how it ended.
+    /// Begins to send a range of a stream; its reader is sent how it ended.
     pub fn start_scan(
         self: &Arc<Self>,
         account: &str,

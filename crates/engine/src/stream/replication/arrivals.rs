@@ -27,7 +27,7 @@ const WAITING_MESSAGES_MAX: u64 = 16_384;
 /// The same in bytes.
 const WAITING_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// A message of another stream, as it is to be stored.
+/// A message of another stream, as it will be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
     pub subject: &'a [u8],

@@ -1,4 +1,5 @@
-//! Messages on their way from one stream to another, a few at a time: as they will be stored, one behind the other in one buffer.
+//! Messages on their way from one stream to another, a few at a time: as they will be stored, one after the other in one
+//! buffer.
 //!
 //! They are read without any lock of a stream, and staged under one. Invariant: a batch never has more than `MESSAGES_MAX` messages, and more than
 //! `BYTES_MAX` bytes only if it has one.
@@ -41,7 +42,7 @@ struct OriginMessage<'a> {
     time_ns: i64,
 }
 
-/// What is to be read.
+/// What to read.
 pub struct WantedMessages<'a> {
     pub origin: &'a Arc<Origin>,
     /// That of the stream it is now.
@@ -164,7 +165,7 @@ impl OriginBatch {
         self.entries.len() == MESSAGES_MAX || self.bytes.len() >= BYTES_MAX
     }
 
-    /// Takes a message, if it is to be taken.
+    /// Takes a message, if it is wanted.
     fn push(
         &mut self,
         record: &OriginMessage<'_>,

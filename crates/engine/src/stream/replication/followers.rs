@@ -1,4 +1,4 @@
-//! Who is to hear when a stream has something new: the jobs that bring its messages to other streams.
+//! The jobs to wake when a stream has something new: those that bring its messages to other streams.
 //!
 //! They are kept by the name of the origin, whether it is there or not, so that a stream that appears is followed from its first message on. Where a
 //! stream keeps messages only until they are taken, the slowest of its followers says when that is.
@@ -23,7 +23,7 @@ pub struct Followers {
     /// So that a commit of a stream that nobody follows costs nothing more.
     count: AtomicUsize,
     followers: Mutex<Vec<Follower>>,
-    /// What all had when somebody last asked. Changes under the lock of the followers.
+    /// How far all of them were at the last call of `took`. Changes under the lock of the followers.
     all_took: AtomicU64,
 }
 
@@ -61,7 +61,7 @@ impl Followers {
         self.count.store(followers.len(), Ordering::Release);
     }
 
-    /// Whether somebody has not stored a message yet.
+    /// Whether a follower has not stored a message yet.
     pub fn need(&self, sequence: u64) -> bool {
         !self.is_empty()
             && self
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(followers.took(&other, 5), (3, 5));
         followers.remove(&other);
         assert_eq!(followers.took(&one, 8), (5, 8));
-        // Whoever comes anew has nothing, and all is to be looked at again.
+        // A follower that returns has nothing, and starts from the beginning.
         followers.add(&other);
         assert_eq!(followers.took(&other, 8), (0, 8));
         followers.remove(&other);

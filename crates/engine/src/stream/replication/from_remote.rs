@@ -1,7 +1,8 @@
 //! The turn of an origin on another server: what its reader brings is staged as what a local origin has.
 //!
-//! A session of the reader begins behind what is stored or staged here, so after any end of it, or of this server, nothing is missing and nothing comes twice.
-//! Messages that cannot be stored yet are held, and hold up those behind them. Invariant: what is held is of the link's session, and behind `looked_at`.
+//! A session of the reader begins after what is stored or staged here, so after any end of it, or of this server, nothing
+//! is missing and nothing comes twice. Messages that cannot be stored yet are held, and hold up those after them.
+//! Invariant: what is held is of the link's session, and after `looked_at`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -104,7 +105,7 @@ impl ReplicationWork {
         Ok(ReplicationTurn::More)
     }
 
-    /// A stream was found: it is read from behind what is here.
+    /// A stream was found: it is read from after what is here.
     fn begin_if_offered(&mut self, at: usize, store: &Store) -> StoreResult<()> {
         let link = &mut self.links[at];
         let Some(channel) = link.channel() else {
@@ -182,7 +183,7 @@ impl OriginLink {
         }
     }
 
-    /// What came is not behind what is here any more.
+    /// What came no longer follows what is here.
     pub(in crate::stream) fn begin_anew(&mut self) {
         self.held.clear();
         if let Some(channel) = self.channel() {
@@ -223,7 +224,7 @@ impl OriginLink {
         channel.is_some_and(|channel| channel.status().is_caught_up)
     }
 
-    /// An origin that keeps messages only until they are taken hears how far they are on disk.
+    /// Reports to an origin that keeps messages only until they are taken how far they are on disk.
     fn confirm(&mut self, committed: u64) {
         if !self.is_consumed {
             self.unconfirmed.clear();

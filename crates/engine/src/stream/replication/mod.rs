@@ -2,7 +2,8 @@
 //!
 //! - `origin` is where they come from; `origins` finds it: in the same account, in another (through imports: `imported_origins`), behind a link (`linked_origins`), or on another server.
 //! - `replicator` is the job of one stream; its `work` gives each origin a turn, `batch` takes a few messages at a time, `from_remote` what a `remote`
-//!   reader brought. `arrivals` stages them, `positions` remembers how far each origin is, and `followers` are told of something new.
+//!   reader brought. `arrivals` stages them, `positions` remembers how far each origin is, and `followers` are woken for
+//!   something new.
 
 pub mod arrivals;
 pub mod batch;

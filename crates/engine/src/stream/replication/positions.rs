@@ -100,8 +100,9 @@ impl OriginPositions {
         })
     }
 
-    /// Writes the file, if everything it would speak of is committed; returns whether it says everything now. All of it was staged since the store was
-    /// reset so often: otherwise some of it was discarded, and others have the sequences.
+    /// Writes the file, if everything it would describe is committed; returns whether it is complete now. All of it was
+    /// staged since the store was reset `resets` times: otherwise some of it was discarded, and other messages have its
+    /// sequences.
     pub fn save(&mut self, store: &Store, resets: u64) -> StoreResult<bool> {
         let through = store.messages().counts().last_sequence;
         if self.is_saved() {

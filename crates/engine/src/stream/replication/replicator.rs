@@ -21,14 +21,14 @@ use crate::storage::message::StoreResult;
 use crate::stream::settings::StreamSettings;
 use crate::stream::stream::Stream;
 
-/// An origin that is there is heard of so often at least.
+/// An origin that is there reports at least this often.
 const HEARTBEAT_NS: i64 = 1_000_000_000;
 
-/// How it stands with an origin.
+/// The state of an origin.
 #[derive(Debug, Clone, Serialize)]
 pub struct OriginState {
     pub lag: u64,
-    /// How long ago it was heard of; -1 is never.
+    /// How long ago it last sent something; -1 is never.
     pub active_ns: i64,
     /// The last sequence that was taken of it, where the stream does not have the same ones.
     pub sequence: u64,
@@ -62,7 +62,7 @@ pub struct Replicator {
     followed: Mutex<Vec<Followed>>,
     /// A commit here may be what it waits for.
     waits: AtomicBool,
-    /// Something is to be done when its time comes.
+    /// There is something to do when its time comes.
     is_timed: AtomicBool,
     is_stopped: AtomicBool,
 }
@@ -185,7 +185,7 @@ impl Replicator {
         }
     }
 
-    /// How it stands with each origin, in the order of the settings.
+    /// The state of each origin, in the order of the settings.
     pub fn states(&self, settings: &StreamSettings, now_ns: i64) -> Vec<OriginState> {
         if settings.origins.is_empty() {
             return Vec::new();

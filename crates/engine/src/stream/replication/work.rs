@@ -1,8 +1,9 @@
-//! What an replicator does in one run: gives each origin a turn, and keeps in mind how far it is.
+//! What a replicator does in one run: gives each origin a turn, and keeps track of how far it is.
 //!
-//! A mirror goes on behind its own last sequence, a stream with sources behind what `origin_positions` says: both count what is staged, and both are found
-//! out anew when something staged was refused, so that nothing is stored behind a message that is missing. Invariant: `looked_at` of a link is
-//! never ahead of what is stored or staged of its origin, but for messages that are not taken.
+//! A mirror continues after its own last sequence, a stream with sources after what `origin_positions` says. Both
+//! include what is staged, and both are looked up again when something staged was refused, so that nothing is stored
+//! after a missing message. Invariant: `looked_at` of a link is never ahead of what is stored or staged of its origin,
+//! except for messages that are not wanted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,12 +53,12 @@ pub struct Shown {
     pub sequence: u64,
     /// The last one that was looked at or taken.
     pub looked_at: u64,
-    /// When it was heard of last; 0 is never.
+    /// When it last sent something; 0 is never.
     pub heard_ns: i64,
     pub is_there: bool,
     /// Why it does not go on.
     pub refusal: Option<Refusal>,
-    /// How it stands with another server.
+    /// The state of the connection to another server.
     pub channel: Option<Arc<RemoteChannel>>,
 }
 
@@ -158,13 +159,13 @@ impl ReplicationWork {
             .collect()
     }
 
-    /// Whether something is to be done after a while.
+    /// Whether there is something to do after a while.
     pub fn is_timed(&self) -> bool {
         let mut links = self.links.iter();
         links.any(|link| link.retry_at.is_some()) || !self.positions.is_saved()
     }
 
-    /// Whether an origin is to hear of a commit here.
+    /// Whether a commit here must be reported to an origin.
     pub fn awaits_commit(&self) -> bool {
         self.links.iter().any(|link| !link.unconfirmed.is_empty())
     }
@@ -187,7 +188,7 @@ impl ReplicationWork {
         self.positions.save(store, resets).map(drop)
     }
 
-    /// Gives each origin a turn, and says what is to be done next.
+    /// Gives each origin a turn, and returns what to do next.
     pub fn run(
         &mut self,
         stream: &Arc<Stream>,
@@ -549,7 +550,7 @@ impl ReplicationWork {
 }
 
 impl OriginLink {
-    /// An origin that keeps messages only until they are taken hears how far they are.
+    /// Reports to an origin that keeps messages only until they are taken how far they are.
     fn release_through(&mut self, committed: u64, from: &Stream, job: &Arc<Job>) {
         let confirmed = self.confirmed(committed);
         if confirmed > 0 {

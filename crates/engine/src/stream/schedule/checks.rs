@@ -22,11 +22,11 @@ pub struct Allowed {
 pub struct PlannedMessage {
     pub schedule: Schedule,
     pub next_ns: i64,
-    /// The message is to be stored with `Nats-Rollup: sub`, which it lacks: a subject has one schedule.
+    /// The message must be stored with `Nats-Rollup: sub`, which it lacks: a subject has one schedule.
     pub lacks_rollup: bool,
 }
 
-/// Checks a publish to `subject`; `is_of_stream` says whether the stream takes a subject. None if it is no schedule.
+/// Checks a publish to `subject`; `is_of_stream` says whether the stream accepts a subject. None if it is not a schedule.
 pub fn check_schedule(
     headers: &PublishHeaders<'_>,
     subject: &[u8],
@@ -45,7 +45,7 @@ pub fn check_schedule(
     let Some(schedule) = schedule.map_err(disabled)? else {
         return Ok(None);
     };
-    // What is never due is no pattern.
+    // A pattern that is never due is invalid.
     let next_ns = schedule
         .next_after(now_ns)
         .ok_or_else(|| disabled(ScheduleError::PatternInvalid))?;
@@ -125,7 +125,7 @@ fn is_publishable(subject: &[u8]) -> bool {
     is_literal(subject) && !subject.iter().any(is_blank)
 }
 
-/// What a message that is due gets beside the headers it had.
+/// What a message that is due gets besides the headers it had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueHeaders<'a> {
     /// The subject of the schedule.

@@ -9,10 +9,10 @@ use jiff::civil;
 use jiff::tz::{Offset, TimeZone};
 use jiff::Timestamp;
 
-/// What is not due within so many years is never due.
+/// A time that does not come within this many years never comes.
 const YEARS_MAX: i16 = 5;
 
-/// Some 2,200 days, 72 months and the hours, minutes and seconds of a few days are looked at in five years at most.
+/// In five years at most some 2,200 days, 72 months and the hours, minutes and seconds of a few days are tried.
 const STEPS_MAX: u32 = 10_000;
 
 /// Set in a field of days that does not restrict them.
@@ -50,7 +50,7 @@ impl Cron {
             months: field(1, 12, MONTHS)?,
             days_of_week: field(0, 6, DAYS)?,
         };
-        // A list of nothing but commas is empty, and would be searched in vain.
+        // A list of nothing but commas is empty, and a search would find nothing.
         let has_all = [cron.seconds, cron.minutes, cron.hours, cron.months]
             .iter()
             .all(|bits| *bits != 0);
@@ -230,7 +230,7 @@ impl<'a> ZoneClock<'a> {
             let timestamp = Timestamp::from_second(second).ok()?;
             Some(i64::from(self.zone.to_offset(timestamp).seconds()))
         };
-        // The offset is taken from nearby, and then, unless it is none, from where that leads.
+        // The offset is taken from nearby, and then, unless it is zero, from where that leads.
         let offset = match offset_at(shown)? {
             0 => 0,
             nearby => offset_at(shown - nearby)?,

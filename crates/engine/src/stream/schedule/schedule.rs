@@ -19,7 +19,7 @@ use crate::stream::publish::time_to_live::duration_ns;
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_SECONDS: i64 = 86_400;
 
-/// The beginning of the year 1; a schedule at this time is none, on nats-server neither.
+/// The beginning of the year 1; a schedule at this time counts as none, as on nats-server.
 const NO_TIME_SECOND: i64 = -62_135_596_800;
 
 /// Why a message is not scheduled.
@@ -27,18 +27,18 @@ const NO_TIME_SECOND: i64 = -62_135_596_800;
 pub enum ScheduleError {
     /// The stream does not schedule.
     Disabled,
-    /// It is no pattern, it is never due, or its kind takes no time zone.
+    /// It is not a pattern, it is never due, or its kind takes no time zone.
     PatternInvalid,
-    /// The target is no literal subject of the stream, or the schedule's own.
+    /// The target is not a literal subject of the stream, or it is the schedule's own.
     TargetInvalid,
     TimeToLiveInvalid,
     /// The stream does not let messages say how long they live.
     TimeToLiveDisabled,
     /// Only the older messages of a subject can be rolled up.
     RollupInvalid,
-    /// The source is no literal subject of the stream, the schedule's own, or the target.
+    /// The source is not a literal subject of the stream, or it is the schedule's own or the target.
     SourceInvalid,
-    /// A header that only the server writes, or a schedule that is none.
+    /// A header that only the server writes, or a schedule that is not one.
     SchedulerInvalid,
     TimeZoneInvalid,
 }

@@ -1,7 +1,7 @@
 //! The schedules of a stream: messages that are published again, under another subject, when their time comes.
 //!
-//! A schedule is the last message of its subject; what is in here can be made anew from the store. When a repeated one is due next is said by the
-//! message it published last. Invariant: a subject has one schedule at most.
+//! A schedule is the last message of its subject; this index can be rebuilt from the store. The message that a repeated
+//! schedule published last says when it is next due. Invariant: a subject has one schedule at most.
 
 use std::collections::BTreeSet;
 
@@ -28,12 +28,12 @@ pub struct PlannedSchedule {
 pub struct Schedules {
     by_subject: AHashMap<Box<[u8]>, PlannedSchedule>,
     by_time: BTreeSet<(i64, Box<[u8]>)>,
-    /// What is in here does not hold any more, and must be made anew.
+    /// The index is no longer right, and must be rebuilt.
     outdated: bool,
 }
 
 impl Schedules {
-    /// To be made from the store when they are needed first.
+    /// Schedules that are built from the store when they are first needed.
     pub fn unknown() -> Self {
         Self {
             outdated: true,

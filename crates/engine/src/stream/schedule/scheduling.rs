@@ -34,7 +34,8 @@ fn due_schedules(ingest: &Ingest, store: &Store, now_ns: i64) -> Vec<(Box<[u8]>,
         .collect()
 }
 
-/// Publishes the message of a schedule, and plans when it is due again; one that is not ends with it. False if the schedule is another one by now.
+/// Publishes the message of a schedule, and plans when it is due again; one that is not due again ends with it. False if
+/// the schedule is another one by now.
 fn fire(
     ingest: &mut Ingest,
     store: &Store,

@@ -1,7 +1,7 @@
 //! Which batch of each query was stored last, so that a query that repeats one after a crash stores nothing twice, however long it was away.
 //!
 //! The last message of a batch has a header `Jetlake-Batch: <stream>/<query>/<batch>`; it is stored together with all others of the batch or not at all, so
-//! the messages tell which batches there are. The same is kept in a file, as messages may be removed. Only if a server dies
+//! the messages show which batches there are. The same is kept in a file, as messages may be removed. Only if a server dies
 //! before that is written, and the message is gone by then, would a batch be forgotten. Copies of a message in other streams say nothing, by the name.
 //! Invariant: the batch of a query only grows.
 

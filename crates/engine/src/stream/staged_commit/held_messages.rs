@@ -1,4 +1,4 @@
-//! Messages that are not stored yet: the waiting ones of a batch or an upload, one behind the other in one buffer.
+//! Messages that are not stored yet: the waiting ones of a batch or an upload, one after the other in one buffer.
 //!
 //! Invariant: `ends` has, for each message, where its subject, its headers and its payload end in `bytes`; each begins where the one before it ends.
 

@@ -95,12 +95,12 @@ struct CommitOutcome {
 }
 
 struct UploadsRequest {
-    /// Of whoever asks: it is about uploads of that user.
+    /// The sender, whose uploads the request is about.
     user: String,
     subject: Vec<u8>,
     reply: Vec<u8>,
     body: Vec<u8>,
-    /// What the sender might do when it came; `None` is everything.
+    /// What the sender was allowed to do when the request came; `None` is everything.
     permissions: Option<Arc<Permissions>>,
 }
 

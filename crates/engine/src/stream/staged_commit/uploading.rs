@@ -124,7 +124,8 @@ impl Stream {
         ingest.incomplete().uploads.user_of(connection_id).ok()
     }
 
-    /// Refuses somebody who could not publish every message of these uploads: neither may they be stored nor dropped on its behalf.
+    /// Refuses a user who could not publish every message of these uploads: they may be neither stored nor dropped on
+    /// the user's behalf.
     pub(in crate::stream) fn check_uploads(
         &self,
         user: &str,

@@ -1,11 +1,15 @@
-//! Uploads that are open: messages that tasks of a query have sent, and that wait until the query names them in a commit.
+//! Uploads that are open: messages that tasks of a query have sent, and that wait until the query names them in a
+//! commit.
 //!
-//! A message of an upload has a header `Jetlake-Upload: <upload>/<number>`, and comes on its own subject, so that whoever sends it needs the right to.
-//! The first one says `<upload>/1/<query>/<run>`: when a query runs anew, what its earlier run has left is dropped. The end is
-//! `<upload>/<messages>/end`, and no message. Only what has a reply subject is answered: with how many have come, or why no more is taken. A task that computes for long says
-//! `<upload>/0/<query>/<run>` meanwhile, which is no message either and keeps the uploads of its run.
-//! Nothing of an upload is in the store, or survives the server. An upload belongs to the user who began it: no other publisher adds to it or drops it. Who may ask the API to commit or
-//! abort means the uploads of anybody, and of several with one id his own or the first. Invariant: the uploads of an account hold no more bytes than its share.
+//! A message of an upload has a header `Jetlake-Upload: <upload>/<number>`, and comes on its own subject, so that the
+//! sender needs the right to publish there. The first one says `<upload>/1/<query>/<run>`: when a query runs again,
+//! what its earlier run has left is dropped. The end is `<upload>/<messages>/end`, and not a message. Only what has a
+//! reply subject is answered: with how many have come, or why no more are accepted. A task that computes for long sends
+//! `<upload>/0/<query>/<run>` meanwhile, which is not a message either and keeps the uploads of its run.
+//! Nothing of an upload is in the store, or survives the server. An upload belongs to the user who began it: no other
+//! publisher adds to it or drops it. A user who may ask the API to commit or abort may name anybody's uploads; if
+//! several have the same id, that means the user's own or else the first. Invariant: the uploads of an account hold no
+//! more bytes than its share.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,7 +26,7 @@ use crate::wire::upload_header::is_name;
 /// Tasks of one user that may upload to one stream at a time.
 const UPLOADS_MAX: usize = 4096;
 
-/// What an upload takes up beside its messages.
+/// What an upload takes up besides its messages.
 const UPLOAD_BYTES: usize = 512;
 
 /// Uploads are given up when no task of their query has sent anything for so long: three times what a task that is still there lets pass without a word.
@@ -78,7 +82,7 @@ enum UploadPosition<'a> {
     },
     Further,
     End,
-    /// Somebody still works on this run.
+    /// A task still works on this run.
     Alive {
         query: &'a str,
         run: &'a str,
@@ -187,7 +191,7 @@ impl Uploads {
         taken
     }
 
-    /// Whose upload a user means by an id: his own; else that of whoever began one first, since others see its id only then.
+    /// Whose upload a user means by an id: the user's own, else the one begun first, since others see its id only then.
     fn owner_of(&self, user: &str, id: &str) -> Option<&str> {
         if let Some((owner, own)) = self.open.get_key_value(user) {
             if own.contains_key(id) {
@@ -199,7 +203,7 @@ impl Uploads {
         found.min().map(|(_, owner)| owner.as_str())
     }
 
-    /// The messages of the upload that a user means, if it has ended with so many.
+    /// The messages of the upload that a user means, if it has ended with this many.
     pub fn get(&self, user: &str, id: &str, messages: u64) -> Result<&HeldMessages, Refusal> {
         let owner = self.owner_of(user, id);
         let upload = owner.and_then(|owner| self.open.get(owner)?.get(id));

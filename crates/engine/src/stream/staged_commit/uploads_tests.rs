@@ -84,7 +84,7 @@ fn no_other_publisher_adds_to_an_upload_or_drops_it() {
     let mut uploads = uploads();
     take_from(&mut uploads, 1, "u/1/query/run", 0).unwrap();
 
-    // Another run of a query with the same name, and an upload with the same id, are somebody else's own.
+    // Another run of a query with the same name, and an upload with the same id, belong to another user.
     assert_eq!(take_from(&mut uploads, 11, "u/1/query/another", 0), Ok(1));
     assert_eq!(take_from(&mut uploads, 11, "u/2", 0), Ok(2));
     uploads.drop_all("bob", &["u"]);
@@ -101,7 +101,7 @@ fn whoever_may_commit_means_the_upload_that_was_there_first() {
     let mut uploads = uploads();
     take_from(&mut uploads, 1, "u/1/query/run", 0).unwrap();
     take_from(&mut uploads, 1, "u/1/end", 0).unwrap();
-    // Somebody has seen the id.
+    // Another user has seen the id.
     take_from(&mut uploads, 11, "u/1/query/run", 0).unwrap();
     take_from(&mut uploads, 11, "u/2", 0).unwrap();
     take_from(&mut uploads, 11, "u/2/end", 0).unwrap();

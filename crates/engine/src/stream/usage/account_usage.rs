@@ -40,7 +40,7 @@ impl Default for ServerUsage {
 }
 
 impl ServerUsage {
-    /// With limits; less than zero is none.
+    /// With limits; less than zero means none.
     pub fn limited(memory_bytes_max: i64, storage_bytes_max: i64) -> Self {
         let usage = Self::default();
         usage
@@ -121,7 +121,7 @@ impl AccountUsage {
         }
     }
 
-    /// Puts limits in force; less than zero is none.
+    /// Puts limits in force; less than zero means none.
     pub fn limit(&self, memory_bytes_max: i64, storage_bytes_max: i64) {
         let limits = [
             (&self.memory, memory_bytes_max),
@@ -132,7 +132,7 @@ impl AccountUsage {
         }
     }
 
-    /// Whether so many bytes more may be taken up.
+    /// Whether this many bytes more may be taken up.
     pub fn has_room(&self, storage: Storage, bytes: u64) -> bool {
         let taken = self.of(storage);
         let most = taken.bytes_max.load(Ordering::Relaxed);
@@ -187,7 +187,7 @@ impl StreamUsage {
         &self.account
     }
 
-    /// Whether so many bytes more may be stored.
+    /// Whether this many bytes more may be stored.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.account.has_room(self.storage, bytes)
     }

@@ -1,7 +1,9 @@
-//! Segments of which several streams of an account have the same file, since one is a fork of the other: on the disk they take up their room once.
+//! Segments whose file several streams of an account share, because one is a fork of the other: on the disk they take
+//! up their room once.
 //!
-//! Whoever has most of a segment's messages counts for it; what the others have of it is counted twice, and that is what this tells. So nobody stores for free: when the origin
-//! of a fork goes, the fork counts for all it has. Invariant: `surplus` is the sum over all segments of what their holders have, less the largest part.
+//! The stream with most of a segment's messages counts for it; what the others have of it is counted twice, and this
+//! module says how much that is. So no stream is stored for free: when the origin of a fork is deleted, the fork counts
+//! for all it has. Invariant: `surplus` is the sum over all segments of what their holders have, less the largest part.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -22,7 +24,7 @@ struct HeldSegment {
 }
 
 impl SharedSegments {
-    /// A holder has these segments now, each with so many bytes, and no others; returns how much more is counted twice.
+    /// A holder has these segments now, each with this many bytes, and no others; returns how much more is counted twice.
     pub fn set(&self, holder: u64, segments: &[(u64, u64)]) -> i64 {
         let mut held = self.held.lock();
         let HeldSegment {

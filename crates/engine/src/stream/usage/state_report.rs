@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::stream::replication::replicator::OriginState;
 use crate::stream::stream::Stream;
 
-/// Gaps that are listed at most when somebody asks for them.
+/// Most gaps that a report lists.
 const GAPS_MAX: usize = 1_000_000;
 
-/// What somebody wants to know of a stream.
+/// What a report about a stream should contain.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StateQuery {

@@ -164,7 +164,7 @@ impl TlsChannel {
         self.has_outgoing.load(Ordering::Acquire)
     }
 
-    /// Whether the peer was told that nothing follows.
+    /// Whether the end of the stream was announced to the peer.
     pub fn said_goodbye(&self) -> bool {
         self.said_goodbye.load(Ordering::Acquire)
     }
@@ -211,8 +211,9 @@ impl TlsChannel {
         }
     }
 
-    /// Encrypts the pieces from `start` on, as far as there is room, behind what waits to be sent anyway. Says how many bytes it took.
-    /// With `goodbye`, the peer is also told that nothing follows, once everything is taken. `Err` is a channel that cannot go on.
+    /// Encrypts the pieces from `start` on, as far as there is room, after what already waits to be sent. Says how many
+    /// bytes it took. With `goodbye`, the end is also announced to the peer, once everything is taken. `Err` is a channel
+    /// that cannot go on.
     pub(super) fn seal(
         &self,
         pieces: &[IoSlice<'_>],
@@ -246,7 +247,7 @@ impl TlsChannel {
     }
 }
 
-/// What is to be encrypted.
+/// What to encrypt.
 struct SealRequest<'a> {
     pieces: &'a [IoSlice<'a>],
     start: usize,
@@ -319,7 +320,7 @@ impl TlsState {
         (done, end)
     }
 
-    /// Keeps what is no whole record yet; a connection that is between two records keeps nothing.
+    /// Keeps an incomplete record; a connection that is between two records keeps nothing.
     fn keep(&mut self, rest: &[u8]) -> Result<(), TlsEnd> {
         if rest.is_empty() {
             self.incoming = Vec::new();
@@ -388,7 +389,7 @@ fn read_records<C: Unbuffered>(
     }
 }
 
-/// The peer is told why it ends, and nothing else goes on: rustls must not be shown the same bytes again.
+/// The peer is sent the reason, and nothing else goes on: rustls must not be shown the same bytes again.
 fn tell_failure<C: Unbuffered>(connection: &mut C, outgoing: &mut Vec<u8>) {
     while connection.wants_write() {
         let status = connection.process(&mut []);

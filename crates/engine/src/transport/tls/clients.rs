@@ -1,7 +1,8 @@
 //! Checking the certificates of clients: as webpki does, with the alerts of the reference server.
 //!
 //! A certificate that names one of our authorities and was not signed by it comes from an authority nobody here knows. webpki calls that a
-//! bad signature, and a client would hear `decrypt_error`, as if the connection had been tampered with; Go says `unknown_ca`.
+//! bad signature, and a client would get `decrypt_error`, as if the connection had been tampered with; Go says
+//! `unknown_ca`.
 
 use std::sync::Arc;
 

@@ -50,7 +50,7 @@ impl TlsSettings {
             server_config: server_config(options)?,
             timeout_ms: options.timeout_ms,
             handshake_first_ms: options.handshake_first_ms,
-            // Where TLS comes first, there is nothing in the clear that could tell a client of its choice.
+            // If TLS comes first, nothing in the clear could inform a client of its choice.
             allow_non_tls: options.allow_non_tls && options.handshake_first_ms.is_none(),
             pinned,
             throttle: Throttle::new(options.handshakes_per_second_max),

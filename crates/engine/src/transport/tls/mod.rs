@@ -3,7 +3,8 @@
 //! `configuration` turns options into what rustls needs, and refuses what makes no sense; `certificates` are the server's own, `clients` checks those of others, and
 //! `throttle` is how often a handshake may begin. `channel` is the state of one encrypted
 //! connection in either `role`, shared by the thread that reads it and the threads that write to it; `writing` is how the outbox writes through it.
-//! `client` is TLS towards another server; `hello` tells a client that speaks TLS from one that does not, and `peer` is what a handshake showed about the client.
+//! `client` is TLS towards another server; `hello` distinguishes a client that speaks TLS from one that does not, and
+//! `peer` is what a handshake showed about the client.
 
 mod certificates;
 pub mod channel;

@@ -1,7 +1,7 @@
 //! Turns the frames of a client into the bytes of its session, in the buffer that they were read to.
 //!
 //! What a message says goes to the front of that buffer, since it is never longer than its frames; only what was compressed is longer, and that goes to `unread`,
-//! together with everything behind it. Where one message ends and the next begins means nothing to a session.
+//! together with everything after it. Where one message ends and the next begins means nothing to a session.
 //!
 //! Invariant: a message that is compressed holds at most as many bytes as allowed, before and after; a control frame holds at most 125.
 

@@ -1,4 +1,4 @@
-//! Frames in any pieces: what a session hears of them, what is answered, and what ends a connection.
+//! Frames in any pieces: what a session gets of them, what is answered, and what ends a connection.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn compressed(payload: &[u8]) -> Vec<u8> {
     deflate::compress([payload].into_iter(), <[u8]>::to_vec)
 }
 
-/// What a session would hear of bytes that arrive in such pieces, the answers, and the end.
+/// What a session would get of bytes that arrive in such pieces, the answers, and the end.
 fn receive(bytes: &[u8], sizes: &[usize]) -> (Vec<u8>, Vec<u8>, Option<WebSocketEnd>) {
     let mut frame_reader = WebSocketFrameReader::new(false, true);
     let (mut heard, mut answers) = (Vec::new(), Vec::new());

@@ -192,7 +192,7 @@ pub fn put_close(out: &mut Vec<u8>, status: u16, text: &str) {
     put_control(out, Opcode::Close, &payload);
 }
 
-/// Applies a mask to bytes that are `offset` bytes behind the beginning of the payload.
+/// Applies a mask to bytes that are `offset` bytes after the beginning of the payload.
 pub fn apply_mask(bytes: &mut [u8], mask: [u8; 4], offset: usize) {
     let mut pattern = [0; 8];
     for (index, byte) in pattern.iter_mut().enumerate() {

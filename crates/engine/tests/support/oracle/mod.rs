@@ -28,7 +28,7 @@ pub struct Rules {
 /// The user that a server with authentication lets in.
 pub const ADMITTED_USER: &str = "friend";
 
-/// Said about a message whose subject is not one subject, to clients that want to hear it.
+/// Said about a message whose subject is not one subject, to clients that asked for that.
 pub const ODD_SUBJECT_ERROR: &[u8] = b"-ERR 'Invalid Publish Subject'";
 
 #[derive(Clone, PartialEq, Eq)]
@@ -135,8 +135,8 @@ fn line(text: &str) -> Expected {
     Expected::Line(text.as_bytes().to_vec())
 }
 
-/// Blanks before the arguments and junk behind a PING do not count against the limit of a line, but whether a server reads on through
-/// more of them than this depends on where its reads fell.
+/// Blanks before the arguments and junk after a PING do not count against the limit of a line, but whether a server reads
+/// on through more of them than this depends on where its reads fell.
 const BLANKS_CERTAIN_MAX: usize = 1_000;
 
 const NAMES: [&str; 10] = [

@@ -1,7 +1,7 @@
 //! From two sockets to a link.
 //!
 //! The side that was connected to begins with INFO. The other one begins TLS if that is demanded, agrees on compression by an INFO of its own, and says CONNECT;
-//! the first side answers with a second INFO, which says what may pass. Then each tells the other what it wants.
+//! the first side answers with a second INFO, which says what may pass. Then each announces to the other what it wants.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl Session {
         Some(remote.options.first_info_timeout_ms + ADMISSION_TIMEOUT_MS)
     }
 
-    /// The first thing that a server hears that has connected.
+    /// The first thing that is sent to a server that has connected.
     pub(in crate::connection::session) fn greet_leaf(&self, context: &mut Context<'_>) {
         let mut information = reporting::information(context.shared, &self.connection);
         information.nonce.clone_from(&self.nonce);
@@ -108,7 +108,7 @@ impl Session {
         information.write(context.staging.entry(&self.connection).line());
     }
 
-    /// INFO has come: the first one begins the handshake, and later ones tell of changes.
+    /// INFO has come: the first one begins the handshake, and later ones announce changes.
     pub(super) fn hear_information(
         &mut self,
         json: &[u8],

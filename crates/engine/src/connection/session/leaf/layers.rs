@@ -127,7 +127,7 @@ impl Session {
         leaf.map_or(LeafCompression::Off, |leaf| leaf.compression)
     }
 
-    /// Tells the other side how what follows is compressed.
+    /// Announces to the other side how what follows is compressed.
     pub(super) fn tell_compression(&self, own: LeafCompression, context: &mut Context<'_>) {
         let mut information = reporting::information(context.shared, &self.connection);
         let told = match own {

@@ -1,6 +1,6 @@
 //! The conversation with another server: `handshake`, over the `layers` that are asked for; `opening` when there is a link, `traffic` from then on.
 //!
-//! Invariant: nothing is routed, and nothing is told about this side's interest, before the link is open.
+//! Invariant: nothing is routed, and this side's interest is not announced, before the link is open.
 
 mod handshake;
 mod layers;

@@ -1,4 +1,4 @@
-//! An open link: what may pass it, who is told, and its end.
+//! An open link: what may pass it, who is notified, and its end.
 
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ impl Session {
         None
     }
 
-    /// Tells a server that has connected which account it is in, and what may pass.
+    /// Informs a server that has connected of its account and of what may pass.
     fn tell_admission(&self, link: &LeafLink, context: &Context<'_>) {
         let mut information = reporting::information(context.shared, &self.connection);
         if let Some((publish, subscribe)) =
@@ -160,7 +160,7 @@ impl Session {
         information.connect_info = true;
         let mut line = Vec::new();
         information.write(&mut line);
-        // Before anything that is told about interest, which goes to the outbox as well.
+        // Before any announcement of interest, which goes to the outbox as well.
         link.send(line);
     }
 

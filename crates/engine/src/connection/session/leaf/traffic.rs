@@ -34,7 +34,7 @@ impl Session {
         }
     }
 
-    /// The other side has been told what may pass, and does otherwise: the link ends.
+    /// The other side knows what may pass, and does otherwise: the link ends.
     fn violate_rules(&mut self, what: &str, subject: &[u8], context: &mut Context<'_>) -> Next {
         let subject = subject::quoted(subject);
         let text = format!("Permissions Violation for {what} to {subject}");
@@ -237,7 +237,8 @@ impl Session {
     }
 }
 
-/// A message that a consumer sends: its own subject stands behind the reply, and the subject on the wire is where it is delivered to.
+/// A message that a consumer sends: its own subject follows the reply, and the subject on the wire is where it is
+/// delivered to.
 fn split_delivery<'a>(publish: &Publish<'a>) -> Option<Publish<'a>> {
     let reply = publish.reply?;
     if !reply.starts_with(ack_subject::ACK) {

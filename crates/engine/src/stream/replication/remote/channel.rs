@@ -1,8 +1,8 @@
 //! What the thread that reads another server and the job that stores the messages share.
 //!
-//! The thread finds the stream and offers it; the job says where to begin; then messages come, in order, until the thread or the job wants to begin anew.
-//! That is a session. Invariants: messages that are taken belong to the session the job has begun, each follows the one before it, and what waits here is
-//! bounded by what the thread asks for (`pulls`).
+//! The thread finds the stream and offers it; the job says where to begin; then messages come, in order, until the thread
+//! or the job wants to start over. That is a session. Invariants: messages that are taken belong to the session the job
+//! has begun, each follows the one before it, and what waits here is bounded by what the thread asks for (`pulls`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::origin_api::{OriginStream, ReadStart};
 use super::trouble::Trouble;
 use crate::storage::commit::work_pool::Job;
 
-/// How it stands, for whoever looks at the stream.
+/// The state of the connection, for reports about the stream.
 #[derive(Debug, Clone, Default)]
 pub struct ChannelStatus {
     /// Messages that are not stored here yet.
     pub lag: u64,
     /// It is known that there are none.
     pub is_caught_up: bool,
-    /// How long ago the other server was heard of; none is never.
+    /// How long ago the other server last sent something; none if never.
     pub heard: Option<Duration>,
     pub trouble: Option<Trouble>,
 }
@@ -32,7 +32,7 @@ pub struct ChannelStatus {
 pub enum ReaderEnd {
     /// The server stops, and goes on later.
     Pause,
-    /// The origin is none any more: what was made for it goes.
+    /// The stream no longer has this origin: what was made for it is removed.
     Farewell,
 }
 
@@ -45,12 +45,12 @@ struct ChannelState {
     is_anew: bool,
     end: Option<ReaderEnd>,
     queue: VecDeque<RemoteDelivery>,
-    /// Messages that came in this session and are not finished, whoever has them.
+    /// Messages received in this session and not finished, whether queued here or taken by the job.
     waiting: u64,
     waiting_bytes: usize,
-    /// Behind what came, at the other server.
+    /// Messages after those received, at the other server.
     pending: u64,
-    /// That is so in this session.
+    /// `pending` was reported in this session.
     is_pending_known: bool,
     /// Everything up to this sequence is on disk here.
     confirmed: u64,
@@ -206,7 +206,7 @@ impl RemoteChannel {
         }
     }
 
-    /// What came is not wanted: it is to be begun anew.
+    /// The received messages are not wanted: the session must be restarted.
     pub fn restart(&self) {
         let mut state = self.state.lock();
         if state.offered.is_some() && state.start.is_some() {

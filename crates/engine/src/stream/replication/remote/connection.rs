@@ -220,7 +220,7 @@ impl RemoteConnection {
     }
 }
 
-/// Reads what stands behind `INFO `.
+/// Reads what follows `INFO `.
 pub fn read_information(json: &[u8]) -> Result<RemoteInformation, Trouble> {
     serde_json::from_slice(json).map_err(|_| Trouble::NotUnderstood("its INFO is not valid JSON"))
 }

@@ -7,7 +7,7 @@ use crate::common::subject;
 use crate::wire::ack_subject;
 use crate::wire::reply::Reply;
 
-/// A sequence beyond this is nonsense: nothing could come behind it.
+/// A sequence beyond this is nonsense: nothing could come after it.
 const SEQUENCE_MAX: u64 = i64::MAX as u64;
 
 /// The size of a message besides its bytes, for limits.
@@ -49,14 +49,14 @@ pub enum HeardFrame<'a> {
         delivery: RemoteDelivery,
         /// Counts what the consumer has sent.
         consumer_sequence: u64,
-        /// How many come behind it.
+        /// How many come after it.
         pending: u64,
         /// Where it is acknowledged.
         reply: &'a [u8],
     },
     /// The request is still there.
     Alive,
-    /// The request is over: its status, and the words behind it.
+    /// The request is over: its status, and the words after it.
     Ended(u16, &'a [u8]),
 }
 

@@ -6,7 +6,7 @@
 //! - `socket` is one connection in the clear or with TLS, `login` how a client says who it is, `connection` bytes as replies and requests as answers.
 //! - `origin_api` asks about the stream and makes the consumer that reads it; `delivery` is one message of it, `pulls` what was asked for and has not come.
 //! - `channel` is what the thread and the job that stores the messages share; `reader` is the thread.
-//! - `trouble` is everything that can go wrong, in words for whoever looks at the stream.
+//! - `trouble` is everything that can go wrong, in words for reports about the stream.
 
 pub mod channel;
 pub mod connection;

@@ -13,11 +13,11 @@ use crate::common::short_hash::hash8;
 use crate::common::timestamp;
 use crate::stream::replication::origin::Origin;
 
-/// A consumer that nobody reads goes after so long.
+/// A consumer without a reader is deleted after this long.
 const INACTIVE_NS: u64 = 60_000_000_000;
 
-/// A message that is not acknowledged comes again after so long, and a reader that begins anew does not wait for that: a full stream here must not make
-/// the other server send everything again and again.
+/// A message that is not acknowledged is redelivered after this long, and a reader that starts over does not wait for
+/// that: a full stream here must not make the other server resend everything repeatedly.
 const ACK_WAIT_NS: u64 = 22 * 3_600_000_000_000;
 
 /// Nobody has it.
@@ -26,7 +26,7 @@ const CONSUMER_NOT_FOUND: u16 = 10014;
 /// What the other server says about a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginStream {
-    /// Tells it from another of its name, made later.
+    /// Distinguishes it from another of its name, created later.
     pub identity: String,
     pub first_sequence: u64,
     /// Messages are kept until they are acknowledged, not longer.
@@ -123,7 +123,7 @@ impl OriginApi<'_> {
         read_stream(&connection.request(&self.subject("STREAM.INFO", ""), b"")?)
     }
 
-    /// Makes the consumer, or has it begin again behind what was acknowledged; returns how many messages are there for it.
+    /// Makes the consumer, or restarts it after what was acknowledged; returns how many messages are there for it.
     pub fn begin(
         &self,
         connection: &mut RemoteConnection,

@@ -101,7 +101,7 @@ impl OriginReader {
         &self.channel
     }
 
-    /// The origin is none any more.
+    /// The stream no longer has this origin.
     pub fn say_farewell(&self) {
         self.channel.end(ReaderEnd::Farewell);
     }

@@ -125,7 +125,7 @@ fn read_from(until: Until, bytes: Vec<u8>) -> (Trouble, Vec<RemoteDelivery>) {
         let (mut socket, _) = listener.accept().unwrap();
         socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         if play(&mut socket, until).is_some() {
-            // A client that has gone does not hear it.
+            // A client that has gone does not receive it.
             let _ = socket.write_all(&bytes);
         }
         let _ = socket.shutdown(std::net::Shutdown::Write);

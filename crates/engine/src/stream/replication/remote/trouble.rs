@@ -1,6 +1,6 @@
-//! Why a stream of another server is not read just now, in words for whoever looks at the stream that copies it.
+//! Why a stream of another server is not being read, in words for reports about the stream that copies it.
 //!
-//! No text of it holds a password, a token or a key: it stands in the answers of the API.
+//! No text of it holds a password, a token or a key: it is part of answers of the API.
 
 use std::fmt;
 use std::io;
@@ -24,9 +24,9 @@ pub enum Trouble {
     },
     /// The consumer is gone, or a message of it: another one is made.
     Lost(String),
-    /// Whoever takes the messages wants them from another sequence on.
+    /// The receiver of the messages wants them from another sequence on.
     Anew,
-    /// Nobody wants the messages any more.
+    /// The messages are not wanted any more.
     Stopped,
 }
 
