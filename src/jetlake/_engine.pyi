@@ -68,7 +68,7 @@ class AuthenticationRequest:
 class ConnectionEvent:
     """A client came (`connect`), left (`disconnect`) or was `refused`, or a link to another server is open (`link`).
 
-    Only said when somebody in the system account listens.
+    Reported only while the system account has a subscriber for it.
     """
 
     @property
@@ -103,7 +103,7 @@ class ConsumerEvent:
 
 @final
 class Request:
-    """A message for a handler that was registered with `Engine.subscribe`. Who sent it is said by the connection, never by a header."""
+    """A message for a handler that was registered with `Engine.subscribe`. The connection identifies the sender, never a header."""
 
     @property
     def service(self) -> int: ...
@@ -124,7 +124,7 @@ class Request:
 
 @final
 class Rights:
-    """What somebody with these permissions may do, given as JSON as in the verdict of a login."""
+    """What a user with these permissions may do. The permissions are JSON, as in the verdict of a login."""
 
     def __new__(cls, permissions: bytes) -> Rights: ...
     def may_publish(self, pattern: str) -> bool: ...
@@ -142,7 +142,7 @@ class Engine:
     """One server: a listener, its worker threads and the subjects they route."""
 
     def __new__(cls, options: bytes, listener: int | None = None) -> Engine:
-        """Make an engine. `listener` is the descriptor of a socket that listens already, and belongs to the engine then."""
+        """Create an engine. `listener` is the descriptor of a socket that is already listening; the engine takes it over."""
     @property
     def server_seed(self) -> bytes: ...
     @property
@@ -159,7 +159,7 @@ class Engine:
     ) -> list[LogLine | AuthenticationRequest | ConnectionEvent | ArchiveEvent | ConsumerEvent | Request | Stopped]: ...
     def admit(self, connection_id: int, verdict: bytes) -> bool: ...
     def refuse(self, connection_id: int, cause: str = "") -> bool:
-        """Refuse a client, or send it away; `cause` "revoked" or "account expired" is told to it."""
+        """Refuse or disconnect a client; it receives the `cause` "revoked" or "account expired"."""
     def address_of(self, connection_id: int) -> str | None: ...
     def statistics(self) -> bytes: ...
     def connections(self) -> bytes: ...
@@ -221,7 +221,7 @@ class Engine:
     def purge_stream(self, account: str, name: str, subject: str | None, below_sequence: int, keep: int) -> int:
         """Remove messages, durably, and return how many. Zeros mean no bound."""
     def limit_account(self, account: str, memory_bytes_max: int, storage_bytes_max: int) -> None:
-        """Refuse messages that would take an account's streams beyond these; -1 is no limit."""
+        """Refuse messages that would take an account's streams beyond these limits; -1 means no limit."""
     def message_misses(self, account: str) -> int:
         """Return how many requests for a message the engine has answered with that there is none."""
     def delete_message(self, account: str, name: str, sequence: int, erase: bool) -> bool:
@@ -248,7 +248,7 @@ class Engine:
     def consumer_state(self, account: str, stream: str, name: str) -> bytes:
         """Return how a consumer stands, a JSON object, listed in crates/engine/src/stream/consumers/registry.rs."""
     def reset_consumer(self, account: str, stream: str, name: str, sequence: int) -> int:
-        """Begin anew at a sequence, behind the acknowledged ones if that is 0, and return it."""
+        """Restart a consumer at this sequence, or after the acknowledged ones if it is 0; return the sequence."""
     def unpin_consumer(self, account: str, stream: str, name: str) -> None:
         """Let another client of a group be chosen."""
     def stream_figures(self) -> bytes:
@@ -266,7 +266,7 @@ class Engine:
     def scan_files(self, account: str, name: str, request: bytes) -> bytes:
         """Return where a range of a stream lies on disk; the answer is what `StoreReader` takes, listed in crates/engine/src/storage/store/pieces.rs."""
     def start_scan(self, account: str, name: str, request: bytes) -> None:
-        """Send a range of a stream as Arrow; its reader hears how it ended.
+        """Send a range of a stream as Arrow; its reader learns how it ended.
 
         The request is a JSON object, listed in crates/engine/src/stream/read/scan.rs.
         """
@@ -278,9 +278,9 @@ class Engine:
     def add_to_snapshot(self, snapshot_id: str, consumers: bytes) -> None:
         """Note how some consumers stand, a JSON list of names and configurations. Nothing is left of the snapshot when this raises."""
     def send_snapshot(self, snapshot_id: str) -> None:
-        """Send a snapshot that was begun as an archive; its end is told as an `ArchiveEvent`."""
+        """Send a snapshot that has begun as an archive; an `ArchiveEvent` reports its end."""
     def start_restore(self, account: str, definition: bytes, request: bytes) -> None:
-        """Take the chunks of an archive; what comes of it is told as an `ArchiveEvent`.
+        """Receive the chunks of an archive; an `ArchiveEvent` reports the outcome.
 
         The request is a JSON object, listed in crates/engine/src/stream/archive/restore.rs.
         """
@@ -311,9 +311,9 @@ class Engine:
     def shutdown(self) -> None: ...
 
 def check_options(options: bytes, remotes: bytes) -> None:
-    """Refuse options that an engine could not start with, such as certificates that are none, and such remotes.
+    """Refuse options that an engine could not start with, such as invalid certificates, and such remotes.
 
-    Both are JSON: the object that `Engine` takes, and the list of remotes that `Engine.serve_streams` is told about.
+    Both are JSON: the object that `Engine` takes, and the list of remotes that `Engine.serve_streams` takes.
     """
 
 def own_requests() -> bytes:
@@ -325,7 +325,7 @@ def run_load(plan: bytes) -> bytes:
 def check_store(folder: str, progress: Callable[[int, int], object] | None = None) -> str:
     """Examine the store in a folder without changing it and return the report, a JSON object.
 
-    `progress` is told how many bytes of how many are done; what it raises ends the check. Raises `OSError`.
+    `progress` receives the bytes done and the bytes in total; an exception from it ends the check. Raises `OSError`.
     """
 
 @final
@@ -375,7 +375,7 @@ class RowReader:
     def flush(self) -> list[RowBatch]:
         """Return the rows that fill no batch yet, at most one batch, to hand them on while waiting for more."""
     def stop(self) -> None:
-        """End the reading here; `to_send` then returns what tidies up. Nothing is to be fed afterwards."""
+        """End the reading here; `to_send` then returns what cleans up. Nothing may be fed afterwards."""
     def to_send(self) -> bytes:
         """Return what to write to the socket now, empty if nothing. To be asked at first and after every `feed`."""
     @property
@@ -396,7 +396,7 @@ class StoreReader:
 
     The caller asks `$JS.API.STREAM.SCAN.FILES.<stream>` with `{"start": …, "end": …}` just before, and gives `pieces` of the
     answer. An error of kind `lost` means that the files are not here or have changed: the rows that came are right, and
-    the rest is read over the connection, from behind `last_sequence` on. The server refuses for streams in memory and
+    the rest is read over the connection, after `last_sequence`. The server refuses for streams in memory and
     for encrypted ones.
 
     The options are a JSON object; unknown keys are refused: `stream`, `pieces`, and as for `RowReader` `columns`, `subjects`,
@@ -444,7 +444,7 @@ class PublishWriter:
     def add(self, batch: object) -> None:
         """Take rows: a batch of pyarrow or anything else with `__arrow_c_array__`. Refused while `waiting` is not 0."""
     def end(self) -> None:
-        """Say that all rows were added: an upload has an end, which is to be sent, too."""
+        """Finish after the last row: an upload has an end marker, which must be sent, too."""
     def to_send(self) -> bytes:
         """Return what to write to the socket now: as many messages as may be outstanding, at most about 1 MiB at a time."""
     def feed(self, data: bytes | bytearray | memoryview) -> None: ...

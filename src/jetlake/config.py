@@ -162,7 +162,7 @@ class EngineTls(msgspec.Struct, frozen=True, kw_only=True):
     min_version: str = "1.2"
     # Empty = all.
     cipher_suites: tuple[str, ...] = ()
-    # None = INFO first; 0 = always the handshake first; more = if it begins within so long.
+    # None = INFO first; 0 = always the handshake first; more = if it begins within this time.
     handshake_first_ms: int | None = None
     allow_non_tls: bool = False
     timeout_ms: int = 2_000
@@ -310,7 +310,7 @@ class EngineLeafListener(msgspec.Struct, frozen=True, kw_only=True):
     # Leaf nodes are asked who they are.
     auth_required: bool = False
     auth_timeout_ms: int
-    # "host:port" that leaf nodes are told; empty = the listener's.
+    # "host:port" advertised to leaf nodes; empty = the listener's.
     advertise: str = ""
     no_advertise: bool = False
     compression: str
@@ -335,7 +335,7 @@ class EngineLeaf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EngineOptions(Limits, frozen=True, kw_only=True):
-    """Everything the engine is told when it is made."""
+    """Everything the engine needs when it is created."""
 
     host: str
     # 0 = a random free port.

@@ -6,10 +6,10 @@ orders.schema
 frame = orders.to_pandas()
 ```
 
-It needs the extra `arrow` and nothing else. The reading is that of the Spark format; options that mean something only
-to a running query are refused.
+It needs the extra `arrow` and nothing else. It reads like the Spark format; options that mean something only to a
+running query are refused.
 
-Invariant: a table is the sequences that were there when it was made; it is read anew each time it is asked for.
+Invariant: a table covers the sequences that existed when it was made; each use reads them again.
 """
 
 import html
@@ -112,7 +112,7 @@ class Table:
         return arrow_schema(self._columns)
 
     def limit(self, rows: int) -> "Table":
-        """Return this table with at most so many rows, the first ones."""
+        """Return this table with at most this many rows, the first ones."""
         if rows < 0:
             raise ConfigurationError(f"limit is {rows}: it must be 0 or more")
         fewest = rows if self._limit is None else min(rows, self._limit)

@@ -59,5 +59,5 @@ def _place_of_arguments() -> tuple[int, int]:
     with open("/proc/self/stat", "rb") as file:
         # The name of the program, in parentheses, may have blanks and parentheses of its own.
         fields = file.read().rpartition(b")")[2].split()
-    # The first field behind the name is the third.
+    # The first field after the name is the third.
     return int(fields[_STAT_FIELD_OF_START - 3]), int(fields[_STAT_FIELD_OF_END - 3])

@@ -1,4 +1,4 @@
-"""The nearest name there is: whoever mistypes one should not have to search for it."""
+"""Suggests the nearest existing name, so that a user who mistypes one need not search for it."""
 
 from collections.abc import Iterable
 

@@ -5,7 +5,7 @@ subject ─► ingest workers (queue group) ─► bounded queue ─► stream w
                       └─ what cannot be parsed ─► dead letters ─┘
 ```
 
-- `options`        what one adapter is told, checked
+- `options`        the options of one adapter, checked
 - `configuration`  the formats options come in: a hash as YAML or JSON, Puppet code, flat keys, a block of nats.conf
 - `puppet`         hashes as Puppet manifests write them
 - `conversion`     one message becomes one publication, or a dead letter; no sockets

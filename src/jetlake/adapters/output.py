@@ -1,9 +1,9 @@
 """Stream workers: publish documents with an id, and hold each until the stream has acknowledged it.
 
-A batch is written at once and its answers are awaited together. What is not answered in time, or refused for now, is
-sent again with the same id, so that the stream keeps one copy; after `tries` it is given up: it becomes a dead letter,
-or is counted as failed. A lost connection is no try: the batch waits for the server to come back, and the queue before
-it fills up.
+A batch is written at once and its answers are awaited together. A document that is not answered in time, or is refused
+for now, is sent again with the same id, so the stream keeps one copy; after `tries` the worker gives up, and the
+document becomes a dead letter or is counted as failed. A lost connection does not count as a try: the batch waits for
+the server to come back, and the queue in front of it fills up.
 
 Invariant: a publication that was taken from the queue is acknowledged, given up and counted, or still held here.
 """

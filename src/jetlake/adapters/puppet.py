@@ -128,6 +128,6 @@ class _Reader:
 
 
 class _Text(str):
-    """A text in quotes, which is no mark whatever it says."""
+    """A text in quotes, which is never punctuation, whatever it contains."""
 
     __slots__ = ()

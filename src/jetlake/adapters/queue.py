@@ -1,6 +1,6 @@
 """`PublicationQueue`: what waits between ingest workers and stream workers, bounded in messages and in bytes.
 
-Work is handed over in batches: the lock is taken once for each batch, not for each message, and a batch wakes as many
+Work is passed on in batches: the lock is taken once for each batch, not for each message, and a batch wakes as many
 takers as it needs, not all of them.
 
 Invariant: `messages ≤ messages_max`, and `memory_bytes ≤ bytes_max` unless a single publication is larger than that and
@@ -37,7 +37,7 @@ class PublicationQueue:
         return self._memory_bytes
 
     def put(self, publications: list[Publication], wait_s: float) -> int:
-        """Append publications, waiting for room up to so long in all; return how many went in."""
+        """Append publications, waiting for room up to `wait_s` in total; return how many went in."""
         deadline = time.monotonic() + wait_s
         accepted = 0
         with self._emptied:

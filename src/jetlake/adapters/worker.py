@@ -51,11 +51,11 @@ BUSY_S = 0.02
 """Two batches within `BUSY_S` mean that more will come at once; a lone message is never held back."""
 
 COMPLAINT_INTERVAL_S = 10.0
-"""One line for all complaints of a kind within so long: a flood of bad messages must not become a flood of lines."""
+"""One line for all complaints of a kind within this time: a flood of bad messages must not become a flood of lines."""
 
 
 def pause_s(tries: int) -> float:
-    """Return how long to wait after so many failures: 50 to 150 % of the table, so that workers spread out."""
+    """Return how long to wait after this many failures: 50 to 150 % of the table, so that workers spread out."""
     return PAUSES_MS[min(max(tries, 1), len(PAUSES_MS)) - 1] / 1000 * random.uniform(0.5, 1.5)
 
 

@@ -1,7 +1,7 @@
 """The inventory of a node: agents, classes, facts, collectives, machines.
 
 Facts come from a YAML or JSON file, classes from a file with one name in each line, as configuration management leaves
-them behind. A file that cannot be read is no facts, and a warning.
+them behind. A file that cannot be read yields no facts, and a warning.
 """
 
 import json
@@ -50,7 +50,7 @@ def read_facts(path: str, report: Callable[[str, str], None]) -> dict[str, Any]:
     try:
         text = read_text(Path(path))
         facts = json.loads(text) if text.lstrip().startswith("{") else load_yaml(text)
-        # Dates and the like are no JSON; a registration is.
+        # YAML has dates and other types that JSON lacks; a registration is JSON.
         return dict(json.loads(json.dumps(facts, default=str))) if isinstance(facts, dict) else {}
     except (ConfigurationError, ValueError, TypeError, RecursionError) as error:
         report("warning", f"facts: {path} cannot be used: {' '.join(str(error).split())}")

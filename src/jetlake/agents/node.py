@@ -44,7 +44,7 @@ CONNECTED_CHECK_S = 0.2
 
 
 class LocalNode:
-    """What a part sees: who the node is, and its connection, which may come later or never."""
+    """What a part sees: the node's identity, and its connection, which may come later or never."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class LocalNode:
 
     async def wait_connected(self) -> None:
         """Return when the connection is there: at once, or after it has come back."""
-        # nats-py tells of a new connection only one callback, and that belongs to whoever made the connection.
+        # nats-py reports a new connection to one callback only, and that belongs to the code that connected.
         while not self.is_connected:  # noqa: ASYNC110
             await asyncio.sleep(CONNECTED_CHECK_S)
 

@@ -75,7 +75,7 @@ class RegistrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     publishers: tuple[PublisherOptions, ...] = ()
     interval_s: float = INTERVAL_S_DEFAULT
     splay: bool = True
-    # Publish early when the body has grown or shrunk by so many bytes; 0 = never.
+    # Publish early when the body has grown or shrunk by this many bytes; 0 = never.
     size_trigger_bytes: int = 0
     size_interval_s: float = SIZE_INTERVAL_S_DEFAULT
 

@@ -1,9 +1,9 @@
-"""Registration publishers: what a node says about itself, again and again.
+"""Registration publishers: what a node says about itself, at regular intervals.
 
 The first registration comes after a random part of the interval, so that a fleet that starts together spreads out. With
-a size trigger the body is looked at more often, and published early when its size has changed.
+a size trigger the body is checked more often, and published early when its size has changed.
 
-Invariant: each publisher keeps its own time: two of them on one node do not suppress each other.
+Invariant: each publisher keeps its own time; two publishers on one node do not suppress each other.
 """
 
 import asyncio

@@ -32,7 +32,7 @@ INSECURE = "insecure"
 """What stands in place of a signature and a certificate when a node has none."""
 
 NO_REPLY = "dev.null"
-"""Where nobody listens: registration wants no answer."""
+"""A subject without subscribers: registration wants no answer."""
 
 REGISTRATION_AGENT = "registration"
 

@@ -21,7 +21,7 @@ FILE_CONTENT = "choria:registration:filecontent:1"
 INVENTORY_CONTENT = "choria:registration:inventorycontent:1"
 
 GZIP_BITS = 31
-"""How zlib is told that it reads gzip."""
+"""Makes zlib read gzip."""
 
 CONTENT_BYTES_MAX = 64 * 1024 * 1024
 """Of a body after decompression: a small message must not become all of the memory."""

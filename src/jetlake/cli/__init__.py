@@ -2,7 +2,7 @@
 
 What all commands share:
 
-- `app`           the entry; hands over what reads its words itself before anything heavy is imported
+- `app`           the entry; runs commands that parse their own arguments before anything heavy is imported
 - `server_view`   `jetlake server info`, `ls` and `check`: look at servers that run
 - `crashtest`     `jetlake crashtest`: what servers lose by crashes, on this disk
 - `commands`      the one table of commands
@@ -20,7 +20,7 @@ What all commands share:
 - `configuration` configurations as JSON: files, changes, and an editor
 - `backup_folder` the folder of a backup: its arguments, and what is checked
 - `own_name`      how this `jetlake` is called from the current folder, for lines to paste
-- `hosted`        commands that run until they are told to stop, also as children of a server
+- `hosted`        commands that run until they are stopped, also as children of a server
 - `nats_conf`     files in nats-server's format, for commands that need a block of one
 - `server_pages`  pages of servers, from a monitoring port or as answers over NATS
 - `interrupts`    Ctrl-C in commands whose work is in other threads and processes
@@ -56,7 +56,7 @@ The commands:
 - `doctor`      `jetlake doctor`, is this machine fit
 - `drift`       `jetlake drift`, whether a server is as files declare it
 - `errors`      `jetlake errors`, what the numbers in refusals mean
-- `events`      `jetlake events`, what servers tell of themselves
+- `events`      `jetlake events`, what servers report about themselves
 - `export`      `jetlake export`, what a server has as a declaration
 - `governor`    `jetlake governor`, how many do something at once; `governor_run` runs commands under one
 - `iac_files`   what `plan`, `apply` and `drift` share

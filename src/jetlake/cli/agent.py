@@ -148,7 +148,7 @@ def _read(config: Path | None, facts: Path | None) -> "tuple[NodeOptions, Access
     from jetlake.choria.settings import ChoriaSettings
     from jetlake.client.access import resolve
 
-    # Without a configuration machines are tried out: no startup and shutdown of a node is told.
+    # Without a configuration machines are tried out: no startup or shutdown event of a node is published.
     options = (
         read_node_options(ChoriaSettings({"lifecycle.enabled": "false"}, "the defaults"))
         if config is None
@@ -168,7 +168,7 @@ def _machines_options(options: "NodeOptions", folders: list[Path]) -> "MachinesO
     from jetlake.agents.machines.manifest import read_manifest
     from jetlake.agents.machines.options import read_machines_options
 
-    # Whoever names a machine on the line wants to hear at once that it cannot run.
+    # A user who names a machine on the command line wants to know at once that it cannot run.
     for folder in folders:
         read_manifest(folder)
     return msgspec.structs.replace(read_machines_options(options.settings), folders=tuple(folders))

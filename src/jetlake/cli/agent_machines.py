@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jetlake.client.api import Api
 
 WAIT_NS = 2 * SECOND
-"""How long answers of nodes are waited for: nobody knows how many there will be."""
+"""How long to wait for answers of nodes: their number is not known in advance."""
 
 MachineOption = Annotated[str, typer.Option("--machine", help="Only machines of this name.", metavar="NAME")]
 IdentityOption = Annotated[str, typer.Option("--identity", help="Only this node.", metavar="NODE")]
@@ -120,7 +120,7 @@ def transition(
 async def ask_nodes(
     api: "Api", subject: str, body: dict[str, Any], wait_s: float, *, answers_max: int
 ) -> list[dict[str, Any]]:
-    """Ask nodes, and return the answers that come in time, at most so many; 0 = all of them."""
+    """Ask nodes, and return the answers that come in time, at most `answers_max`; 0 = all of them."""
     import msgspec
 
     inbox = api.connection.new_inbox()
@@ -136,7 +136,7 @@ async def ask_nodes(
         except TimeoutError:
             break
         if message.headers and message.headers.get("Status") == "503":
-            # Nobody listens, so nobody will answer.
+            # There is no subscriber, so there will be no answer.
             break
         try:
             answers.append(msgspec.json.decode(message.data, type=dict[str, Any]))

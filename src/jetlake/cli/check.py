@@ -54,7 +54,7 @@ def check(
 
 @contextmanager
 def progress_bar() -> Iterator[Tell | None]:
-    """Show on stderr how far a long check is, if somebody is looking."""
+    """Show the progress of a long check on stderr, if that is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None

@@ -4,7 +4,7 @@
 jetlake choria kv put CFG auth.username bob
 ```
 
-Each group is one line of `GROUPS`; its module is imported when the group is called. A group gets the words behind its
+Each group is one line of `GROUPS`; its module is imported when the group is called. A group gets the words after its
 name, and a `CommandLine` that says where the server is. A failure is one line on standard error, as Choria prints it,
 and exit code 1.
 """

@@ -73,7 +73,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what understands the words behind `choria kv`."""
+    """Return the parser of the words after `choria kv`."""
     made = argparse.ArgumentParser(prog="choria kv", description="Key-value buckets.")
     commands = made.add_subparsers(metavar="COMMAND")
 

@@ -1,9 +1,9 @@
-"""The words that can stand next on a line, for the shells: commands, flags, and names that the server knows now.
+"""Completions for the shells, the words that can come next: commands, flags, and names that the server knows now.
 
 Called by the scripts of `jetlake completion` as `jetlake __complete -- WORDS…`, the last of them the one being typed.
-Which names are looked for is told by the metavar of the argument: STREAM, CONSUMER, BUCKET, KEY, CONTEXT.
+The metavar of the argument decides which names are looked up: STREAM, CONSUMER, BUCKET, KEY, CONTEXT.
 
-Invariant: it prints candidates or nothing, within a moment, and never an error: somebody is in the middle of a line.
+Invariant: it prints candidates or nothing, within a moment, and never an error: the user is in the middle of a line.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jetlake.client.api import Api
 
 SERVER_S_MAX = 1.0
-"""Somebody is waiting for the key they have pressed. `JETLAKE_COMPLETION_S_MAX` is another limit, for slow networks."""
+"""The user is waiting after a key press. `JETLAKE_COMPLETION_S_MAX` sets another limit, for slow networks."""
 
 with suppress(KeyError, ValueError):
     SERVER_S_MAX = float(os.environ["JETLAKE_COMPLETION_S_MAX"])

@@ -23,7 +23,7 @@ MEANINGS = {
     "torn-write": "the newest file is cut off within its last 2 KiB, after a kill",
     "bit-flip": "one bit of one file is flipped, after a kill",
 }
-"""What is really done, so that nobody takes it for more."""
+"""What the test really does, so that users do not take it for more."""
 
 
 def crashtest(

@@ -14,7 +14,7 @@ from typing import Any
 
 
 class DeferredModule(ModuleType):
-    """Stands for a package in `sys.modules` until somebody asks for anything in it, or imports a module of it."""
+    """Stands for a package in `sys.modules` until an attribute of it is used, or a module of it is imported."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:

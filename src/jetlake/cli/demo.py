@@ -88,7 +88,7 @@ def next_steps(stage: "Stage", report: "Report", *, waits: bool) -> list[str]:
 
     name, port = own_name(), stage.server.port
     store, lake = (shlex.quote(str(stage.folder / each)) for each in ("store", "lake"))
-    # Of the default port nobody needs to be told.
+    # The default port need not be reported.
     server, listen = ("", "") if port == PORT else (f" -s {stage.url}", f" --port {port}")
     lines = (
         []

@@ -40,7 +40,7 @@ def dev(
     dashboard: Annotated[bool, typer.Option(help="Run the dashboard beside the server.")] = True,
 ) -> None:
     """Run a server with a sample stream until Ctrl-C. A temporary store is removed then."""
-    # Before the server starts: whoever reads that it is ready may stop it.
+    # Before the server starts: a caller that reads that it is ready may stop it.
     with Stop() as stop:
         with refusals():
             server = start(port, max(0, monitor), store)
@@ -116,7 +116,7 @@ def is_installed() -> bool:
 
 
 def free_port(wanted: int) -> int:
-    """Return a port that nobody listens on: the one that is wanted if it is free."""
+    """Return a free port: the wanted one if possible."""
     for number in (wanted, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

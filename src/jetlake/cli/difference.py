@@ -31,7 +31,7 @@ def print_changes(found: list[Change]) -> None:
 def is_wanted(
     what: str, before: dict[str, Any], after: dict[str, Any], *, dry_run: bool, force: bool, as_json: bool
 ) -> bool:
-    """Show what an edit of `what` would change, and ask; say whether it is to be done."""
+    """Show what an edit of `what` would change, and ask; return whether to do it."""
     found = changes(before, after)
     if not found:
         if not as_json:

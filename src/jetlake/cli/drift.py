@@ -26,7 +26,7 @@ def drift(paths: PathsArgument, var: VariableOption = None, as_json: JsonOption 
     with refusals():
         declaration = read_files(paths, var)
     print_warnings(declaration.warnings)
-    # Whose mark a thing has is no reason to refuse to look at it.
+    # Compare resources of any owner: an ownership mark must not make the command refuse.
     made = run(lambda api: plan_for(api, declaration, Options(take_over=True)))
     if as_json:
         print_json(made)

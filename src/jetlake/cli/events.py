@@ -1,4 +1,4 @@
-"""`jetlake events`: what servers and nodes tell of themselves, as it happens, in words."""
+"""`jetlake events`: what servers and nodes report about themselves, as it happens, in words."""
 
 import re
 import time
@@ -139,5 +139,5 @@ def words(kind: str, event: dict[str, Any]) -> str:
 
 
 def is_bad(kind: str) -> bool:
-    """Tell whether somebody should look."""
+    """Tell whether an event needs attention."""
     return kind in ("max_deliver", "terminated", "stream_quorum_lost", "consumer_quorum_lost", "server_out_of_space")

@@ -5,7 +5,7 @@
 | the command ends                      | gives the slot back, ends with its exit code                           |
 | a signal comes while it waits         | leaves no lease behind, ends with 128 plus the signal's number         |
 | a signal comes while the command runs | passes it on; the command decides, and the slot is given back after it |
-| no slot within `--max-wait`           | ends with 1; with `--max-per-period` with 0, because that is no failure |
+| no slot within `--max-wait`           | ends with 1; with `--max-per-period` with 0: that is not a failure     |
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Commands that run until they are told to stop: in a terminal, under a supervisor, or as a child of a server.
+"""Commands that run until they are stopped: in a terminal, under a supervisor, or as a child of a server.
 
 ```python
 with Stop() as stop:
@@ -51,7 +51,7 @@ class Stop:
         self._signals.__exit__(kind, error, traceback)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is time to stop, or so long; return whether it is."""
+        """Wait until it is time to stop, at most this long; return whether it is."""
         return self._event.wait(timeout_s)
 
     def is_set(self) -> bool:

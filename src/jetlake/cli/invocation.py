@@ -19,7 +19,7 @@ class CommonFlag(NamedTuple):
     """One flag of all commands. Without a metavar it is a switch."""
 
     names: tuple[str, ...]
-    # The field of `Access` it fills; empty for those that are no part of it.
+    # The field of `Access` it fills; empty for flags that are not part of it.
     field: str
     metavar: str
     help: str

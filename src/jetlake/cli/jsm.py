@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _take_options(words: list[str], options: _Options) -> list[str]:
-    """Return the words behind the options; none = only the usage is wanted."""
+    """Return the words after the options; none = only the usage is wanted."""
     while words and words[0].startswith("-"):
         name, equals, value = words.pop(0).lstrip("-").partition("=")
         if name in ("h", "help"):
@@ -111,7 +111,7 @@ def _run(words: list[str], options: _Options) -> int:
         wanted = " or ".join(map(str, counts))
         raise _MisuseError(f"{name} takes {wanted} names, not {len(arguments)}: see jsm -h")
     question = QUESTIONS.get(name)
-    # Asked before a connection is made: nobody waits for it while somebody types.
+    # Ask before connecting, so that no connection waits while the user types.
     if question is not None:
         arguments = [json.dumps(question())]
     return asyncio.run(_connected(found, arguments, options))

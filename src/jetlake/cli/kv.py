@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 application = typer.Typer(help="Create, read and write key-value buckets.", no_args_is_help=True)
 
 COMPACT_AGE_NS = 1800 * SECOND
-"""How old markers of deleted keys are when they are removed, unless told otherwise."""
+"""The default age at which markers of deleted keys are removed."""
 
 T = TypeVar("T")
 

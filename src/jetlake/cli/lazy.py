@@ -53,7 +53,7 @@ class LazyGroup(TyperGroup):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a line. Ctrl-C at a question ends with 130; with --json a wrong line is told as JSON."""
+        """Run a command line. Ctrl-C at a question ends with 130; with --json a usage error is reported as JSON."""
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **extra)
         enter(Invocation({}))
@@ -164,7 +164,7 @@ def _point_to_flags(loaded: Any) -> None:
 
 
 def _hide_types_of_switches(loaded: Any) -> None:
-    """Newer versions of typer print `<bool>` behind every switch."""
+    """Newer versions of typer print `<bool>` after every switch."""
     for parameter in loaded.params:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = parameter.metavar or " "
@@ -201,7 +201,7 @@ def _path(name: str, loaded: Any, words: Sequence[str]) -> tuple[str, ...]:
 def flags_for_help() -> Callable[..., None]:
     """Return a callback that declares the flags of all commands, for the help text.
 
-    Their values are taken out of the line before typer sees it, so that they may stand behind the command too.
+    Their values are taken out of the line before typer sees it, so that they may come after the command too.
     """
 
     def jetlake(**_flags: Any) -> None:

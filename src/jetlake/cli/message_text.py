@@ -3,12 +3,12 @@
 | in a body, a subject or a header | becomes |
 |---|---|
 | `{{Count}}` | the number of the message, from 1 |
-| `{{ID}}` | an id nobody else has |
+| `{{ID}}` | a unique id |
 | `{{Time}}`, `{{TimeStamp}}` | the time of day; the time as RFC 3339 |
 | `{{Unix}}`, `{{UnixNano}}` | seconds, nanoseconds since 1970 |
 | `{{Random 10 100}}` | letters and digits, at least 10 and at most 100 |
 
-Invariant: what is no template stays as it is.
+Invariant: text that is not a template stays as it is.
 """
 
 import base64

@@ -3,7 +3,7 @@
 On a terminal there are frames, colours and readable numbers; in a pipe a table is lines of fields with tabs between
 them, and numbers are bare. NO_COLOR and `--no-color` take the colours away.
 
-Invariant: nothing is ever asked when standard input is no terminal; the error names the flag that answers instead.
+Invariant: no question is asked when standard input is not a terminal; the error names the flag that answers instead.
 """
 
 import shutil
@@ -49,12 +49,12 @@ T = TypeVar("T")
 
 
 def is_terminal() -> bool:
-    """Tell whether somebody looks at what is printed."""
+    """Tell whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return where to print: as wide as it takes when nobody is looking."""
+    """Return where to print; without a terminal, lines are as wide as they need to be."""
     from rich.console import Console
 
     made = Console(file=sys.stderr if stderr else sys.stdout, no_color=not current().color or None, highlight=False)
@@ -210,9 +210,9 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def progress_bar(label: str, total: int | None, *, is_bytes: bool = False) -> Iterator[Advance]:
-    """Show on standard error how far a long work is, if somebody is looking; call what is given with what was done.
+    """Show the progress of long work on standard error, if that is a terminal; call the yielded function per step.
 
-    What is done in a moment shows no bar.
+    Work that is done in a moment shows no bar.
     """
     if not sys.stderr.isatty():
         yield lambda _amount: None

@@ -44,7 +44,7 @@ STATUS_COLUMNS = ("pipeline", "state", "pid", "query", "batch", "rows", "rows/s"
 
 
 class Phases:
-    """A bar on standard error that says what is being done; only where somebody is looking."""
+    """A bar on standard error that says what is being done; only on a terminal."""
 
     def __init__(self, count: int) -> None:
         self._bar: Progress | None = None

@@ -1,4 +1,4 @@
-"""`jetlake pub`: send messages, to whoever listens or to a stream that acknowledges them."""
+"""`jetlake pub`: send messages, to subscribers or to a stream that acknowledges them."""
 
 import asyncio
 from dataclasses import dataclass, field

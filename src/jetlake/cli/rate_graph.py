@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BARS = " ▁▂▃▄▅▆▇█"
 
 SAMPLES_MAX = 120
-"""Samples kept to be drawn; terminals are seldom wider."""
+"""Samples kept to be drawn; terminals are rarely wider."""
 
 ELAPSED_S_MIN = 0.001
 """A clock that has not moved must not divide by zero."""

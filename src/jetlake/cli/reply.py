@@ -110,7 +110,7 @@ async def printed(command: str, number: int, subject: str, request: str) -> byte
     words = [filled(word, number) for word in shlex.split(command)]
     given, words = words, [with_request(word, subject, request) for word in words]
     if any(word.startswith("-") and not before.startswith("-") for word, before in zip(words, given, strict=True)):
-        # What somebody sends is a value: as an option it could have the command do something else.
+        # A request is a value: as an option it could make the command do something else.
         return b"refused: a request must not begin with '-', where the command would take it for an option"
     environment = os.environ | {"NATS_REQUEST_SUBJECT": subject, "NATS_REQUEST_BODY": request}
     try:

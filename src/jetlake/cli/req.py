@@ -95,7 +95,7 @@ def req(
 async def answers(
     api: "Api", subject: str, payload: bytes, headers: dict[str, str] | None, wanted: int, gap_s: float
 ) -> Any:
-    """Yield the answers to one request: so many, or with 0 those that come in time. Raises `ClientError`."""
+    """Yield the answers to one request: `wanted` of them, or with 0 all that come in time. Raises `ClientError`."""
     from nats.errors import TimeoutError as LibraryTimeoutError
 
     inbox = api.connection.new_inbox()

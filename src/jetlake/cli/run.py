@@ -33,7 +33,7 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 
 LOOK_S = 0.2
-"""How often a command that waits looks whether its reader is still there."""
+"""How often a command that waits checks whether its reader is still there."""
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def refusals() -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise typer.Exit(INTERRUPTED) from error
     except (BrokenPipeError, PipeClosedError) as error:
-        # Whoever read this has enough, as `head` has. Nothing can be written any more, at the end neither.
+        # The reader has enough, as `head` has. Nothing can be written any more, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from error
     except Exception as error:
@@ -93,11 +93,11 @@ def fail(message: str, cause: BaseException | None = None) -> NoReturn:
 
 
 class PipeClosedError(Exception):
-    """Is raised when whoever reads what is printed has gone."""
+    """Is raised when the reader of standard output has gone."""
 
 
 async def until_closed(work: Awaitable[T]) -> T:
-    """Do work; if standard output is a pipe, only as long as somebody reads it. Raises `PipeClosedError`.
+    """Do work; if standard output is a pipe, only while its reader is there. Raises `PipeClosedError`.
 
     A command that waits for messages would not notice before it prints the next one.
     """
@@ -105,7 +105,7 @@ async def until_closed(work: Awaitable[T]) -> T:
         return await work
     task = asyncio.ensure_future(work)
     poll = select.poll()
-    # Errors are always told; nothing else is of interest.
+    # Errors are always reported; no other event is of interest.
     poll.register(sys.stdout.fileno(), 0)
     while True:
         done, _ = await asyncio.wait({task}, timeout=LOOK_S)

@@ -1,6 +1,6 @@
 """`jetlake shims FOLDER`: small executables under the names of NATS' own tools, so that old transcripts run as printed.
 
-Nothing of that is installed unasked, and a folder comes before a real `nats` only on the PATH of whoever puts it there.
+Nothing is installed unasked, and the folder comes before a real `nats` only if the user puts it first on the PATH.
 
 Invariant: a file that is not one of ours is never replaced.
 """

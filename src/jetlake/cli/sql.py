@@ -73,7 +73,7 @@ def sql(
     except JetlakeError as error:
         fail(str(error), error)
     except BrokenPipeError:
-        # Whoever read this has seen enough; nothing is left to be flushed there.
+        # The reader has seen enough; nothing is left to flush there.
         os._exit(0)
 
 
@@ -138,7 +138,7 @@ def _with_spark(query: str, sources: "Sources", request: QueryRequest, _tidies: 
     from jetlake.spark.java import cache_folder
     from jetlake.sql.on_spark import SparkEngine, find_sources
 
-    # Before Spark starts, so that a wrong address or name is told at once.
+    # Before Spark starts, so that a wrong address or name is reported at once.
     found = find_sources(query, sources)
     session = jetlake.spark.session("jetlake sql", master=request.master, log=cache_folder() / "spark.log")
     session.sparkContext.setLogLevel("ERROR")
@@ -181,7 +181,7 @@ def _print(answer: "QueryAnswer", request: QueryRequest) -> None:
 
 
 class _Rows:
-    """The rows of an answer, at most so many; `has_more` says afterwards whether that left some out."""
+    """The rows of an answer, at most `rows_max`; `has_more` says afterwards whether that left some out."""
 
     def __init__(self, answer: "QueryAnswer", rows_max: int | None) -> None:
         self._answer = answer

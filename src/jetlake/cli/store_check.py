@@ -17,7 +17,7 @@ from jetlake.errors import ConfigurationError, reason_of
 __all__ = ["Checked", "Counts", "Finding", "Severities", "StoreReport", "check", "exit_code", "find_stores"]
 
 Progress = Callable[[Path, int, int], None]
-"""Is told the store, and how many bytes of how many are done."""
+"""Receives the store, the bytes done and the bytes in total."""
 
 ALL_GOOD, FINDINGS, UNREADABLE, LOSS = 0, 1, 2, 3
 

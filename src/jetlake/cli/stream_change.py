@@ -433,7 +433,7 @@ def _complete(wanted: dict[str, Any], *, may_ask: bool) -> None:
             raise ClientError(NAME_ADVICE)
         wanted["name"] = ask("Name of the stream", flag="NAME", advice=NAME_ADVICE)
     if not any(wanted.get(key) for key in ("subjects", "mirror", "sources")) and may_ask:
-        # A stream without subjects listens on the one that is called like it.
+        # A stream without subjects listens on the subject with its own name.
         if not sys.stdin.isatty():
             text = f"No --subjects: stream {wanted['name']} listens on subject {wanted['name']!r}."
             typer.echo(text, err=True)

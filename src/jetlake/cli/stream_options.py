@@ -163,7 +163,7 @@ USUAL: dict[str, Any] = {
     "storage": "file",
     "num_replicas": 1,
 }
-"""What the schema of a configuration wants to be told although servers would choose the same."""
+"""Fields that the schema of a configuration requires although servers would choose the same."""
 
 DEFAULTS: dict[str, Any] = USUAL | {"allow_direct": True}
 """What `add` chooses when the flags do not: as NATS' own command line does."""

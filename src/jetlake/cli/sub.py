@@ -178,7 +178,7 @@ async def stored(
 
 
 async def within(messages: AsyncGenerator["Msg", None], wait_s: float | None) -> AsyncGenerator["Msg", None]:
-    """Yield messages until none has come for so long."""
+    """Yield messages until none has come for this long."""
     while True:
         try:
             yield await asyncio.wait_for(anext(messages), wait_s)

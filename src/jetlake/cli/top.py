@@ -1,4 +1,4 @@
-"""`jetlake top`: the connections of a server, the busiest first, again and again."""
+"""`jetlake top`: a live view of the connections of a server, the busiest first."""
 
 import asyncio
 import json

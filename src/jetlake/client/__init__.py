@@ -15,7 +15,7 @@
 - `blocking`      `Background`: an event loop in a thread, for the blocking forms of libraries
 - `timestamps`    times as servers write them
 - `streams`       what is asked of a server about its streams once
-- `pulls`         messages of a stream, by a consumer that is there or by one of one's own
+- `pulls`         messages of a stream, through an existing consumer or a temporary one
 - `archives`      backups of streams as folders
 - `backoff`         how long to wait before the next try
 - `digest`        one value that changes with every message of a stream
@@ -23,10 +23,10 @@
 - `dead_letters`  messages that consumers have given up on
 - `preview`       requests in the dialects of 2019 and 2020
 - `raw_connection`   one blocking connection: socket, TLS, CONNECT, requests, bytes for the engine's bulk part
-- `raw_credentials`  what a client shows of itself in CONNECT
+- `raw_credentials`  the credentials a client sends in CONNECT
 - `raw_settings`     from an access to the settings of a blocking connection
 - `raw_streams`      what is asked about streams over a blocking connection
-- `raw_frames`       messages taken apart many at a time, for those who handle very many
+- `raw_frames`       parses many messages at a time, for programs that handle very many
 - `load`          the native load generator behind `jetlake bench`
-- `uninterrupted`   work that is done as a whole, whoever cancels its caller
+- `uninterrupted`   work that is finished even if its caller is cancelled
 """

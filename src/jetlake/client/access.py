@@ -183,11 +183,11 @@ async def connect(access: Access, *, reconnect: bool = False, on_error: OnError 
     """Connect to the first server of `access` that answers. Raises `ClientError`.
 
     With `reconnect` the connection comes back by itself once it was there; without it ends with its server. `on_error`
-    hears what the server says without being asked, such as a publish that is not permitted.
+    receives what the server reports unasked, such as a publish that is not permitted.
     """
 
     async def tell(error: Exception) -> None:
-        """What fails is told by the call that fails; without this nats-py would log it as well."""
+        """The call that fails reports its failure; without this nats-py would log it as well."""
         if on_error is not None:
             on_error(error)
 
@@ -305,7 +305,7 @@ def _check(url: str) -> None:
     try:
         address = urlsplit(url)
         is_good = address.scheme in SCHEMES and bool(address.hostname) and url.isprintable() and " " not in url
-        # Reading it finds one that is no number or too large.
+        # Reading the port raises if it is not a number or too large.
         is_good = is_good and address.port != 0
     except ValueError:
         is_good = False

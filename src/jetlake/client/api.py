@@ -36,7 +36,7 @@ PAGES_MAX = 100_000
 """Pages of one list: a server whose total never ends must not keep us for ever."""
 
 PATIENCE_S = 30.0
-"""An election in a cluster takes some ten seconds; a server that stays away for longer is told of."""
+"""An election in a cluster takes some ten seconds; a server that stays away longer is reported."""
 
 PAUSE_S = 0.2
 """Between two attempts."""
@@ -61,7 +61,7 @@ class Api:
         self.complaints = complaints
         # The request that was refused last, and its body.
         self.refused: tuple[str, object] = ("", None)
-        # Hears of every request and its answer.
+        # Called with every request and its answer.
         self.on_exchange: Callable[[str, bytes, bytes], None] | None = None
 
     async def flush(self) -> None:
@@ -85,7 +85,7 @@ class Api:
         answer = await self.ask(self.access.api_subject(request), encoded(body), timeout_s=timeout_s)
         refusal = answer.get("error")
         if isinstance(refusal, dict):
-            # For whoever explains it to a person.
+            # For the code that explains the refusal to the user.
             self.refused = (request, body)
             raise ApiError(
                 int(refusal.get("code", 0)), int(refusal.get("err_code", 0)), str(refusal.get("description", "refused"))
@@ -95,7 +95,7 @@ class Api:
     async def insist(
         self, request: str, body: object | None = None, *, patience_s: float = PATIENCE_S
     ) -> dict[str, Any]:
-        """Send a request that may be sent twice, again and again while a cluster elects a leader."""
+        """Send a request that may be sent twice, and retry it while a cluster elects a leader."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_s
         while True:
@@ -204,7 +204,7 @@ async def open_api(access: Access | str | HasUrl, *, reconnect: bool = False) ->
 
 
 def adopt_api(connection: "Client") -> Api:
-    """Return the API over a connection that somebody else has made, and will close."""
+    """Return the API over a connection that the caller has made, and will close."""
     url = connection.connected_url
     shown = f"nats://{url.hostname}:{url.port}" if url else DEFAULT_URL
     return Api(connection, Access(url=shown), deque(maxlen=COMPLAINTS_MAX))
@@ -234,7 +234,7 @@ def encoded(body: object | None) -> bytes:
 
 
 def token(name: str) -> str:
-    """Return a name that is to be one token of a subject. Raises `ClientError` for one that can be none."""
+    """Return a name that must be one token of a subject. Raises `ClientError` if it cannot be one."""
     if not name or any(letter in ".*>" or letter.isspace() or not letter.isprintable() for letter in name):
         raise ClientError(f"{name!r} is not a name for a stream or consumer: no dots, blanks, * and >, and not empty")
     return name

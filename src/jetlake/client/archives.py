@@ -6,7 +6,7 @@ FOLDER/
 └── stream.tar.s2      the archive, byte for byte as the server sent it
 ```
 
-Invariant: `backup.json` is written last; a folder without it is no backup.
+Invariant: `backup.json` is written last; a folder without it is not a backup.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ CHUNK_BYTES = 128 * 1024
 """What is sent at once; the server confirms each piece."""
 
 SILENCE_S_MAX = 30.0
-"""A server that sends nothing for so long, in the middle of an archive, is taken for gone."""
+"""A server that sends nothing for this long, in the middle of an archive, is considered gone."""
 
 FINISH_S_MAX = 600.0
 """After the last piece the server opens what it got, which takes as long as it is large."""
@@ -136,7 +136,7 @@ def _create(path: Path) -> BinaryIO:
 
 def _open(path: Path) -> BinaryIO:
     """Open a file of a backup. Devices and pipes, which may never end, are refused."""
-    # Opening a pipe would wait for somebody who writes to it.
+    # Opening a pipe would wait for a writer.
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file

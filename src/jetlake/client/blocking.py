@@ -52,7 +52,7 @@ class Background:
             return future.result()
         except BaseException:
             if not future.done():
-                # Ctrl-C ends the waiting; the work must not go on behind it, nor be left half done.
+                # Ctrl-C ends the wait; the work must not continue afterwards, nor be left half done.
                 future.cancel()
                 with suppress(CancelledError, Exception):
                     future.result()

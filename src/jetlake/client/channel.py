@@ -47,12 +47,12 @@ class Reply(NamedTuple):
 
     @property
     def status(self) -> bytes:
-        """The number behind `NATS/1.0`, as b"404"; empty on an ordinary message."""
+        """The number after `NATS/1.0`, as b"404"; empty on an ordinary message."""
         return self.headers[9:12] if self.headers[8:9] == b" " else b""
 
     @property
     def nobody_answers(self) -> bool:
-        """Whether the server says that nobody listens on the subject."""
+        """Whether the server says that the subject has no subscriber."""
         return not self.data and self.status == NO_RESPONDERS
 
 
@@ -214,7 +214,7 @@ class Channel:
 
 
 def header_block(headers: dict[str, str]) -> bytes:
-    """Return headers as they are sent; no headers are no block."""
+    """Return headers as they are sent; without headers, nothing."""
     if not headers:
         return b""
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -224,7 +224,7 @@ def header_block(headers: dict[str, str]) -> bytes:
 def header_value(block: bytes, name: bytes) -> bytes | None:
     """Return the value of a header in a block; names are compared as they are written.
 
-    Of several it is the last: what a server adds stands behind what was published.
+    Of several it is the last: what a server adds comes after what was published.
     """
     start = block.rfind(b"\r\n" + name + b":")
     if start < 0:

@@ -28,7 +28,7 @@ RECONNECTION = {
     "reconnect_time_wait": 2,
     "dont_randomize": False,
 }
-"""How nats-py reconnects unless it is told otherwise."""
+"""How nats-py reconnects by default."""
 
 
 class HasUrl(Protocol):

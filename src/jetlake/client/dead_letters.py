@@ -41,10 +41,10 @@ SUBJECTS = "dead.*.*.>"
 """The subjects of dead letters: of a stream, of a consumer, and the message's own."""
 
 CAUSE_CHARACTERS_MAX = 200
-"""Of a cause: what differs behind them differs in details."""
+"""Characters of a cause that count: later differences are details."""
 
 CHANGING = r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+(?:\.\d+)*"
-"""Ids and numbers, which differ from letter to letter of one cause."""
+"""Ids and numbers, which differ between dead letters of one cause."""
 
 _OWN = "Jetlake-Dead-"
 _OF_CLIENTS = "Jetlake-Client-Dead-"
@@ -151,12 +151,12 @@ class DeadLetters:
         return letter
 
     async def redrive(self, letter: DeadLetter) -> int:
-        """Publish the message again where it came from, remove the letter, and return the new sequence.
+        """Publish the message again where it came from, remove the dead letter, and return the new sequence.
 
-        Doing it twice stores the message once: it has an id, which the stream remembers for its duplicate window.
+        Redriving twice stores the message once: it has an id, which the stream remembers for its duplicate window.
 
-        Whoever redrives may publish more than whoever wrote the letter. So a letter goes only to the stream that it
-        names, and only on a subject of that stream; never to the server's own subjects.
+        The user who redrives may have more permissions than the author of the dead letter. So a dead letter goes only
+        to the stream that it names, and only on a subject of that stream; never to the server's own subjects.
         """
         await self._check_origin(letter)
         own = (_OWN, _OF_CLIENTS)

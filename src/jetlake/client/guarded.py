@@ -3,7 +3,7 @@
 nats-py itself encrypts when the server requires it, and sends credentials unencrypted to a server that does not, even
 to one that was put there to hear them.
 
-It also hears refusals in lower case only; here a subject that is not permitted keeps the case it has.
+It also reports refusals in lower case only; here a subject that is not permitted keeps its case.
 
 Invariant: once TLS is wanted, CONNECT goes out encrypted or not at all.
 """

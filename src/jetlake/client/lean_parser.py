@@ -42,7 +42,7 @@ Head = tuple[bytes, bytes, bytes, int, int]
 """Subject, sid, reply, bytes of headers, and bytes of headers and payload together."""
 
 LINE_BYTES_MAX = 64 * 1024
-"""A line of the protocol without an end in so many bytes comes from something that is not a NATS server."""
+"""A protocol line that does not end within this many bytes does not come from a NATS server."""
 
 _LINE_END = b"\r\n"
 _M, _H = ord("M"), ord("H")
@@ -115,7 +115,7 @@ class LeanParser:
         """Go through what was read. This is the loop that has to be fast, so it calls as little as it can."""
         sinks, receivers = self.sinks, self.receivers
         length, find = len(data), data.find
-        # A sink is looked up anew after every await: its reader may have taken the list.
+        # Look up the sink again after every await: its reader may have taken the list.
         last_sid, append = b"", None
         touched: list[Sink] = []
         count = count_bytes = 0

@@ -32,7 +32,7 @@ LOWEST = {
 """The lowest value of each number in a plan."""
 
 SUBSCRIBED = ("pubsub", "request")
-"""The workloads that need somebody who listens."""
+"""The workloads that need a subscriber."""
 
 OF_A_STREAM = ("directget", "fetch", "push", "consumerscreate")
 """The workloads that name their stream."""
@@ -77,8 +77,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     message_ids: bool = False
     # For store: messages per atomic batch; 1 = no batch.
     atomic_batch: int = 1
-    # For fetch: who is asked, messages per request, and how they are acknowledged: not at all, each with a write of its
-    # own, or all that one read brought with one write.
+    # For fetch: the consumer, messages per request, and how they are acknowledged: not at all, each with its own write,
+    # or all that one read returned with one write.
     consumer: str = ""
     batch: int = 1
     acknowledge: Literal["none", "each", "read"] = "none"

@@ -6,9 +6,9 @@ pending = await reader.open()
 messages = await reader.batch()
 ```
 
-It makes a consumer for itself and pulls from it, so that a slow reader slows the server down instead of filling
-memory. A consumer that is lost, because its server was restarted or the connection moved to another server, is made
-anew behind the last message that was handed out.
+It creates a consumer for itself and pulls from it, so that a slow reader slows the server down instead of filling
+memory. A consumer that is lost, because its server was restarted or the connection moved to another server, is
+recreated after the last message that was handed out.
 
 Invariant: `batch` hands out every message once and in the order of the stream; at most `window_messages` and about
 `window_bytes` are under way or waiting.
@@ -34,7 +34,7 @@ WINDOW_BYTES = 8 * 1024 * 1024
 """Bytes one pull may bring, unless the server takes larger messages."""
 
 EXPIRES_S = 30.0
-"""A pull that waits for messages is asked anew after this time."""
+"""A pull that waits for messages is sent again after this time."""
 
 HEARTBEAT_S = 2.0
 """How often the server says that a waiting pull is still known."""
@@ -46,10 +46,10 @@ CAUGHT_UP_CHECK_S = 1.0
 """After this much silence a reader asks whether anything is left: the last message may have been removed meanwhile."""
 
 TICK_S = 0.5
-"""How often a waiting reader looks whether the connection has moved to another server."""
+"""How often a waiting reader checks whether the connection has moved to another server."""
 
 INACTIVE_S = 300
-"""The server removes a reader's consumer when nobody has pulled from it for so long."""
+"""The server removes a reader's consumer that has had no pull for this long."""
 
 RECOVER_S_MAX = 60.0
 """An election in a cluster takes up to some ten seconds; a reader waits for several before it gives up."""
@@ -71,7 +71,7 @@ class MessagePosition(NamedTuple):
     sequence: int
     delivered: int
     created_ns: int
-    # Messages that match and come behind it.
+    # Matching messages that come after it.
     pending: int
 
 
@@ -143,7 +143,7 @@ class OrderedReader:
     async def batch(self, timeout_s: float = math.inf) -> RawMessages:
         """Return the messages that have come, at least one.
 
-        None if `timeout_s` passes first, or if a reader that had to begin anew has found none that is new.
+        The list is empty if `timeout_s` passes first, or if a reader that had to start over has found nothing new.
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
         while True:
@@ -190,7 +190,7 @@ class OrderedReader:
     # What comes in.
 
     def notify(self) -> None:
-        """Hear from the parser that messages have come."""
+        """Called by the parser when messages have come."""
         self._heard_s = asyncio.get_running_loop().time()
         self._signal.set()
 
@@ -234,7 +234,7 @@ class OrderedReader:
             await self._recover()
 
     def _is_complete(self, taken: RawMessages) -> bool:
-        """Tell whether nothing is missing between the last message and these, and move on behind them."""
+        """Tell whether nothing is missing between the last message and these, and move on past them."""
         first, last = position_of(taken[0][1]), position_of(taken[-1][1])
         if first.delivered != self._delivered + 1 or last.delivered != self._delivered + len(taken):
             return False
@@ -293,7 +293,7 @@ class OrderedReader:
             request["max_bytes"] = max(WINDOW_BYTES, 2 * self._channel.payload_bytes_max)
         assert self._inbox is not None
         if not self._outstanding:
-            # Nothing was to be heard until now.
+            # Nothing was requested until now, so silence was normal.
             self._heard_s = asyncio.get_running_loop().time()
         self._outstanding += free
         subject = self._api.access.api_subject(f"CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}")
@@ -337,7 +337,7 @@ class OrderedReader:
         return self._pending
 
     async def _recover(self) -> None:
-        """Make another consumer that goes on behind the last message."""
+        """Create another consumer that continues after the last message."""
         await self._forget()
         loop = asyncio.get_running_loop()
         deadline, pause_s = loop.time() + self._patience_s, PAUSE_S_FIRST
@@ -365,7 +365,7 @@ class OrderedReader:
         return Start(sequence=self._last_sequence + 1)
 
     def follow_all(self) -> None:
-        """After the last value of each subject, a lost reader goes on with every message behind them."""
+        """After the last value of each subject, a lost reader continues with every later message."""
         self._start = Start()
         self._skipped_sequence = 0
 

@@ -1,7 +1,7 @@
 """`PreviewClient`: requests in the dialects of 2019 and 2020, as the tools of those years made them.
 
 Answers to a pull come with the subject of the message and not with that of the inbox, so every request has an inbox of
-its own. Where nobody answers, that is a time-out, as it was for clients that could not be told.
+its own. A request without a responder times out, as it did before clients could be told.
 """
 
 import asyncio

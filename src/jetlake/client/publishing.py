@@ -6,11 +6,11 @@ revision = await publisher.publish("$KV.CFG.a", b"1", expected_sequence=0)
 ```
 
 Each message has an id. One that is not acknowledged in time is sent again with the same id, which the stream knows. A
-conditional message that was stored fails its own condition the second time; then the message that follows the
-expected one is read, and its id tells whether it is ours.
+conditional message that was stored fails its own condition the second time; then the publisher reads the message that
+follows the expected one, and its id shows whether it is ours.
 
 Invariant: `publish` returns the sequence of the one message that was stored, or raises; a `ConflictError` means that
-somebody else's message is in the way.
+another writer's message came first.
 """
 
 import asyncio

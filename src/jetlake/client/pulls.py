@@ -9,9 +9,9 @@ async with aclosing(read(api, "ORDERS", start=Start(sequence=1), to_end=True)) a
         print(message.metadata.sequence.stream)
 ```
 
-Who may stop before the end closes them, so that the server is told at once.
+A caller that may stop before the end closes them, so that the server knows at once.
 
-Invariant: a reader gives every message once and in order, also after its consumer was lost and made again.
+Invariant: a reader yields every message once and in order, even after its consumer was lost and recreated.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ GRACE_S = 2.0
 """After its end a request's last words may still be on their way."""
 
 LOOK_S = 0.5
-"""How often somebody who waits looks whether the connection is still there."""
+"""How often a waiting reader checks whether the connection is still there."""
 
 INACTIVE_S = 60
-"""The server removes a reader's consumer when nobody has asked it for so long."""
+"""The server removes a reader's consumer that has had no request for this long."""
 
 NO_MESSAGES = "404"
 REQUEST_IS_OVER = "408"
@@ -151,7 +151,7 @@ async def read(
                     yield message
             return
         except ClientError:
-            # The server was restarted, or forgot a reader that was gone for too long: go on behind the last one.
+            # The server was restarted, or forgot a reader that was gone for too long: continue after the last one.
             if to_end or await api.find(f"CONSUMER.INFO.{stream}.{name}") is not None:
                 raise
         finally:
@@ -184,7 +184,7 @@ async def _reader(api: Api, stream: str, subjects: list[str], start: Start, *, h
     if headers_only:
         config["headers_only"] = True
     if start.last_per_subject and not subjects:
-        # Servers want to be told that all subjects are meant.
+        # Servers require an explicit filter for all subjects.
         subjects = [">"]
     if len(subjects) == 1:
         config["filter_subject"] = subjects[0]

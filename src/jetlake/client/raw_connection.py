@@ -2,7 +2,7 @@
 
 The engine turns bytes into Arrow and back and knows no sockets; nats-py knows sockets but handles each message in
 Python. This is the piece between: it connects with everything a user may have set up, answers small requests itself,
-and hands over whatever else the socket brings.
+and passes on whatever else the socket receives.
 
 ```python
 with RawConnection(Settings(url="nats://127.0.0.1:4222")) as connection:
@@ -35,13 +35,13 @@ CONNECT_S_MAX = 10.0
 """To reach a server, its TLS and its word on the credentials included."""
 
 ANSWER_S_MAX = 30.0
-"""A server with a slow disk may take a while; one that does not know a request says that nobody listens."""
+"""A server with a slow disk may take a while; one that does not know a request reports no responders."""
 
 RECEIVE_BYTES_MAX = 512 * 1024
 """What one read takes from the socket: some hundred messages, and far below a batch of rows."""
 
 LINE_BYTES_MAX = 64 * 1024
-"""A line of the protocol without an end in so many bytes comes from something that is not a NATS server."""
+"""A protocol line that does not end within this many bytes does not come from a NATS server."""
 
 SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
 """Asked of the system for what arrives while the last bytes are made into rows."""
@@ -73,7 +73,7 @@ class RawMessage(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> str:
-        """The number behind `NATS/1.0`; empty on an ordinary message."""
+        """The number after `NATS/1.0`; empty on an ordinary message."""
         return self.headers.split(b"\r\n", 1)[0].removeprefix(b"NATS/1.0").strip().split(b" ")[0].decode()
 
     def json(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Frames: the messages in a piece of what a server sent, taken apart many at a time.
+"""Frames: parses the messages in a piece of what a server sent, many at a time.
 
-nats-py handles each message by itself, which costs more than most programs do with it. Here one call takes apart
-everything that one read brought. No sockets.
+nats-py handles each message by itself, which costs more than most programs do with it. Here one call parses everything
+that one read returned. No sockets.
 
 ```python
 reader = FrameReader()
@@ -9,8 +9,8 @@ for subject, reply, headers, payload in reader.feed(connection.receive()):
     ...
 ```
 
-Invariant: bytes that are no whole frame yet wait in `_rest`, at most one frame of them; whatever is fed, in whatever
-pieces, the same messages come out.
+Invariant: bytes that are not a whole frame yet wait in `_rest`, at most one frame of them; in whatever pieces the bytes
+are fed, the same messages come out.
 """
 
 from typing import TypeAlias
@@ -23,16 +23,16 @@ Message: TypeAlias = tuple[bytes, bytes, bytes, bytes]
 """Subject, reply, the whole block of headers (empty without one), payload."""
 
 LINE_BYTES_MAX = 64 * 1024
-"""A line without an end in so many bytes comes from something that is not a NATS server."""
+"""A line that does not end within this many bytes does not come from a NATS server."""
 
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 """The largest payload any server can be set to; a larger size is a broken line."""
 
 HEADS_KEPT_MAX = 256
-"""Beginnings of lines kept; whoever subscribes to more subjects than that has them taken apart each time."""
+"""Beginnings of lines kept; a client that subscribes to more subjects than that has them parsed each time."""
 
 COMPLAINTS_MAX = 100
-"""Errors of a server kept until somebody reads them."""
+"""Errors of a server kept until the caller reads them."""
 
 _LINE_END = b"\r\n"
 _MESSAGE = ord("M")
@@ -52,7 +52,7 @@ class FrameReader:
         self.complaints: list[str] = []
 
     def take_rest(self) -> bytes:
-        """Return and forget the bytes that are no whole frame yet."""
+        """Return and forget the bytes that are not a whole frame yet."""
         rest, self._rest = self._rest, b""
         return rest
 
@@ -138,6 +138,6 @@ def header_value(headers: bytes, name: bytes) -> str:
 
 
 def status_of(headers: bytes) -> str:
-    """Return the number behind `NATS/1.0`; empty on an ordinary message."""
+    """Return the number after `NATS/1.0`; empty on an ordinary message."""
     line = headers.split(_LINE_END, 1)[0].removeprefix(b"NATS/1.0").strip()
     return line.split(b" ")[0].decode(errors="replace")

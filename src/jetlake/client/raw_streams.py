@@ -185,7 +185,7 @@ class Streams:
         """Have a consumer of this name stand before a sequence, so that tools of NATS show what is left to read."""
         if self._stands_before(name, consumer) == next_sequence:
             return
-        # Deleted and made anew: servers before 2.14 cannot move a consumer, and leave the request without an answer.
+        # Delete and recreate it: servers before 2.14 cannot move a consumer, and do not answer the request.
         self.try_delete_consumer(name, consumer)
         config = {
             "durable_name": consumer,

@@ -4,7 +4,7 @@
 description = await fork(server, "ORDERS", "TRIAL", last_sequence=1000)
 ```
 
-Every function raises `ClientError` with what the server said and what to do. Who asks more than once opens an `Api`.
+Every function raises `ClientError` with what the server said and what to do. For more than one request, open an `Api`.
 """
 
 import re

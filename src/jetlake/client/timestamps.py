@@ -1,4 +1,4 @@
-"""Points in time as NATS and Go write them: RFC 3339 with up to nine digits behind the second.
+"""Points in time as NATS and Go write them: RFC 3339 with up to nine digits after the second.
 
 Invariant: `read_time(write_time(unix_ns)) == unix_ns`.
 """

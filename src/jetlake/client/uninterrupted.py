@@ -1,7 +1,7 @@
-"""`finish`: work that is done as a whole, whoever cancels its caller meanwhile.
+"""`finish`: work that is finished even if its caller is cancelled meanwhile.
 
-`asyncio.shield` alone lets the work go on behind the back of a caller that has moved on, closing the connection that
-the work needs. Here the caller waits, and is cancelled then.
+With `asyncio.shield` alone the caller moves on while the work continues, and closes the connection that the work needs.
+Here the caller waits for the work, and is cancelled then.
 
 Invariant: the work has ended when `finish` returns or raises.
 """

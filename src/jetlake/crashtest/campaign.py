@@ -49,7 +49,7 @@ def run(
     seed: int,
     report: Callable[[TestOutcome], None],
 ) -> list[TestOutcome]:
-    """Test every server, and return what was found. `report` is told as soon as a test has ended."""
+    """Test every server, and return what was found. `report` is called as soon as a test has ended."""
     chance = random.Random(seed)
     share_s = seconds / (len(kinds) * len(tests))
     outcomes = []
@@ -78,7 +78,7 @@ def _tested(kind: ServerKind, test: str, folder: Path, share_s: float, chance: r
 
 
 def _kill(kind: ServerKind, folder: Path, chance: random.Random) -> Iterator[CrashVerdict]:
-    """Kill the same server again and again; everything that it ever acknowledged must be there."""
+    """Kill the same server repeatedly; everything that it ever acknowledged must be there."""
     store, acknowledged, following = folder / "store", dict[int, int](), 0
     while True:
         life = _live(kind, store, chance, following)

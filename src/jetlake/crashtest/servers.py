@@ -29,7 +29,7 @@ START_S_MAX = 60.0
 END_S_MAX = 20.0
 
 PAUSE_S = 0.02
-"""Between two looks whether a server serves."""
+"""Pause between two checks whether a server is up."""
 
 LOG_SHOWN_BYTES = 2000
 """The end of a log that is shown of a server that did not start."""

@@ -1,6 +1,6 @@
 """The dashboard: a client of a NATS server whose pages are for browsers. Decided in docs/decisions/0029-dashboard.md.
 
-- `options`       `DashboardOptions`: what a dashboard is told at its start
+- `options`       `DashboardOptions`: the options of a dashboard at its start
 - `serving`       `Dashboard`: the application on a port
 - `app`           `make_app`: routes, and the gate that every request passes
 - `guard`         checks of Host, Origin, form token and read-only mode; headers of answers

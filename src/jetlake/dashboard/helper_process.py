@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     import jetlake.sql.answers
 
 MEMORY_BYTES_MAX = 1536 * 1024 * 1024
-"""Behind DuckDB's own limit: for what Arrow and the stacks of threads need besides, and for reports."""
+"""Above DuckDB's own limit: for what Arrow and the stacks of threads need besides, and for reports."""
 
 PROCESSOR_S_MAX = 60
-"""Behind the time limit of the dashboard, which may have been killed."""
+"""A second limit after the time limit of the dashboard, which may have been killed."""
 
 ROWS_MAX = 1_000
-"""Of an answer. A page shows 25 of them at a time; who needs more uses `jetlake sql`."""
+"""Of an answer. A page shows 25 of them at a time; to get more, use `jetlake sql`."""
 
 ANSWER_CELLS_MAX = 20_000
 """Of an answer with many columns."""

@@ -39,7 +39,7 @@ PROCESSES_MAX = 2
 """Helpers at once: each may use 256 MB and two cores."""
 
 WAITING_MAX = 16
-"""Questions that wait for a helper; whoever asks then is told to try again."""
+"""Questions that wait for a helper; above this, callers are told to try again."""
 
 TIME_S_MAX = 30.0
 """From its start: longer than anybody looks at an empty page."""

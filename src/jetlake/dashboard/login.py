@@ -1,4 +1,4 @@
-"""Who gets a session: by the login page, by the key that the terminal shows, or on an open server without either.
+"""How a user gets a session: by the login page, by the key that the terminal shows, or, on an open server, freely.
 
 A server that demands no login gives a session to every browser that reaches the dashboard, so that holds on loopback
 only.
@@ -54,7 +54,7 @@ async def enter_without_login(request: web.Request) -> Session | None:
             return None
         raise
     if session.api.server_info.get("auth_required"):
-        # A user for those without credentials may be configured; who that is decides a person.
+        # A user for clients without credentials may be configured; a person decides which one that is.
         await request.app[SESSIONS].close(session)
         return None
     return session

@@ -53,7 +53,7 @@ def visible(text: str) -> str:
 
 
 def _event_text(payload: bytes, subject: str) -> str | None:
-    """Return a device event as JSON, or None if the payload is none."""
+    """Return a device event as JSON, or None if the payload is not one."""
     if not subject.startswith(EVENTS_PREFIX) or not payload or len(payload) > EVENT_BYTES_MAX:
         return None
     try:

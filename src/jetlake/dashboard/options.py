@@ -1,4 +1,4 @@
-"""`DashboardOptions`: what a dashboard is told at its start, checked once.
+"""`DashboardOptions`: the options of a dashboard at its start, checked once.
 
 Invariant: `server` carries no login. Credentials that were given on the command line are in `given` alone, which only
 the key that the terminal shows opens.

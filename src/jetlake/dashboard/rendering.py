@@ -134,7 +134,7 @@ def command_line(request: web.Request, *words: str) -> str:
 
 
 def _taken(session: Session) -> list[str]:
-    """Return what the session is to be told, once."""
+    """Return the notice for the session, once."""
     messages = list(session.messages)
     session.messages.clear()
     return messages

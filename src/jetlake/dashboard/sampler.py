@@ -50,7 +50,7 @@ LOG = logging.getLogger("jetlake.dashboard")
 
 
 class Sampler:
-    """Figures of one session, and who waits for the next ones."""
+    """Figures of one session, and the tasks that wait for the next ones."""
 
     def __init__(self, api: SessionApi, profile: ServerProfile, metrics: MetricsReader | None) -> None:
         self._api = api
@@ -119,7 +119,7 @@ class Sampler:
         while True:
             if not self._watched and time.monotonic() - self._last_watched_s > GRACE_S:
                 self._wake.clear()
-                # What happened meanwhile is no rate of the next interval.
+                # Messages of the pause do not belong to the rate of the next interval.
                 self._counters.clear()
                 await self._wake.wait()
             begin_s = time.monotonic()

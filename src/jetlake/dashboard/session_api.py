@@ -125,7 +125,7 @@ class SessionApi(Api):
 
         async def collect(message: "Msg") -> None:
             with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                # The server answers with an empty body when nobody listens.
+                # The server answers with an empty body when there is no subscriber.
                 answers.append(msgspec.json.decode(message.data, type=dict[str, Any]))
             if len(answers) >= expected or not message.data:
                 is_complete.set()

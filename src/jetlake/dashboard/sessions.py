@@ -67,7 +67,7 @@ class Session:
         self.cache: dict[str, tuple[float, object]] = {}
         # What a page keeps until it makes a new one, such as the last answer of a query; by the name of the page.
         self.kept: dict[str, object] = {}
-        # What was done, to be told by the next page.
+        # What was done, for the next page to show.
         self.messages: deque[str] = deque(maxlen=MESSAGES_MAX)
         self._secret_folder = secret_folder
         self._begin_s = self._used_s = time.monotonic()

@@ -76,7 +76,7 @@ class MessagePage(msgspec.Struct, frozen=True, kw_only=True):
     """Some messages in the order of the stream; their payloads are cut."""
 
     messages: tuple[StoredMessage, ...]
-    # Whether there may be messages before and behind them.
+    # Whether there may be messages before and after them.
     has_older: bool
     has_newer: bool
 

@@ -127,7 +127,7 @@ async def sample_level(api: Api, stream: str, prefix: str = "") -> Level:
 
     found = await subjects_at(places, "")
     if len(found) < FEW:
-        # To find the next message of a pattern that matches very many subjects takes long, so this is asked seldom.
+        # Finding the next message of a pattern that matches very many subjects is slow, so this is asked rarely.
         found += await subjects_at(places[:: SAMPLES // FEW], f"{prefix}.>" if prefix else ">")
     # Of each token: whether it is a subject, whether there are longer ones.
     kinds = _kinds(found, prefix)

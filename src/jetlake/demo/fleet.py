@@ -29,7 +29,7 @@ SIMULATED_S = 1_800
 
 SEED = 7
 BROKEN = 3
-"""Registrations that are no envelopes; the adapter sets them aside."""
+"""Registrations that are not envelopes; the adapter sets them aside."""
 
 INGEST, DOCUMENTS, BAD = "choria.discovery", "choria.node_metadata", "choria.bad_metadata"
 REGISTRATION, BAD_STREAM = "CHORIA_REGISTRATION", "CHORIA_BAD_REGISTRATION"

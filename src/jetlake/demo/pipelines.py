@@ -1,7 +1,7 @@
 """The shipped pipelines on a local Spark, over what the simulators have published, compared with their accounts.
 
-They run as `jetlake pipeline run … --once` does, in a process of its own: Spark's threads and signals are none of the
-demo's, and its Java ends with that process.
+They run like `jetlake pipeline run … --once`, in a separate process: Spark's threads and signals stay out of the demo,
+and its Java ends with that process.
 
 Invariant: when the stage is left, neither the process nor anything that it started is running.
 """
@@ -86,7 +86,7 @@ def _run(stage: Stage, names: list[str]) -> None:
     with log.open("wb") as errors, _process(stage, words, errors) as (process, started):
         assert process.stdout is not None
         for line in process.stdout:
-            # While it runs: whoever outlives it has another parent then.
+            # While it runs: a child that outlives it gets another parent.
             started.update(descendants(process.pid))
             state = msgspec.json.decode(line)
             rows = sum(query["rows"] for query in state["queries"])
@@ -100,7 +100,7 @@ def _run(stage: Stage, names: list[str]) -> None:
 @contextmanager
 def _process(stage: Stage, words: list[str], errors: Any) -> "Iterator[tuple[subprocess.Popen[bytes], set[int]]]":
     """Run a command of `jetlake`, and end it with the block. The stage waits for the processes in the set."""
-    # Connections that somebody has configured for other servers are not meant here.
+    # Ignore connections that the user has configured for other servers.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NATS_")}
     started: set[int] = set()
     with held_signals():

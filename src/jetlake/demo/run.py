@@ -30,7 +30,7 @@ PAGE = "index.html"
 
 
 class Display(Protocol):
-    """Whoever shows the scenes while they are played."""
+    """Shows the scenes while they are played."""
 
     def begin(self, scene: Scene) -> None:
         """A scene begins."""

@@ -51,7 +51,7 @@ def _speed(stage: Stage, scene: Scene) -> None:
             expected=plan.messages * receivers,
             found=figures.delivered,
         )
-    # Millions of equal messages are of no use to whoever looks at the store afterwards.
+    # Millions of equal messages are of no use to a user who inspects the store afterwards.
     stage.with_api(lambda api: api.request(f"STREAM.DELETE.{STREAM}"))
 
 

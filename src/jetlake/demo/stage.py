@@ -32,7 +32,7 @@ from jetlake.server.server import Server
 __all__ = ["Scale", "Stage"]
 
 PORT = 4222
-"""Where every client looks unless it is told otherwise; another one is taken if it is in use."""
+"""The default port of every client; another one is used if it is taken."""
 
 MARK = ".demo"
 
@@ -80,7 +80,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 class Stage:
-    """See the module. `tell` is called with what is going on, for whoever watches."""
+    """See the module. `tell` is called with progress messages for the user."""
 
     def __init__(self, folder: Path, scale: Scale, tell: Callable[[str], None] = lambda _text: None) -> None:
         self.folder = folder
@@ -189,7 +189,7 @@ class Stage:
             raise ConfigurationError(f"cannot use the folder {self.folder}: {reason_of(error)}") from error
 
     def _log(self, opened: ExitStack) -> None:
-        """Have libraries log into a file: a server that is away on purpose is no news."""
+        """Have libraries log into a file: a server that is down on purpose is not worth reporting."""
         handler = logging.FileHandler(self.folder / "demo.log", mode="w", encoding="utf-8")
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
         opened.callback(handler.close)

@@ -1,6 +1,6 @@
 """Workers that share one consumer: one message of each key at a time, in order, and dead letters with a reason.
 
-Invariant: of each customer the jobs are done in the order they were published, whoever does them.
+Invariant: the jobs of each customer are done in the order they were published, whichever worker does them.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ CUSTOMERS = 9
 REASON = "no such article"
 
 BROKEN_EVERY = 30
-"""One job of so many cannot be done by anybody."""
+"""One job in this many cannot be done by any worker."""
 
 FETCH = 3
 """Jobs that a worker takes at once."""

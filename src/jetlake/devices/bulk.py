@@ -172,7 +172,7 @@ class BulkPublisher:
         self._last_sequence = max(self._last_sequence, published.sequence)
 
     def _read_other(self, data: bytes, position: int) -> int:
-        """Read a line that is no acknowledgement and return the position behind it; -1 if it is not complete."""
+        """Read a line that is not an acknowledgement; return the position after it, -1 if it is not complete."""
         status = _STATUS.match(data, position)
         if status is not None:
             number = int(status[1])

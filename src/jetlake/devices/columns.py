@@ -201,7 +201,7 @@ def _with_rows(
 
 
 def _utf8(data: Numbers, offset: Numbers, length: Numbers) -> tuple["pa.Array", list[int]]:
-    """Return pieces as text, and the indices of those that are none and stand there empty."""
+    """Return pieces as text, and the indices of those that are not text and are left empty."""
     import pyarrow as pa
 
     found = _binary(data, offset, length)

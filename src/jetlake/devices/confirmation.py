@@ -1,6 +1,6 @@
 """Waiting for the device's answer to one command.
 
-Invariant: who waits listens before the command is stored, so an answer that comes at once is not missed.
+Invariant: a waiter subscribes before the command is stored, so an answer that comes at once is not missed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nats.aio.subscription import Subscription
 
 WAIT_S_MAX = 600.0
-"""Who wants to wait longer asks for the pending commands instead."""
+"""To wait longer, a caller asks for the pending commands instead."""
 
 
 class Confirmation:

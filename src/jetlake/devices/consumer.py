@@ -73,7 +73,7 @@ async def subscribe(
     pending_messages_max: int = PENDING_MESSAGES_MAX,
     pending_bytes_max: int = PENDING_BYTES_MAX,
 ) -> "Subscription":
-    """Hand each event that comes to `handler`, in both modes; nothing that was before is seen. -1 is no limit."""
+    """Pass each new event to `handler`, in both modes; earlier events are not seen. A limit of -1 means no limit."""
     decoder = codec or EventCodec()
 
     async def receive(message: "Msg") -> None:

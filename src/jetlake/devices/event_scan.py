@@ -78,7 +78,7 @@ class EventScan:
         block = envelopes.fields[plans.ENVELOPE.numbers["data"]]
         lacking = [self.piece(name)[1] == 0 for name in ("event_type", "device_id", "aggregate_id")]
         inflated = inflate(data, block.offset, block.length, envelopes.odd | np.logical_or.reduce(lacking))
-        # What the envelopes have stays where it is: inflated events are behind them.
+        # The contents of the envelopes stay where they are: inflated events come after them.
         self.data, self._start, self._end = inflated.data, inflated.start, inflated.end
         self.odd = inflated.odd | (self.number("version") > VERSION_MAX)
         self.number("own_version")[:] = self.number("version")

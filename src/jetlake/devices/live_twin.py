@@ -101,7 +101,7 @@ class LiveTwin:
             except DeviceError as error:
                 _log.warning("event %d of %s was left out: %s", event.sequence, self._stream, error)
         self._sequence = metadata.sequence.stream
-        # Nobody can be told of each event; who waits looks when there are no more for now.
+        # Waiters cannot be notified of each event; they check when there are no more for now.
         if metadata.num_pending == 0 or self._sequence % 1000 == 0:
             async with self._has_advanced:
                 self._has_advanced.notify_all()

@@ -7,7 +7,7 @@ The rules, for each aggregate on its own:
 | version 0, or a snapshot, and nothing is known yet   | accept                                     |
 | the next version                                     | accept                                     |
 | a version that is known, and not newer in time       | ignore: it was delivered again             |
-| a version that is known, but newer in time           | the device was deleted and has begun anew  |
+| a version that is known, but newer in time           | the device was deleted and started over    |
 | anything else                                        | a gap: fetch what is missing, then accept  |
 
 A gap that cannot be filled is closed by the next snapshot; what was between is recorded as missing.

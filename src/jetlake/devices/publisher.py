@@ -1,8 +1,8 @@
 """Events to a server, one at a time.
 
-In core mode an event is sent and flushed: whoever listens gets it, and nobody keeps it unless a stream happens to
-listen. In JetStream mode the stream's acknowledgement is waited for, and each event has a message id, so that sending
-it again stores it once.
+In core mode an event is sent and flushed: the current subscribers get it, and it is stored only if a stream happens to
+listen. In JetStream mode the publisher waits for the stream's acknowledgement, and each event has a message id, so that
+sending it again stores it once.
 
 ```python
 publisher = Publisher(api, jetstream=True)
@@ -33,7 +33,7 @@ ATTEMPTS_MAX = 3
 """Tries of one event: a server that lost its connection twice in a row has a problem that waiting does not solve."""
 
 LOOK_S = 0.1
-"""How often somebody who waits for an acknowledgement looks whether the server has complained instead."""
+"""How often a publisher that waits for an acknowledgement checks whether the server has reported an error instead."""
 
 WRONG_LAST_SEQUENCE = 10071
 

@@ -7,7 +7,7 @@ session = await open_session(api, Settings(jetstream=True))
 response = await session.execute("NotifyResourceChanged", request)
 ```
 
-Invariant: a command's events are all decided on the state that the store confirms; if somebody else was faster, the
+Invariant: a command's events are all decided on the state that the store confirms; if another writer was faster, the
 command is decided again, at most `conflict_retries_max` times.
 """
 

@@ -66,7 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str = ""
     # Events of an aggregate after which the next command takes a snapshot first.
     snapshot_threshold: int = SNAPSHOT_THRESHOLD
-    # How often a command is decided again because somebody else was faster.
+    # How often a command is decided again because another writer was faster.
     conflict_retries_max: int = CONFLICT_RETRIES_MAX
     # Of commands that say nothing; 0 is for ever.
     time_to_live_ns: int = 0

@@ -2,7 +2,7 @@
 
 A loop over events in Python costs ten microseconds each; a step over a batch costs a few nanoseconds per message. The
 price is that only the usual is read here: fields of the expected form, each at most once. A message with anything else
-is `odd`, and whoever scans it reads it again with the protobuf library, which alone decides what is malformed.
+is `odd`, and the caller reads it again with the protobuf library, which alone decides what is malformed.
 
 Invariants: no bytes make `scan` read outside the buffer or loop for longer than the longest message has fields. A
 message that is not odd gives the values that the protobuf library gives.
@@ -18,7 +18,7 @@ BYTES = 2
 """The two forms of fields that the messages of the bus have."""
 
 PADDING_BYTES = 16
-"""Behind the last message, so that a number which does not end is read to its limit and found out afterwards."""
+"""After the last message, so that a number which does not end is read to its limit and detected afterwards."""
 
 NUMBER_BYTES_MAX = 10
 """Of a number of 64 bits."""
@@ -64,7 +64,7 @@ def padded(data: Numbers) -> Numbers:
 
 
 def varints(data: Numbers, position: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the numbers at these positions, the positions behind them, and the indices of those that do not end."""
+    """Return the numbers at these positions, the positions after them, and the indices of those that do not end."""
     byte = data[position]
     value = (byte & 0x7F).astype(np.uint64)
     behind = position + 1
@@ -98,7 +98,7 @@ def scan(data: Numbers, start: Numbers, end: Numbers, wanted: Mapping[int, int],
         number, form = (tag >> 3).astype(np.int64), (tag & 7).astype(np.int8)
         wrong = (number == 0) | (tag >= 1 << 32) | ((form != VARINT) & (form != BYTES)) | (position >= stop)
         wrong[endless] = True
-        # Whatever stands behind the end is zeros or the next message; it is read, and thrown away with its row.
+        # Whatever comes after the end is zeros or the next message; it is read, and thrown away with its row.
         value, offset, endless = varints(data, np.minimum(position, len(data) - PADDING_BYTES))
         wrong[endless] = True
         is_bytes = form == BYTES

@@ -1,4 +1,4 @@
-"""Governors: how many do something at once, network-wide, without anybody in the middle.
+"""Governors: limit how many do something at once, network-wide, without a coordinator.
 
 ```python
 async with Governor(server, "PUPPET") as governor:
@@ -10,7 +10,7 @@ async with Governor(server, "PUPPET") as governor:
 - `catalog`    governors created, listed, viewed, reset and removed
 - `ballot`     one claim to a slot, safe to repeat
 - `campaign`   tries until there is a slot
-- `vacancies`  who leaves tells one of those who wait
+- `vacancies`  a holder that leaves tells one of the waiting campaigners
 - `lease`      a slot that is held, and its release
 - `renewal`    a younger lease for an older one
 - `events`     who entered and left, in Choria's format

@@ -40,7 +40,7 @@ class Full(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """Nobody said what became of it; try again."""
+    """The outcome is unknown; try again."""
 
     reason: str
 
@@ -62,7 +62,7 @@ class Ballot:
 
     @property
     def leaves_no_stray_lease(self) -> bool:
-        """Whether no try of it can have left a lease that nobody answers for."""
+        """Whether no try of it can have left a lease without an owner."""
         return not self._uncertain
 
     async def cast(self) -> Outcome:
@@ -132,7 +132,7 @@ class Ballot:
             except ClientError as error:
                 return Unknown(str(error))
             if lease is None or lease.message_id != self._message_id:
-                # It was ours, and has expired or was evicted before we heard of it.
+                # It was ours, and has expired or was evicted before we knew of it.
                 self._renew_id()
                 return Unknown("the lease was lost before its acknowledgement came")
         # Until its owner has taken it over, a lease that nobody would release is possible.
@@ -152,7 +152,7 @@ class Ballot:
         raise ApiError(int(error.get("code", 0)), int(error.get("err_code", 0)), str(error.get("description", "")))
 
     async def _explain_silence(self) -> Outcome:
-        """Nobody listens: the governor is not there, or its stream is between two leaders."""
+        """No responder: the governor is not there, or its stream is between two leaders."""
         try:
             settings = await catalog.find(self._api, self._name)
         except ClientError as error:

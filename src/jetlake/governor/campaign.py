@@ -1,10 +1,10 @@
 """A campaign: from wanting a slot to holding one, or to giving up.
 
 The first try is made at once. Then the campaign waits as Choria's does, by a back-off or a fixed interval, each
-jittered; somebody who leaves may wake it earlier. Only the refusal of a full governor and failures that can pass are
+jittered; a holder that leaves may wake it earlier. Only the refusal of a full governor and failures that can pass are
 tried again; everything else ends the campaign at once.
 
-Invariant: a campaign that ends without a lease, by its deadline, an error or a cancellation, leaves none behind as
+Invariant: a campaign that ends without a lease, by its deadline, an error or a cancellation, leaves no lease behind as
 long as the server can be reached.
 """
 
@@ -22,10 +22,10 @@ from jetlake.governor.renewal import is_renewing
 from jetlake.governor.vacancies import VacancyListener
 
 UNKNOWN_RETRY_S = 0.25
-"""After a try that nobody answered: what became of it is worth knowing soon."""
+"""Pause after a try without an answer: its outcome is worth knowing soon."""
 
 YIELD_S = 0.5
-"""Who gave a slot back to a holder that is renewing its lease waits this long for it to be done."""
+"""A campaigner that gave a slot back to a renewing holder waits this long for the renewal."""
 
 WITHDRAW_S_MAX = 5.0
 """How long a campaign that gives up looks for the lease that an unanswered try may have left."""
@@ -57,7 +57,7 @@ class Campaign:
         self._back_off = back_off or table()
         self._max_wait_s = max_wait_s
         self._begin_s = time.monotonic()
-        # For whoever wants to know how hard it was.
+        # Number of tries, for reports.
         self.tries = 0
 
     @property
@@ -72,7 +72,7 @@ class Campaign:
                 sequence = await self._run(vacancies)
             self._ballot.mark_owned()
         except BaseException:
-            # A cancellation, too, must not leave a ghost behind.
+            # A cancellation must not leave an orphaned lease either.
             await finish(self._withdraw())
             raise
         return sequence

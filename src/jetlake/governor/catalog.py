@@ -1,6 +1,6 @@
 """The governors of a server, looked at and changed: what an operator does with them.
 
-Every function takes an open `Api` and raises `ClientError`. Who wants a slot uses `Governor`.
+Every function takes an open `Api` and raises `ClientError`. To get a slot, use `Governor`.
 
 Invariant: nothing here creates a governor except `add`; looking at one that is not there is an error.
 """
@@ -62,7 +62,7 @@ async def names(api: Api, collective: str = DEFAULT_COLLECTIVE) -> list[str]:
 
 
 async def find(api: Api, name: str) -> GovernorSettings | None:
-    """Return what a governor is, or None if there is none of that name."""
+    """Return the settings of a governor, or None if no governor has that name."""
     info = await _info(api, name)
     return None if info is None else _settings(info["config"])
 
@@ -74,7 +74,7 @@ async def add(api: Api, settings: GovernorSettings) -> GovernorSettings:
         made = await api.request(f"STREAM.CREATE.{settings.stream}", stream_config(settings))
     else:
         wanted = stream_config(settings)
-        # Whatever else somebody has set on the stream, such as its description, is not ours to change.
+        # Anything else that a user has set on the stream, such as its description, is not ours to change.
         config = {**info["config"], **{key: wanted[key] for key in _UPDATED}}
         if settings.expires_ns:
             # A window longer than the age of messages is refused.
@@ -136,7 +136,7 @@ async def lease_at(
 
 
 async def evict(api: Api, name: str, lease_id: int, component: str = events.COMMAND_LINE) -> str:
-    """End the lease with an id, and return who held it. Its holder is not told, and goes on."""
+    """End the lease with an id, and return its holder. The holder is not notified, and continues."""
     await _known(api, name)
     lease = await lease_at(api, name, lease_id)
     if lease is None:

@@ -1,7 +1,7 @@
-"""Events of governors, in the format of Choria: who entered, left, waited in vain, or was evicted.
+"""Events of governors, in the format of Choria: who entered, left, gave up waiting, or was evicted.
 
-They are published to `choria.lifecycle.event.governor.<component>`, without waiting for anybody: an event that nobody
-hears is lost, and a lease never depends on one.
+They are published to `choria.lifecycle.event.governor.<component>`, without waiting for a receiver: an event without a
+subscriber is lost, and a lease never depends on one.
 
 Invariant: `event_of(event.encoded()) == event`.
 """

@@ -49,7 +49,7 @@ class Governor:
     | `Governor(server, "PUPPET")`             | a server, its address, or an `Access`                      |
     | `Governor(api, "PUPPET")`                | an `Api` that is open already, and stays so                |
     | `Governor(server, "A", collective="eu")` | the governor of another collective than `mcollective`      |
-    | `Governor(…, connect_wait_s=60)`         | a server that cannot be reached is tried again for so long |
+    | `Governor(…, connect_wait_s=60)`         | a server that cannot be reached is retried for this long   |
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Governor:
         try:
             await self._tell("enter", identity, component, sequence)
         except BaseException:
-            # Whoever is cancelled here has no lease that it could release.
+            # A caller that is cancelled here does not get the lease, so it could not release it.
             await finish(lease.release())
             raise
         return lease

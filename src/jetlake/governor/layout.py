@@ -38,7 +38,7 @@ class GovernorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     capacity: int
-    # 0 = leases never expire; a crashed holder then keeps its slot until somebody evicts it.
+    # 0 = leases never expire; a crashed holder then keeps its slot until it is evicted.
     expires_ns: int
     replicas: int = 1
     collective: str = DEFAULT_COLLECTIVE
@@ -80,10 +80,10 @@ def subject_of(name: str, collective: str = DEFAULT_COLLECTIVE) -> str:
 
 
 def side_subject(subject: str, word: str) -> str:
-    """Return a subject beside that of a governor, for what its users tell each other.
+    """Return a subject beside that of a governor, for messages between its users.
 
-    It is one token, so that whoever may campaign (`<collective>.governor.*`) may use it too, and it contains a slash,
-    which no name of a stream does, so that it is never the subject of another governor.
+    It is one token, so that every user who may campaign (`<collective>.governor.*`) may use it too, and it contains a
+    slash, which no stream name does, so that it is never the subject of another governor.
     """
     return f"{subject}/{word}"
 
@@ -105,7 +105,7 @@ def stream_config(settings: GovernorSettings) -> dict[str, Any]:
 
 
 def settings_of(config: dict[str, Any]) -> GovernorSettings:
-    """Return what the configuration of a stream makes of it. Raises `ConfigurationError` if that is no governor."""
+    """Return a governor's settings from its stream's configuration. Raises `ConfigurationError` if it is not one."""
     name = str(config.get("name", ""))
     subjects = config.get("subjects") or []
     subject = str(subjects[0]) if len(subjects) == 1 else ""

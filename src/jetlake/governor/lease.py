@@ -1,7 +1,7 @@
-"""`Lease`: a slot that somebody holds, renewed while it is held if that was asked for, and released once.
+"""`Lease`: a slot that a holder has, renewed while it is held if that was asked for, and released once.
 
-Invariant: after `release` has returned the stream has no message of this lease, unless the server could not be reached
-for `RELEASE_S_MAX`, which is an error, or the slot is to stay taken until it expires.
+Invariant: after `release` has returned, the stream has no message of this lease, unless the server could not be reached
+for `RELEASE_S_MAX`, which is an error, or the slot must stay taken until it expires.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Lease:
         self._released = False
         self.holder = holder
         self.sequence = sequence
-        # Set when the slot is somebody else's although the work goes on: evicted, or expired before it was renewed.
+        # Set when the slot is lost although the work continues: evicted, or expired before it was renewed.
         self.lost = asyncio.Event()
         self.renewals = 0
         self._stop = asyncio.Event()

@@ -1,14 +1,14 @@
 """Renewing a lease: a younger message takes the place of an older one, and nobody gets in between.
 
 A message cannot be made younger, so a renewed lease is another message. If a slot is free, the new one is published
-first and the old one deleted then: for an instant the holder has two, and the governor is never exceeded. If all slots
-are taken the old one must go first, and somebody else may be faster than the new one. So the holder says that it is
-renewing, by listening on a subject beside that of the governor, before it deletes; whoever gets a slot asks there, and
-gives the slot back if there is an answer.
+first and then the old one is deleted: for an instant the holder has two, and the governor is never exceeded. If all
+slots are taken, the old one must go first, and another campaigner may be faster than the new one. So the holder
+announces that it is renewing, by subscribing to a subject beside that of the governor, before it deletes; a campaigner
+that gets a slot asks there, and gives the slot back if there is an answer.
 
-Campaigners of Choria do not ask. If one of them is faster, the holder has lost its lease and is told so.
+Choria's campaigners do not ask. If one of them is faster, the holder has lost its lease and is told so.
 
-Invariant: a holder deletes its last lease only while it listens on the guard's subject.
+Invariant: a holder deletes its last lease only while it is subscribed to the guard's subject.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
 
 ASK_S_MAX = 1.0
-"""A holder that renews answers at once; without one the server says so itself."""
+"""A renewing holder answers at once; if there is none, the server itself says so."""
 
 GUARD_SPREAD_S = 0.2
-"""Until all servers of a cluster know that somebody listens on the guard's subject."""
+"""How long until all servers of a cluster know that the guard's subject has a subscriber."""
 
 SWAP_S_MAX = 10.0
 """How long a holder tries to get its slot back before it counts as lost."""
 
 SWAP_RETRY_S = 0.05
-"""Between two tries of a holder whose slot somebody has: that one is about to give it back."""
+"""Pause between two tries to get a slot back: the campaigner that got it is about to release it."""
 
 
 async def is_renewing(connection: "Client", subject: str) -> bool:
@@ -56,7 +56,7 @@ async def is_renewing(connection: "Client", subject: str) -> bool:
 
 @asynccontextmanager
 async def guarded(connection: "Client", subject: str) -> AsyncIterator[None]:
-    """Answer everybody who asks whether somebody is renewing."""
+    """Answer every campaigner that asks whether a holder is renewing."""
     from nats.errors import Error
 
     async def answer(message: Any) -> None:
@@ -96,7 +96,7 @@ async def renew(api: Api, name: str, subject: str, sequence: int, ballot: Ballot
 
 
 async def _take_back(ballot: Ballot) -> int | None:
-    """Get the slot that was just given up; None = somebody else has it."""
+    """Get back the slot that was just released; None = another campaigner has it."""
     deadline_s = time.monotonic() + SWAP_S_MAX
     while True:
         outcome = await ballot.cast()

@@ -1,12 +1,12 @@
-"""Vacancies: who leaves a slot tells one of those who wait, first those who have waited longest.
+"""Vacancies: a holder that leaves a slot tells one of the waiting campaigners, those that have waited longest first.
 
-Polling alone is not fair: who has just come tries more often than who has backed off. So those who wait listen on a
-subject that says how long they have waited, in one queue group, and who leaves asks the longest-waiting class first.
-The server gives the message to one of them, who tries at once. It costs one message for each slot that becomes free,
-however many wait.
+Polling alone is not fair: a new campaigner tries more often than one that has backed off. So waiting campaigners
+subscribe, in one queue group, to a subject that says how long they have waited, and a holder that leaves asks the
+longest-waiting class first. The server delivers the message to one of them, which tries at once. It costs one message
+for each slot that becomes free, however many wait.
 
-This is a hint, and nothing depends on it: whoever hears nothing (the other side is Choria's, a lease expired, somebody
-took the slot in between) gets in by polling.
+This is a hint, and nothing depends on it: a campaigner that receives nothing (the other side is Choria's, a lease
+expired, the slot was taken in between) gets in by polling.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from nats.aio.subscription import Subscription
 
 CLASSES_S = (0.0, 1.0, 5.0, 20.0, 60.0)
-"""The waiting time from which on somebody belongs to a class. Who leaves asks at most this many times."""
+"""The waiting time at which each class begins. A holder that leaves asks at most once per class."""
 
 QUEUE_GROUP = "campaign"
 
 ANSWER_S_MAX = 0.5
-"""A waiting campaigner that does not answer so soon will get in by polling."""
+"""A waiting campaigner that does not answer within this time gets in by polling."""
 
 
 def class_of(waited_s: float) -> int:
-    """Return the class of somebody who has waited so long."""
+    """Return the class of a campaigner that has waited this long."""
     return max(number for number, begin_s in enumerate(CLASSES_S) if waited_s >= begin_s)
 
 
 async def announce(connection: "Client", subject: str) -> bool:
-    """Tell one of those who wait, if anybody does, that a slot is free; return whether somebody was told."""
+    """Tell one waiting campaigner, if there is one, that a slot is free; return whether one was told."""
     from nats.errors import Error, NoRespondersError
 
     for number in reversed(range(len(CLASSES_S))):
@@ -51,7 +51,7 @@ async def announce(connection: "Client", subject: str) -> bool:
 
 
 class VacancyListener:
-    """One campaigner, waiting. Use it in `async with`; it begins to listen with the first `wait`."""
+    """One waiting campaigner. Use it in `async with`; the first `wait` subscribes."""
 
     def __init__(self, connection: "Client", subject: str) -> None:
         self._connection = connection
@@ -69,9 +69,9 @@ class VacancyListener:
         await self._leave()
 
     async def wait(self, seconds: float, waited_s: float) -> bool:
-        """Wait until a slot is free or the time is over; return whether somebody said that one is.
+        """Wait until a slot is free or the time is over; return whether a holder reported a free slot.
 
-        What was said since the last time counts: it may have come while the ballot was on its way.
+        A report since the last call counts: it may have come while the ballot was on its way.
         """
         begin_s = time.monotonic()
         while True:

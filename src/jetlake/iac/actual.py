@@ -16,7 +16,7 @@ from jetlake.iac.declaration import OWNER_KEY, Key
 from jetlake.iac.normal import own_metadata
 
 TEMPLATES = "$JS.TEMPLATE"
-"""Where templates are asked for; servers without them have nobody there."""
+"""The subject of requests for templates; servers without templates have no responder there."""
 
 REQUESTS_MAX = 16
 """Lists of consumers that are asked for at the same time."""
@@ -43,7 +43,7 @@ class ActualResource:
 
 @dataclass
 class Actual:
-    """Everything a server has; `has_templates` is None while nobody asked."""
+    """Everything a server has; `has_templates` is None before it was requested."""
 
     found: dict[Key, ActualResource] = field(default_factory=dict)
     has_templates: bool | None = None

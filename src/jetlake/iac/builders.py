@@ -120,7 +120,7 @@ def governor(config: dict[str, Any], location: SourceLocation) -> Resource:
     made = stream_config(settings)
     if config.get("metadata"):
         made["metadata"] = config["metadata"]
-    # Its server chooses the window; one that somebody has set is theirs.
+    # The server chooses the window; one that a user has set is left alone.
     return Resource(
         "stream", made["name"], made, location, label=GOVERNOR_LABEL, unmanaged=frozenset(("duplicate_window",))
     )
@@ -176,7 +176,7 @@ def _take_origins(config: dict[str, Any], made: dict[str, Any], bucket: str) -> 
     """Let a bucket copy others; they may be named as buckets or as streams."""
     mirror = config.get("mirror")
     if mirror or config.get("sources"):
-        # Servers remember no ids for copies unless they are told to; clients always tell them.
+        # Servers remember no ids for copies by default; clients always set the window.
         made.setdefault("duplicate_window", DUPLICATE_WINDOW_NS)
     if mirror:
         made.pop("subjects")

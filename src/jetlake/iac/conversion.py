@@ -17,7 +17,7 @@ from jetlake.suggestions import suggestion
 from jetlake.units import size_bytes
 
 SHORTEST_NS = 1_000_000
-"""A shorter duration without a unit was hardly meant: somebody has written seconds."""
+"""A shorter duration without a unit is probably a mistake: seconds written as nanoseconds."""
 
 _GO_ENDINGS = ("", "policy", "storage", "compression")
 """How Go's constants end: `WorkQueuePolicy`, `FileStorage`. They may begin with the field: `AckExplicitPolicy`."""

@@ -12,7 +12,7 @@ from jetlake.located.nodes import SourceLocation, refusal
 
 ResourceKind: TypeAlias = Literal["stream", "consumer", "template"]
 Key: TypeAlias = tuple[str, str, str]
-"""Kind, stream and name; the stream of what is no consumer is empty."""
+"""Kind, stream and name; the stream is empty except for consumers."""
 
 OWNER_KEY = "jetlake.iac"
 """The metadata that says which project has made a stream or a consumer."""

@@ -183,7 +183,7 @@ def _lost(found: ActualResource, name: str, wanted: dict[str, Any], actual: dict
 
 
 def _is_lower(value: Any, before: Any) -> bool:
-    """Return whether a limit is lower than another one; what is not positive is no limit."""
+    """Return whether a limit is lower than another one; 0 and negative numbers mean no limit."""
     if not isinstance(value, int) or not isinstance(before, int) or value <= 0:
         return False
     return before <= 0 or value < before

@@ -32,7 +32,7 @@ LOOK_AGAIN_S = 0.2
 _TIMESTAMPS = ("opt_start_time", "pause_until")
 
 Report = Callable[[Step], None]
-"""Is told of each step when it is done."""
+"""Called after each step."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ def with_current_losses(plan: Plan, actual: Actual, now: datetime) -> Plan:
 
 
 async def carry_out(api: Api, plan: Plan, report: Report, now: datetime) -> Outcome:
-    """Do every step of a plan; `report` is told of each one that is done."""
+    """Do every step of a plan; `report` is called after each one."""
     outcome = Outcome()
     if plan.is_empty:
         return outcome

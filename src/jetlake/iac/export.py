@@ -55,7 +55,7 @@ def export(actual: Actual, *, project: str = "", streams: list[str] | None = Non
     templates = [] if project or streams else [each for key, each in actual.found.items() if key[0] == "template"]
     if templates:
         document["templates"] = [_written_template(each) for each in templates]
-    # Consumers of buckets read better behind them.
+    # Consumers of buckets read better after them.
     if "consumers" in document:
         document["consumers"] = document.pop("consumers")
     return document
@@ -98,7 +98,7 @@ def _written_stream(found: ActualResource) -> tuple[str, dict[str, Any]]:
 
 
 def _as_bucket(found: ActualResource, own: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Return a stream as the bucket it is; None if it is none, or one that a declaration of buckets cannot say."""
+    """Return a stream as the bucket it is; None if it is not one, or if a declaration cannot express it."""
     name = found.key[2]
     for prefix, section, build, renamed in (
         (builders.KEY_VALUE_PREFIX, "key_value", builders.key_value, _KEY_VALUE),
@@ -139,7 +139,7 @@ def _copies_of(own: dict[str, Any], bucket: str) -> dict[str, Any]:
 
 
 def _as_governor(found: ActualResource, own: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Return a stream as the governor it is; None if it is none, or has something a governor does not."""
+    """Return a stream as the governor it is; None if it is not one, or has something a governor does not."""
     try:
         settings = settings_of(found.config)
     except ConfigurationError:
@@ -166,7 +166,7 @@ _BUCKET_FIELDS = (
 def _written_consumer(found: ActualResource, stream: ActualResource) -> dict[str, Any]:
     owner = normal_stream(stream.config)
     own = _needed(found.config, CONSUMER, lambda config: normal_consumer(config, owner))
-    # A pause ends by itself; it is no part of what a consumer is. What is done with a message always is.
+    # A pause ends by itself, so it is not part of a consumer's definition. The ack policy always is.
     own.pop("pause_until", None)
     policy = {"ack_policy": found.config.get("ack_policy", "none")}
     return _written({"name": found.key[2], **policy, **own}, CONSUMER)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 DEAD_LETTERS_KEY = "jetlake.dead_letters"
-"""The metadata by which a stream says where messages go that nobody can deal with."""
+"""The metadata by which a stream names its subject for dead letters."""
 
 SECOND_NS = 1_000_000_000
 UNLIMITED = -1

@@ -1,11 +1,11 @@
-"""The order of steps: who needs whom.
+"""The order of steps, by their dependencies.
 
 - a consumer needs its stream;
 - a mirror and a stream with sources need their origins, and the consumers they copy by;
 - a stream with dead letters needs the stream that keeps them;
-- a stream that takes over subjects needs the one that has them to let go first.
+- a stream that takes over subjects needs the stream that has them to release them first.
 
-Invariant: in what `arrange` returns, everything stands behind what it needs.
+Invariant: in the result of `arrange`, everything comes after what it needs.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ def contested(wanted: Mapping[str, list[str]]) -> tuple[str, str] | None:
 
 
 def arrange(needs: Mapping[Key, set[Key]]) -> list[Key]:
-    """Return the keys so that each stands behind what it needs, else as they were given.
+    """Return the keys so that each comes after what it needs, else in the given order.
 
     Raises `ConfigurationError` when things need each other in a circle.
     """

@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""
     steps: tuple[Step, ...] = ()
     unchanged: tuple[str, ...] = ()
-    # What the project has made, is no longer declared, and is left where it is.
+    # Resources that the project created, that are no longer declared, and that are left in place.
     orphans: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     # The things the plan depends on, and a digest of how they were.

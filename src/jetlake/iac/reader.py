@@ -38,7 +38,7 @@ SHIPPED_MARK = "@"
 """Before the name of a declaration that comes with the package."""
 
 FILES_MAX = 10_000
-"""Files of one folder; whoever has more has named the wrong folder."""
+"""Files of one folder; with more, the user has probably named the wrong folder."""
 
 
 def read(

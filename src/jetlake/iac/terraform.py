@@ -3,7 +3,7 @@
 Read are `jetstream_stream`, `jetstream_consumer`, `jetstream_kv_bucket`, `jetstream_obj_bucket`,
 `jetstream_stream_template`, and the `variable` and `locals` they refer to. Durations without a unit are seconds.
 
-Invariant: a reference is followed to a value, or refused; nothing is taken for a value that is none.
+Invariant: a reference is followed to a value, or refused; nothing else is mistaken for a value.
 """
 
 from collections.abc import Callable, Mapping

@@ -6,9 +6,9 @@ entry = await bucket.get("auth.username")
 await bucket.update("auth.username", "alice", entry.revision)
 ```
 
-Methods raise `NotFoundError` for a key that is not there, `ConflictError` when somebody else has written first,
-`ConfigurationError` for keys and values that cannot be, `ApiError` when the server refuses, and `ClientError` when it
-cannot be reached.
+Methods raise `NotFoundError` for a key that is not there, `ConflictError` when another client has written first,
+`ConfigurationError` for invalid keys and values, `ApiError` when the server refuses, and `ClientError` when it cannot
+be reached.
 
 Invariant: a write that returns is stored exactly once, and its revision is the one returned.
 """
@@ -48,13 +48,13 @@ __all__ = ["Bucket", "BucketStatus"]
 T = TypeVar("T")
 
 COMPACT_AGE_S = 1800.0
-"""Markers of deleted keys are kept half an hour, so that watchers which were away hear of them."""
+"""Markers of deleted keys are kept half an hour, so that watchers which were away see them."""
 
 PURGES_MAX = 32
 """Keys purged at once by `compact`."""
 
 READ_S_MAX = 30.0
-"""A cluster that elects a leader answers nobody for some seconds; reads are tried again for so long."""
+"""A cluster that elects a leader does not answer for some seconds; reads are retried for this long."""
 
 PAUSE_S = 0.2
 """Between two attempts to read."""
@@ -240,7 +240,7 @@ class Bucket(Generic[T]):
         return len(markers)
 
     async def clear(self) -> int:
-        """Remove all values of all keys, and return how many there were. Watchers do not hear of it."""
+        """Remove all values of all keys, and return how many there were. Watchers do not see it."""
         answer = await self._api.request(f"STREAM.PURGE.{self._layout.stream}", {})
         return int(answer["purged"])
 

@@ -1,4 +1,4 @@
-"""`Entry`: one revision of one key, and how the messages of a stream tell of it.
+"""`Entry`: one revision of one key, and how the messages of a stream represent it.
 
 Invariant: an entry whose operation is not PUT has no value.
 """

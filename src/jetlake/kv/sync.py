@@ -84,7 +84,7 @@ class Bucket(Generic[T]):
 
     @contextmanager
     def watch(self, *patterns: str, **options: Any) -> Iterator[Iterator[Entry[T] | None]]:
-        """Watch keys, with the options of the asynchronous form; None comes behind the last of what was there."""
+        """Watch keys, with the options of the asynchronous form; None comes after the last existing entry."""
         watcher: Watcher[T] = self._bucket.watch(*patterns, **options)
         self._run(watcher.open())
         try:

@@ -69,7 +69,7 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Watcher(Generic[T]):
-    """Iterates over entries; use it with `async with`, so that the server hears when nobody watches any more."""
+    """Iterates over entries; use it with `async with`, so that the server knows when the watch has ended."""
 
     def __init__(self, api: Api, layout: Layout, codec: Codec[T], patterns: list[str], options: WatchOptions) -> None:
         self._layout = layout
@@ -116,7 +116,7 @@ class Watcher(Generic[T]):
             await self._reader.open()
 
     async def batch(self) -> list[Entry[T]] | None:
-        """Return the next entries, as many as have come; None once, behind the last of those that were there."""
+        """Return the next entries, as many as have come; None once, after the last existing one."""
         await self.open()
         if self._is_initial:
             raw = await self._reader.initial()

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from jetlake.errors import ConfigurationError
 
 FILE_BYTES_MAX = 16 * 1024 * 1024
-"""A file of declarations; whoever has more has named the wrong file."""
+"""A file of declarations; a larger one is probably the wrong file."""
 
 NODES_MAX = 100_000
 """Values of one file: an alias in YAML can name another many times over, and a small file must not fill the memory."""
@@ -41,7 +41,7 @@ class Node:
 
     @property
     def mapping(self) -> "dict[str, Node]":
-        """What it holds by name. Raises `ConfigurationError` if it is no mapping."""
+        """Its values by name. Raises `ConfigurationError` if it is not a mapping."""
         if not isinstance(self.value, dict):
             raise refusal(
                 self.location, f"{describe(self.value)} stands where names with values belong: write `name: value`"
@@ -50,7 +50,7 @@ class Node:
 
     @property
     def items(self) -> "list[Node]":
-        """What it lists. Raises `ConfigurationError` if it is no list."""
+        """Its items. Raises `ConfigurationError` if it is not a list."""
         if not isinstance(self.value, list):
             raise refusal(self.location, f"{describe(self.value)} stands where a list belongs: write [a, b]")
         return self.value

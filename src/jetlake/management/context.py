@@ -31,7 +31,7 @@ class ApiContext(msgspec.Struct, frozen=True, kw_only=True):
     scans: ScanEndpoints
     # Returns those in force.
     settings: Callable[[], ManagementSettings]
-    # Keeps others from deciding for an account as long as somebody of another one does.
+    # Keeps other threads from deciding for an account while a request of another account does.
     alone_with: Callable[[str], AbstractContextManager[None]]
     # Takes lines for the log.
     warn: Callable[[str], None]

@@ -150,7 +150,7 @@ class Dispatcher:
     def _answer_in_place_of_stream(self, request: Request, subject: str, tokens: list[str]) -> Answer | None:
         """Pulls, direct gets and uploads are answered by consumers and streams; where none is, that is told.
 
-        Those listen below `$JS.API`; a request that names the domain instead is handed to them.
+        Those listen below `$JS.API`; a request that names the domain instead is passed to them.
         """
         if self._listens(request.account, tokens):
             if request.subject == subject:

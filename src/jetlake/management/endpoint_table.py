@@ -31,20 +31,20 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     check_body: Callable[[Call], None] | None = None
     # Whether there is anything that answers; without it there always is.
     is_there: Callable[[Call], bool] | None = None
-    # Its answers are counted and told.
+    # Its answers are counted and reported in advisories.
     is_of_api: bool = True
     # It changes nothing, and can be answered while something of the same account is being changed.
     only_reads: bool = False
-    # Requests of nats-server that read or write the same, without `$JS.API`; `{}` are the names. Who may not send them
-    # may not send this one either. Empty for what nats-server itself answers: there the subject of the request is all.
+    # Requests of nats-server that read or write the same, without `$JS.API`; `{}` are the names. A user who may not
+    # send them may not send this one either. Empty for requests of nats-server itself: only their own subject counts.
     needs: tuple[str, ...] = ()
-    # What else it needs, where only the body says what; the endpoint checks it.
+    # What else it needs, if only the body says so; the endpoint checks it.
     condition: str = ""
     # Where it has the server send to besides the answer; each is checked by the endpoint.
     targets: frozenset[SendTarget] = frozenset()
 
     def names_in(self, tokens: list[str]) -> tuple[str, ...] | None:
-        """Return the names in the tokens behind the words; None = this endpoint is not meant."""
+        """Return the names in the tokens after the words; None = this endpoint is not meant."""
         if len(tokens) == self.names:
             return tuple(tokens)
         if self.takes_rest and len(tokens) > self.names:
@@ -75,7 +75,7 @@ def _cluster_endpoint(kind: str, names: int) -> Endpoint:
 
 
 _READING = ("STREAM.MSG.GET.{}",)
-"""Whoever may get messages one by one may read all of a stream."""
+"""A user who may get messages one by one may read all of a stream."""
 
 _OF_STREAMS = frozenset({SendTarget.REPUBLISH, SendTarget.DEAD_LETTER})
 

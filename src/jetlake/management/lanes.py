@@ -2,22 +2,22 @@
 
 ```python
 lanes = Lanes(work, chores, chore_wait_s, warn, may_overtake, answer_beside)
-lanes.add_request(request)       # by the thread that hears the engine
+lanes.add_request(request)       # by the thread that receives from the engine
 lanes.add_event(account, event)
 lanes.close()
 lanes.join()
 ```
 
-A lane is worked by one thread at a time, so what belongs to an account is decided in order and by nobody else. Lanes
-take turns, item by item. One thread does it all as long as every item is short; whatever takes longer than a turn is
-overtaken: another thread goes on with the other lanes, and answers requests of the same lane that only read. So a
-request that takes seconds keeps nobody waiting but those who want to change something in the same account.
+A lane is worked by one thread at a time, so the requests of an account are decided in order. Lanes take turns, item by
+item. One thread does it all as long as every item is short; an item that takes longer than a turn is overtaken: another
+thread continues with the other lanes, and answers requests of the same lane that only read. So a request that takes
+seconds delays only requests that change something in the same account.
 
-A queue that overflows is dropped as a whole, as on nats-server: whoever sent that much has stopped waiting for the
-first of it.
+A queue that overflows is dropped as a whole, as on nats-server: a client that sent that much no longer waits for the
+first reply.
 
-Invariant: a lane is in the line of those that are ready exactly when something waits in it and nobody works it.
-Requests of one connection are begun in the order in which they came. What waits is bounded for each account, in number
+Invariant: a lane is in the queue of ready lanes exactly when something waits in it and no thread works it. Requests of
+one connection are started in the order in which they came. The waiting requests of each account are bounded in number
 and in bytes. No thread is started before something waits; each ends only with `close`.
 """
 
@@ -56,7 +56,7 @@ class Lane:
     """What waits of one account, and the answers that are held back there."""
 
     def __init__(self) -> None:
-        # Held by whoever decides something for the account.
+        # Held while deciding something for the account.
         self.lock = RLock()
         self.requests: deque[Request] = deque()
         self.byte_count = 0
@@ -66,9 +66,9 @@ class Lane:
         self.tasks: deque[Steps] = deque()
         # Answers that wait for a sync, by what asked for them.
         self.held: dict[tuple[str, ...] | None, tuple[Request, Answer, tuple[str, str, str]]] = {}
-        # It is in the line of those that are ready, or somebody works it.
+        # It is in the queue of ready lanes, or a thread works it.
         self.is_taken = False
-        # When whoever works it has begun, and the connection whose request that is; None = nobody does, or no request.
+        # When the current thread began, and the connection of its request; None = no thread works it, or no request.
         self.begun_at: float | None = None
         self.connection_id: int | None = None
 
@@ -96,9 +96,9 @@ def _answer_nothing(_request: Request) -> None:
 class Lanes:
     """The lanes of one server.
 
-    `work` does what a lane has to do with an event and a request, each of which may be missing. `chores` is called when
+    `work` handles an event and a request of a lane, each of which may be missing. `chores` is called when
     `chore_wait_s` says that it is time, by one thread at a time. `may_overtake` says whether a request only reads; then
-    `answer_beside` may answer it while somebody else works the lane.
+    `answer_beside` may answer it while another thread works the lane.
     """
 
     def __init__(
@@ -124,10 +124,10 @@ class Lanes:
         # Those that wait for a thread, in turn.
         self._ready: deque[Lane] = deque()
         self._threads: list[Thread] = []
-        # Those that wait, and how many of them until those who are busy have had their turn.
+        # Waiting threads, and how many of them wait until the busy ones have had their turn.
         self._idle_count = 0
         self._watch_count = 0
-        # When the threads that are busy have begun with what they do, and the lanes that they work.
+        # When the busy threads began their current work, and the lanes that they work.
         self._begun_at: dict[Thread, float] = {}
         self._worked: list[Lane] = []
         self._is_at_chores = False
@@ -167,13 +167,13 @@ class Lanes:
 
     @contextmanager
     def held(self, account: str) -> Iterator[Lane]:
-        """Keep everybody else from deciding something for an account."""
+        """Keep other threads from deciding something for an account."""
         lane = self.lane_of(account)
         with lane.lock:
             yield lane
 
     def start(self) -> None:
-        """See to it that there is a thread, for the chores."""
+        """Ensure that there is a thread, for the chores."""
         with self._changed:
             if not self._threads and not self._closed:
                 self._add_thread()
@@ -186,7 +186,7 @@ class Lanes:
 
     @property
     def has_dropped(self) -> bool:
-        """Whether requests were dropped that nobody was told about."""
+        """Whether requests were dropped and not reported yet."""
         return self._dropped > 0
 
     def close(self) -> None:
@@ -219,7 +219,7 @@ class Lanes:
         self._call_watch()
 
     def _call_watch(self) -> None:
-        """See to it that a thread looks at what is ready: if those who are busy take too long, it goes on."""
+        """Ensure that a thread watches the ready lanes: if the busy threads take too long, it takes over."""
         if self._watch_count:
             return
         if self._idle_count:
@@ -303,7 +303,7 @@ class Lanes:
         return request
 
     def _turn_left_s(self) -> float:
-        """Return how long whoever is busy may keep the others waiting; 0 = nobody is, or not any more."""
+        """Return how long the busy threads may keep the others waiting; 0 = none is busy, or its turn is over."""
         youngest = max(self._begun_at.values(), default=None)
         return 0.0 if youngest is None else youngest + TURN_S_MAX - self._clock()
 
@@ -322,7 +322,7 @@ class Lanes:
         return None
 
     def _let_overtake(self, lane: Lane) -> None:
-        """Note that whoever sent the request of this turn has its answer, and waits for nothing before its next one."""
+        """Note that the client of this turn's request has its answer, so its next request need not wait."""
         with self._changed:
             lane.connection_id = None
             if lane.requests:
@@ -345,7 +345,7 @@ class Lanes:
             if lane is not None:
                 self._worked.remove(lane)
                 lane.begun_at = lane.connection_id = None
-                # This thread looks for the next item now, so nobody need be told.
+                # This thread looks for the next item now, so no other need be woken.
                 lane.is_taken = not self._closed and lane.is_waiting
                 if lane.is_taken:
                     self._ready.append(lane)

@@ -1,13 +1,13 @@
-"""`Manager`: takes requests to the API from the thread that hears the engine, and answers them in threads of its own.
+"""`Manager`: accepts API requests from the thread that receives from the engine, and answers them in its own threads.
 
-A decision waits for the disk; logins and log lines must not wait with it. So the thread that hears the engine only
-queues, in the lane of the account (`lanes`). Whoever floods the server with requests, or sends one that takes long,
-keeps no other account waiting, and of his own only those who want to change something.
+A decision waits for the disk; logins and log lines must not wait with it. So the thread that receives from the engine
+only queues, in the lane of the account (`lanes`). A client that floods the server with requests, or sends a slow one,
+delays no other account, and in its own only requests that change something.
 
-Consumers that are made one right after the other share one sync: their answers are held back until it is done.
+Consumers created one right after the other share one sync: their answers are held back until it is done.
 
 Invariant: requests of one account that change something are answered in the order in which they came, one at a time;
-none is looked at while an answer to another kind is held back. One that only reads may overtake those of other
+none is handled while an answer to another kind is held back. One that only reads may overtake those of other
 connections.
 """
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jetlake.management.preview.dispatch import PreviewDispatcher
 
 REPORT_INTERVAL_S = 1.0
-"""One line for all that was dropped within so long: a flood of requests must not become a flood of lines."""
+"""One line for everything dropped within this time: a flood of requests must not become a flood of lines."""
 
 HELD_MAX = 64
 """Answers that share a sync: the first one waits for the work of all."""
@@ -103,22 +103,22 @@ class Manager:
         """Answer by other settings from now on."""
         self._settings = settings
         if self._consumers.are_pausing:
-            # Consumers that were opened pause, and it is told when they go on.
+            # Some opened consumers pause, and the end of a pause is reported.
             self._lanes.start()
 
     def receive(self, request: Request) -> None:
-        """Queue a request. The server's own messages are none: a reply must not become a command.
+        """Queue a request. The server's own messages do not count: a reply must not become a command.
 
-        Only the thread that hears the engine calls this.
+        Only the thread that receives from the engine calls this.
         """
         if request.connection_id == 0 and request.service not in self.templates.services:
             return
         self._lanes.add_request(request)
 
     def note(self, event: Event) -> None:
-        """Queue what the engine says about a snapshot, a restore, or a consumer that nobody uses.
+        """Queue what the engine reports about a snapshot, a restore, or an unused consumer.
 
-        Only the thread that hears the engine calls this.
+        Only the thread that receives from the engine calls this.
         """
         account = event.account if isinstance(event, ConsumerEvent) else self._archives.account_of(event)
         if account is not None:
@@ -211,7 +211,7 @@ class Manager:
 
     @contextmanager
     def _alone_with(self, account: str) -> Iterator[None]:
-        """Keep everybody else from deciding something for an account; nothing of it is held back meanwhile."""
+        """Keep other threads from deciding something for an account; none of its answers is held back meanwhile."""
         with self._lanes.held(account) as lane:
             self._commit_held(lane)
             yield
@@ -246,7 +246,7 @@ class Manager:
         asked = answer.asked_of_engine
         try:
             if asked is not None:
-                # On behalf of whoever asks, who gets no more by it than by asking the engine.
+                # On behalf of the requester, with the same rights as when it asks the engine directly.
                 self._engine.publish(request.account, answer.subject, asked, request.reply, answer.header, request)
             else:
                 self._engine.publish(request.account, request.reply, answer.body, header=answer.header)
@@ -264,14 +264,14 @@ class Manager:
             lane.tasks.append(task)
 
     def _do_chores(self) -> None:
-        """Tell what is to be told without being asked."""
+        """Publish the reports that are due."""
         if self._is_report_due():
             self._report_dropped()
         if self._consumers.pause_wait_s() == 0:
             self._consumers.tell_ended_pauses()
 
     def _chore_wait_s(self) -> float | None:
-        """Return how long nothing is to be told; None = for ever."""
+        """Return how long until a report is due; None = never."""
         waits = []
         if self._lanes.has_dropped:
             waits.append(max(self._reported_at + REPORT_INTERVAL_S - self._clock(), 0.0))

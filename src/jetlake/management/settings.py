@@ -1,6 +1,6 @@
-"""What management must know of the server it works for: its name, its domain, and who may use how much.
+"""Settings that management needs from its server: its name, its domain, and the limits of accounts.
 
-Made anew at every reload of the configuration, and replaced as a whole.
+Rebuilt at every reload of the configuration, and replaced as a whole.
 """
 
 import msgspec

@@ -11,7 +11,7 @@ and only read. Nothing here knows a password, a token or a key: `facts` is the l
   and options to a struct; `clusterz`: the pages of clusters, empty; `statsz`: what only the system account asks for;
   `diagnostics`: stacks and variables; `bodies`: all of them by name.
 - `metrics` and `leaf_metrics`: the figures for Prometheus; `prometheus`: its text format.
-- `pages`: from a request to a response; `index`: the list of pages; `parameters`: what stands behind
+- `pages`: from a request to a response; `index`: the list of pages; `parameters`: what comes after
   the `?`; `paths`: paths, tidied.
 - `monitor`: pages on a port; `http_listener`: the port; `http_connection` and `tls_connection`: one connection;
   `http_request`: one request and its response as bytes.

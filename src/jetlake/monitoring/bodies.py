@@ -85,7 +85,7 @@ ACCOUNT_BODIES = {
 def answer(name: str, source: MonitoredServer, request: bytes) -> bytes:
     """Return the JSON of a body for the options in a request; an empty request asks for the defaults.
 
-    Raises `PageError` with the text for the caller (`UnreadableOptionsError` when the request is no valid JSON of
+    Raises `PageError` with the text for the caller (`UnreadableOptionsError` when the request is not valid JSON of
     these options), and `KeyError` for a name that is not in `BODIES`.
     """
     body = BODIES[name]

@@ -1,6 +1,6 @@
 """What a server knows about itself without asking its engine: the fixed half of every page.
 
-The server makes these values from its options, anew after every reload, and monitoring only reads them. This is the
+The server builds these values from its options, again after every reload, and monitoring only reads them. This is the
 allow-list of what may leave a server: there is no field for a password, a token, a key or a command line, so none can
 be printed by mistake. A new option becomes visible only by a new field here.
 """

@@ -39,7 +39,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 class BadRequestError(Exception):
-    """Is raised when bytes are no request; `status` is what the sender hears."""
+    """Is raised when bytes are not a request; `status` goes to the sender."""
 
     def __init__(self, status: int = 400, detail: str = "") -> None:
         super().__init__(f"{status} {REASONS[status]}{detail}")
@@ -47,7 +47,7 @@ class BadRequestError(Exception):
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for. `query` is everything behind the `?`, as it came."""
+    """The request. `query` is everything after the `?`, as it came."""
 
     method: str
     path: str

@@ -3,7 +3,7 @@
 Pages are JSON of two spaces, `/healthz` without any; a refusal is plain text. All have nats-server's headers, so that a
 page of another origin may read them.
 
-Invariant: `respond` always returns a response. What breaks in here is our bug: it is logged, and the asker hears 500
+Invariant: `respond` always returns a response. A failure in here is our bug: it is logged, and the client gets a 500
 and nothing else.
 """
 

@@ -1,8 +1,8 @@
-"""The parameters behind the `?` of a page, read and refused in nats-server's words.
+"""The parameters after the `?` of a page, read and refused in nats-server's words.
 
 A parameter that is missing or empty has its zero value. Of a parameter given twice the first counts.
 
-Invariant: the only way out, besides a value, is `PageError` with the text the caller is to be answered with.
+Invariant: the only way out, besides a value, is `PageError` with the text of the answer.
 """
 
 from typing import Annotated
@@ -16,7 +16,7 @@ FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 INTEGER_MAX = 2**63 - 1
 Integer = Annotated[int, msgspec.Meta(ge=-INTEGER_MAX - 1, le=INTEGER_MAX)]
-"""A number in the options of a request; what is larger would not fit anywhere behind them."""
+"""A number in the options of a request; a larger one would not fit anywhere later on."""
 
 ConnectionId = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
 """The id of a connection; they are counted from 1, so none will ever be larger."""
@@ -32,7 +32,7 @@ class PageError(Exception):
 
 
 class UnreadableOptionsError(PageError):
-    """Is raised when the options of a request are no JSON of the right shape."""
+    """Is raised when the options of a request are not JSON of the right shape."""
 
 
 class QueryParameters:

@@ -2,7 +2,7 @@
 
 
 def normal_base_path(base_path: str) -> str:
-    """Return it with a slash before and none behind; empty when it is only the root."""
+    """Return it with a slash before and none after; empty when it is only the root."""
     stripped = base_path.strip("/")
     return f"/{stripped}" if stripped else ""
 

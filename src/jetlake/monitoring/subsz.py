@@ -1,4 +1,4 @@
-"""`/subsz`: how subjects are looked up, and who listens to what.
+"""`/subsz`: how subjects are looked up, and which client subscribes to which.
 
 The engine keeps one cache of routes per worker and account and counts only what a miss costs anyway. So `num_matches`
 is the number of messages that were routed, the hit rate is the part of them that walked no tree, and the fan-out is

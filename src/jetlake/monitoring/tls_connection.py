@@ -45,7 +45,7 @@ class TlsConnection(HttpConnection):
             return self._secured.send(piece)
 
     def _say_goodbye(self) -> None:
-        # The goodbye goes out at once; that the peer has not said its own yet is an error we need not hear of.
+        # The goodbye goes out at once; ignore the error that the peer has not sent its own yet.
         with contextlib.suppress(OSError):
             self._secured.unwrap()
 

@@ -1,4 +1,4 @@
-"""`/varz`: the server at a glance. Every number on the first level is a gauge for whoever polls it.
+"""`/varz`: the server at a glance. Every number on the first level is a gauge for monitoring tools.
 
 Invariant: each key comes from `ServerFacts` or from the engine's counters, never from the options themselves.
 """

@@ -48,10 +48,10 @@ HEADERS_BYTES_MAX = 256
 """What the headers of a chunk take of the largest message a server accepts."""
 
 UPLOADS_MAX = 3
-"""How often an upload is begun that lost a chunk on its way."""
+"""How often an upload is tried when a chunk was lost on its way."""
 
 REPLACEMENTS_MAX = 10
-"""How often an object is described anew when others put one of the same name at the same time."""
+"""How often a change is tried when others change an object of the same name at the same time."""
 
 LINKS_MAX = 8
 """Links that are followed one after the other: they may lead in a circle."""
@@ -271,7 +271,7 @@ class ObjectStore:
         return None if info.deleted and not deleted else info
 
     async def resolve(self, name: str) -> ObjectInfo:
-        """Return what is known about an object, behind all links."""
+        """Return what is known about an object, after following all links."""
         info = await self.info(name)
         for _ in range(LINKS_MAX):
             if info.link is None:

@@ -85,7 +85,7 @@ class ObjectStore:
 
     @contextmanager
     def watch(self, **options: Any) -> Iterator[Iterator[ObjectInfo | None]]:
-        """Watch objects, with the options of the asynchronous form; None comes behind the last of what was there."""
+        """Watch objects, with the options of the asynchronous form; None comes after the last existing object."""
         watcher = self._store.watch(**options)
         self._run(watcher.open())
         try:

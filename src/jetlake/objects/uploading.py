@@ -1,11 +1,11 @@
 """`upload`: the contents of an object into a stream, several chunks under way, in constant memory.
 
 Chunks must be stored in order, and each once. Each has an id made of the object's and its number. When an
-acknowledgement stays away, nothing more is sent until it is known which chunks the stream has; if they are the
-first ones without a gap, all that are not acknowledged are sent again, which the stream recognises by the ids.
+acknowledgement is missing, nothing more is sent until it is known which chunks the stream has; if they are the
+first ones without a gap, all unacknowledged chunks are sent again, which the stream recognises by the ids.
 
 Invariants: `acknowledged ≤ sent ≤ acknowledged + window`, and exactly the chunks between the two are held in memory;
-the sequences of acknowledged chunks rise with their numbers, so what was stored out of order is never taken for stored.
+the sequences of acknowledged chunks rise with their numbers, so a chunk stored out of order never counts as stored.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Contents(NamedTuple):
 
 
 class LostChunkError(Exception):
-    """Is raised inside this package when a chunk is missing or not in its place: the upload has to begin anew."""
+    """Is raised inside this package when a chunk is missing or not in its place: the upload must start over."""
 
 
 class _Chunk(NamedTuple):
@@ -137,7 +137,7 @@ class _Sender:
         if sequence is None:
             await self._resume()
         elif sequence <= self._last_sequence:
-            # A connection that was cut may bring what it held back behind what was sent later.
+            # A connection that was cut may deliver held-back chunks after those that were sent later.
             raise LostChunkError
         else:
             self._last_sequence = sequence
@@ -159,9 +159,9 @@ class _Sender:
             raise
 
     async def _resume(self) -> None:
-        """Send again what is not acknowledged; what the stream has of it is told by the sequence it has there."""
+        """Send the unacknowledged chunks again; for those that the stream has, it returns their sequences."""
         held = list(self._sent)
-        # What is answered now must not arrive behind what is sent again.
+        # Chunks in flight must not arrive after those that are sent again.
         await self.wait_until_idle()
         await self._check_stored()
         self._sent.clear()

@@ -9,7 +9,7 @@ UNLIMITED = "unlimited"
 
 
 def limit(value: Any) -> Cell:
-    """Return a limit for a person: 0 and less are none."""
+    """Return a limit for a person: 0 and less mean no limit."""
     return value if isinstance(value, int) and value > 0 else UNLIMITED
 
 

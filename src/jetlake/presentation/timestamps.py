@@ -11,7 +11,7 @@ NEVER = "0001-"
 
 
 def before_now(duration_ns: int) -> str:
-    """Return the time so long ago, as the API has it."""
+    """Return the time this long ago, in the API's form."""
     return (datetime.now(UTC) - timedelta(seconds=duration_ns / SECOND)).isoformat()
 
 

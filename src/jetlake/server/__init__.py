@@ -14,7 +14,7 @@ In the order of one start:
 - `listeners`       where a running server listens: its URLs, its lines in the log, its ports
 - `engine_errors`   the engine's errors in words for an operator
 - `unserved`        what this build accepts without serving it, one warning each
-- `events`          the thread that hears the engine: log lines, logins, requests, the end
+- `events`          the thread that receives from the engine: log lines, logins, requests, the end
 - `access_control`  who may come in and which accounts there are, in force
 - `authentication`  who may come in; `nkeys` are keys that sign instead of passwords
 - `claims`          operator mode: accounts and users by signed claims (JWT)

@@ -1,4 +1,4 @@
-"""`AccessControl`: who may come in and which accounts there are, in force: by the configuration, and by claims.
+"""`AccessControl`: the users and accounts in force, by the configuration and by claims.
 
 ```python
 access = AccessControl(options, log)
@@ -9,11 +9,11 @@ access.options()                            # with the accounts that are known b
 lines = access.reload(options)
 ```
 
-Accounts of a file change by a reload; accounts of claims also when a user of a new one comes in, and when somebody
-pushes claims. Both go the same way: the system account and JetStream answer in the accounts there are, and clients are
-asked about again if an account has changed.
+Accounts of a file change by a reload; accounts of claims also when a user of a new one logs in, and when claims are
+pushed. Both go the same way: the system account and JetStream answer in the existing accounts, and clients are checked
+again if an account has changed.
 
-Invariant: changes are applied one after another, so that what is served is always what the last one said.
+Invariant: changes are applied one after another, so the server always serves the result of the last one.
 """
 
 from collections.abc import Callable
@@ -71,11 +71,11 @@ class AccessControl:
         return self._authenticator.has_plain_passwords
 
     def options(self) -> ServerOptions:
-        """Return the options in force, with the accounts that claims have told about."""
+        """Return the options in force, with the accounts known from claims."""
         return self.completed(self._given)
 
     def completed(self, options: ServerOptions) -> ServerOptions:
-        """Return options with the accounts that claims have told about."""
+        """Return options with the accounts known from claims."""
         return options if self.mode is None else self.mode.complete(options)
 
     def requests(self) -> "ClaimsRequests | None":
@@ -133,7 +133,7 @@ class AccessControl:
         system.update()
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Stop reporting changes."""
         self._engine = None
         if self.mode is not None:
             self.mode.close()
@@ -167,7 +167,7 @@ class AccessControl:
                 self._log.warning(f"Changed accounts are not served: {message_of(error)}")
 
     def _update(self) -> None:
-        """Serve the accounts there are now, before anybody is let into them."""
+        """Serve the current accounts, before any client is let into them."""
         assert self._system is not None, "nothing changes before the start"
         self._tell_engine()
         self._system.update()
@@ -192,7 +192,7 @@ class AccessControl:
         self._gate.replace_authenticator(self._authenticator)
 
     def _tell_refused(self, pending: "PendingLogin", reason: str) -> None:
-        """Tell those who listen in the account of a service that a client was refused, and why."""
+        """Tell the subscribers in the account of a service that a client was refused, and why."""
         if self._system is not None:
             self._system.tell_refused(pending, reason)
 
@@ -202,7 +202,7 @@ class AccessControl:
 
 
 def _told_of(options: ServerOptions) -> list[object]:
-    """Return what the engine is told about accounts when it is told its options."""
+    """Return the parts of accounts that are among the engine's options."""
     return [
         (account.name, account.message_trace, account.mappings, account.exports, account.imports)
         for account in options.access.accounts

@@ -80,12 +80,12 @@ def tls_line(*, plain_allowed: bool) -> str:
 
 
 def memory_bytes_max() -> int:
-    """Return how much memory JetStream takes for itself when it is not told."""
+    """Return how much memory JetStream uses by default."""
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE_OF_MEMORY)
 
 
 def storage_bytes_max(directory: str) -> int:
-    """Return how much of the disk below this folder JetStream takes when it is not told."""
+    """Return how much of the disk below this folder JetStream uses by default."""
     try:
         disk = os.statvfs(directory)
     except OSError:

@@ -47,7 +47,7 @@ PAUSE_S_MAX = 60.0
 """The pause doubles from the first to the last; each is shortened by up to half, so that children spread out."""
 
 HEALTHY_S = 60.0
-"""A child that has run for so long was fine; what ends it then is something new."""
+"""A child that has run for this long was fine; a later failure is a new one."""
 
 STOP_S_MAX = 30.0
 """How long a child has to finish after SIGTERM, before it is killed: longer than any of them drains its queues."""
@@ -59,7 +59,7 @@ LEVELS: "dict[str, Level]" = {"[ERR] ": "error", "[WRN] ": "warning", "[DBG] ": 
 
 
 class Child(msgspec.Struct, frozen=True, kw_only=True):
-    """One process: the words after `jetlake`, or after another module, and what it is told on its standard input."""
+    """One process: the words after `jetlake`, or after another module, and the contents of its standard input."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Children:
         self._supervisors = [Supervisor(child, log) for child in children]
 
     def start(self) -> None:
-        """Start all of them, each in its own time: one that cannot start holds nobody up."""
+        """Start all of them, each in its own time: one that cannot start does not delay the others."""
         for supervisor in self._supervisors:
             supervisor.start()
 

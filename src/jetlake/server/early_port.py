@@ -1,8 +1,8 @@
 """The client port, taken before anything else is loaded.
 
-Loading what a server needs takes longer than a client waits that lost its server and comes back. So a process listens
-as soon as it has read its command line, and of a configuration file the address; clients that come early wait in the
-queue of the operating system, and the engine takes the socket over.
+Loading a server takes longer than a client waits that lost its server and reconnects. So a process listens as soon as
+it has read its command line, and the address in its configuration file; clients that come early wait in the queue of
+the operating system, and the engine takes the socket over.
 
 Invariant: nothing imported from here takes time unless there is a file to read. An address is never guessed: if it is
 not known yet, the engine opens the port, a little later.
@@ -52,7 +52,7 @@ def listen(arguments: list[str]) -> None:
 
 
 def hand_over(host: str, port: int) -> int | None:
-    """Return the descriptor of a socket that listens there, from now on the caller's; None if there is none."""
+    """Return the descriptor of a socket that listens there, now owned by the caller; None if there is none."""
     global _early
     early, _early = _early, None
     if early is None:

@@ -1,4 +1,4 @@
-"""The thread that hears the engine: log lines, clients that ask to come in, requests to the server, and the end.
+"""The thread that receives from the engine: log lines, clients that log in, requests to the server, and the end.
 
 Requests to the API of streams go to JetStream, answers of services that decide about clients to the gate, all others to
 the system account.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jetlake.server.jetstream import JetStream
 
 BATCH_COUNT_MAX = 256
-"""Enough to drain a burst of log lines in a few calls, few enough that a login behind them is not kept waiting."""
+"""Enough to drain a burst of log lines in a few calls, few enough that a login after them is not kept waiting."""
 
 WAIT_MS = 1_000
 """How long one call may wait for an event; nothing depends on it, the engine answers as soon as it has something."""

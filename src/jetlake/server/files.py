@@ -1,6 +1,6 @@
 """The two files by which other programs find a running server: the pid file and the ports file.
 
-The pid file holds digits without a newline, because readers parse the whole of it as a number; it stays behind when the
+The pid file holds digits without a newline, because readers parse the whole of it as a number; it is left when the
 server ends. The ports file is complete from the moment it can be seen (written beside, then renamed) and goes away with
 a clean end.
 """

@@ -1,7 +1,7 @@
 """nats-server's command line: its flags, in the syntax of Go's `flag` package.
 
 One or two dashes mean the same; a value follows as `-f value` or `-f=value`; a switch is `-f` or `-f=false` and
-takes no second word; parsing stops at the first word that is no flag, or after `--`. Go's error texts are kept,
+takes no second word; parsing stops at the first word that is not a flag, or after `--`. Go's error texts are kept,
 because wrappers match on them.
 
 Invariant: every flag that nats-server accepts is in `FLAGS`, once; usage text, parser and reference page all come

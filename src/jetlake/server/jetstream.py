@@ -4,11 +4,11 @@
 jetstream = JetStream(engine, options=…, folder=store_folder, log=log)
 jetstream.open()                # every stream takes messages once the engine starts
 jetstream.update()              # requests are answered; again after every reload
-jetstream.receive(request)      # by the thread that hears the engine
+jetstream.receive(request)      # by the thread that receives from the engine
 jetstream.close()
 ```
 
-The API is answered in every account: one that may not store is told so.
+The API is answered in every account: an account without JetStream gets that as an error.
 
 Invariant: a request reaches management only through a subscription made here, and `close` returns when the last answer
 has been given.
@@ -62,9 +62,9 @@ class JetStream:
         self.manager = Manager(engine, self.catalog, self._settings(), log.warning)
         # The subscriptions, by account.
         self._services: dict[str, _Services] = {}
-        # All of them. The thread that hears the engine only looks whether one is in it, which the GIL makes safe.
+        # All of them. The thread that receives from the engine only checks for membership, which the GIL makes safe.
         self._all_services: set[int] = set()
-        # What the engine was told about accounts: there may be thousands, and few of them change at a time.
+        # The accounts as the engine knows them: there may be thousands, and few of them change at a time.
         self._limited: dict[str, StreamAccountLimits] = {}
 
     def open(self) -> None:
@@ -153,10 +153,10 @@ def api_subjects(domain: str, *, is_system: bool) -> list[str]:
 
 
 def store_options(options: JetStreamOptions, folder: StoreFolder) -> StoreOptions:
-    """Return how the engine is to store.
+    """Return the engine's storage options.
 
-    What is acknowledged is on disk, unless somebody has asked for an interval: the risk is never the default. The files
-    of remotes are read now: raises `ConfigurationError` if one cannot be.
+    An acknowledged message is on disk, unless the configuration asks for an interval: the risk is never the default.
+    The files of remotes are read now: raises `ConfigurationError` if one cannot be read.
     """
     has_interval = options.sync_interval_s != DEFAULT_SYNC_INTERVAL_S
     return StoreOptions(

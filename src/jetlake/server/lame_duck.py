@@ -1,7 +1,7 @@
 """Lame duck mode: how a server leaves without all its clients reconnecting elsewhere in the same instant.
 
-No new clients; those that are here are told; after a grace period they are closed one by one, at random gaps, so that
-the whole takes at most the configured duration. Without clients there is nothing to wait for.
+No new clients are accepted; the connected ones are notified; after a grace period they are closed one by one, at random
+gaps, within the configured duration. Without clients there is nothing to wait for.
 
 The timing is here, once per decision; the engine only carries out single steps.
 """

@@ -32,7 +32,7 @@ LISTENER_FIELDS: tuple[tuple[str, Callable[[LeafListenerOptions], object]], ...]
     ("MinVersion", lambda listener: listener.min_version),
     ("IsolateLeafnodeInterest", lambda listener: listener.isolate),
 )
-"""What of the listener cannot change, by nats-server's names; who may come in is compared besides."""
+"""Settings of the listener that cannot change, by nats-server's names; its users are compared separately."""
 
 REMOTE_FIELDS: tuple[tuple[str, Callable[[LeafRemote], object]], ...] = (
     ("NoRandomize", lambda remote: remote.no_randomize),

@@ -76,7 +76,7 @@ class Log(ABC):
         self.write("fatal", text)
 
     def reopen(self) -> bool:
-        """Open the file anew, after something else moved it away. False = there is no file."""
+        """Reopen the file, after something else moved it away. False = there is no file."""
         return False
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Log(ABC):
 
 
 class StreamLog(Log):
-    """Writes to a file descriptor that somebody else opened: stderr. Coloured on a terminal."""
+    """Writes to a file descriptor that is already open: stderr. Coloured on a terminal."""
 
     def __init__(self, options: LogOptions, descriptor: int = STDERR) -> None:
         super().__init__(debug=options.debug, trace=options.trace)
@@ -103,12 +103,12 @@ class StreamLog(Log):
         try:
             os.write(self._descriptor, format_line(level, text, self._options, coloured=self._coloured))
         except OSError:
-            # Nobody is left to read it, and nobody is left to be told.
+            # Nobody is left to read the log, so there is nowhere to report the failure.
             return
 
 
 class FileLog(Log):
-    """Appends to a file, rotates it at a size, and opens it anew on request."""
+    """Appends to a file, rotates it at a size, and reopens it on request."""
 
     def __init__(self, options: LogOptions) -> None:
         super().__init__(debug=options.debug, trace=options.trace)

@@ -65,7 +65,7 @@ def encode_public_key(prefix: int, key: bytes) -> str:
 
 
 def decode_public_key(text: str, prefix: int) -> bytes | None:
-    """Return the 32 bytes of a public key; None = this is no key of that kind."""
+    """Return the 32 bytes of a public key; None = this is not a key of that kind."""
     if len(text) != ENCODED_LENGTH or not text.isascii():
         return None
     try:

@@ -38,7 +38,7 @@ class OwnFiles:
         try:
             files.write_ports_file(path, ports())
         except OSError as error:
-            # As in nats-server: whoever waits for the file will notice, clients need not suffer.
+            # As in nats-server: programs that wait for the file will notice, clients are not affected.
             self._log.error(f"Error writing ports file ({path}): {reason_of(error)}")
             return
         self._ports_file = path

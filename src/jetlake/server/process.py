@@ -4,7 +4,7 @@
 |--------------------|--------------------------------------------------------------------|
 | SIGINT             | shutdown, exit code 0                                              |
 | SIGTERM            | the same; ignored while the server is leaving in lame duck mode    |
-| SIGUSR1            | the log file is opened anew                                        |
+| SIGUSR1            | the log file is reopened                                           |
 | SIGUSR2            | lame duck mode, then exit code 0                                   |
 | SIGHUP             | the configuration file is read again; without one, an error line   |
 

@@ -40,12 +40,12 @@ def _encoded(submission: SubmissionOptions | None) -> str:
 
 
 def _written(remotes: tuple[Remote, ...]) -> str:
-    """All that is to be compared; passwords are in it, so it is only ever hidden."""
+    """Everything to compare; it contains passwords, so it must never be shown."""
     return msgspec.json.encode(remotes).decode() if remotes else ""
 
 
 def _fixed_part(websocket: WebSocketOptions | None) -> str:
-    """What of the listener cannot change, which is all but its certificates; credentials are in it, so it is hidden."""
+    """The part of the listener that cannot change, all but its certificates; it contains credentials: never show it."""
     if websocket is None:
         return ""
     tls = websocket.tls
@@ -147,7 +147,7 @@ def plan_reload(old: ServerOptions, new: ServerOptions) -> list[str]:
     leaf_lines = plan_leaf_reload(old.leaf, new.leaf)
     lines = [f"Reloaded: {line.format(_shown(get(new)))}" for line, get in APPLIED if get(old) != get(new)]
     if new.tls is not None and old.tls is not None:
-        # Certificates may have changed behind the same names; they are read again in any case.
+        # Certificates may have changed under the same names; they are read again in any case.
         lines.append("Reloaded: tls = enabled")
     return lines + leaf_lines + _grown_limits(old, new)
 
@@ -165,7 +165,7 @@ def spoken(seconds: float) -> str:
 
 
 def _check_stranger(old: ServerOptions, new: ServerOptions) -> None:
-    """The user without credentials may go together with its user, and not change: who is in would not know."""
+    """`no_auth_user` may go together with its user, but not change: connected clients would not know."""
     before, after = old.access.no_auth_user, new.access.no_auth_user
     if before == after or (not after and all(user.name != before for user in new.access.users)):
         return

@@ -59,7 +59,7 @@ GIT_COMMIT = f"jetlake-{__version__}"
 
 
 class Server:
-    """A NATS server inside this program, on a random port of the loopback address unless told otherwise.
+    """A NATS server inside this program, by default on a random port of the loopback address.
 
     | usage                                          | effect                                             |
     |------------------------------------------------|----------------------------------------------------|
@@ -232,7 +232,7 @@ class Server:
             try:
                 self._start()
             except BaseException:
-                # Whatever it was, nothing of the attempt stays behind.
+                # Whatever it was, nothing of the attempt is left.
                 self._state = "stopped"
                 self._abandon()
                 raise
@@ -309,7 +309,7 @@ class Server:
         Raises `ConfigurationError` when something changed that cannot change while a server runs, or the new options
         cannot work, and `OSError` when `replace_log` does; then nothing has changed at all.
         """
-        # Most servers are never told anything new.
+        # Most servers are never reloaded.
         from jetlake.server.reload import plan_reload
 
         with self._lock:
@@ -536,7 +536,7 @@ class Server:
         return self._listeners().ports(self._monitor.urls() if self._monitor else [])
 
     def _abandon(self) -> None:
-        """Take back everything that a start which failed had begun."""
+        """Undo everything that a failed start had begun."""
         self._access.close()
         self._stop_monitor()
         if self._system is not None:
@@ -555,7 +555,7 @@ class Server:
         self._store_folder.remove()
 
     def _note_broken(self, failure: str) -> None:
-        """A thread other than the one that hears the engine has a bug: nobody would hear clients that log in."""
+        """A thread other than the one that receives from the engine has a bug: no login would be handled."""
         self._failure = f"a login thread broke; this is a bug, please report it: {failure}"
         self._started_engine().shutdown()
 
@@ -594,4 +594,4 @@ def _refuse_reload() -> str:
 
 
 def _do_nothing() -> None:
-    """A program looks at `Server.running`; only a process is waiting to be told."""
+    """A program checks `Server.running`; only a process waits for a notification."""

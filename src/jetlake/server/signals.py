@@ -98,7 +98,7 @@ def _command_line(pid: int) -> list[str]:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read().decode(errors="replace").rstrip("\0").split("\0")
     except OSError:
-        # It ended in the meantime, or is none of our business.
+        # It ended in the meantime, or belongs to another user.
         return []
 
 

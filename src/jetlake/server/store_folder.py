@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def check_owner(path: str) -> None:
-    """Refuse a folder that nobody has chosen, where everybody may make some, and that somebody else has made.
+    """Refuse a default folder, in a place where everybody may create folders, that another user has created.
 
-    Whoever owns it, or a link in its place, could read and replace all that is stored. Raises `StartError`.
+    The owner of it, or of a link in its place, could read and replace everything stored. Raises `StartError`.
     """
     for place in (os.path.dirname(path), path):
         try:

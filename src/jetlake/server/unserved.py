@@ -1,6 +1,6 @@
-"""What this build accepts without serving it: one warning line each, so that nobody is left to guess.
+"""Options this build accepts without serving them: one warning line each, so that no user is left to guess.
 
-A feature that arrives deletes its entry here; nothing else in the server knows about it.
+When a feature arrives, delete its entry here; nothing else in the server knows about it.
 """
 
 from jetlake.server.options import ServerOptions
@@ -16,7 +16,7 @@ LEAF_KEYS = {
 
 
 def warnings(options: ServerOptions) -> list[str]:
-    """Return one line for each thing these options ask for in vain."""
+    """Return one line for each of these options that has no effect."""
     lines = []
     cluster = [flag for flag in options.unserved if flag in CLUSTER_FLAGS]
     if cluster:

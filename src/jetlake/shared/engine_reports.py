@@ -58,7 +58,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     pending_bytes: int = 0
     slow_consumers: int = 0
     stale_connections: int = 0
-    # How often a publisher was held back for a receiver that was far behind.
+    # How often a publisher was held back for a slow receiver.
     stalls: int = 0
     traffic: Traffic = Traffic()
     accounts: list[AccountStatistics] = []

@@ -217,7 +217,7 @@ class Fleet:
         self._soon(node, self.options.alive_interval_s, "alive")
 
     def _change(self, node: SimulatedNode, now_s: int) -> None:
-        """Somebody installs something: the inventory is written again."""
+        """Install or remove a package: the inventory is written again."""
         self._now_s = now_s
         node.packages += self._random.choice((-1, 1, 2))
         node.mtime_s = now_s
@@ -304,7 +304,7 @@ class Fleet:
         self._soon(node, self._random.uniform(2, 120), "start")
 
     def _crash(self, node: SimulatedNode, now_s: int) -> None:
-        """Nobody says anything; whoever watches finds out by the silence, or by the next start."""
+        """Crash without a message; an observer finds out by the silence, or by the next start."""
         self._now_s = now_s
         if node.slot:
             # Its lease stays until it expires, and nobody says when that is.

@@ -18,7 +18,7 @@ BATCH_BYTES = 256 * 1024
 
 ANSWER_S_MAX = 30.0
 PAUSE_S_MAX = 0.5
-"""How long it sleeps at most before it looks whether it is to stop."""
+"""How long it sleeps at most before it checks whether to stop."""
 
 
 def publish(

@@ -34,7 +34,7 @@ spark.sql("SELECT subject, count(*) FROM streams.orders GROUP BY subject").show(
 - `launch`         starts Java for a session, quickly and quietly
 - `java`           finds a Java that Spark can run on, without needing root
 - `lake`           tables in a folder
-- `pipelines`      queries of one's own that run for long
+- `pipelines`      the user's own long-running queries
 
 Importing this package imports neither Spark nor Arrow.
 """

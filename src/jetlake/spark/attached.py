@@ -1,8 +1,8 @@
 """Every stream as a table of a database: `SELECT … FROM streams.orders`, `INSERT INTO`, `readStream.table`, `toTable`.
 
-Spark loses the options of a table of a Python source, so each stream has a class of its own, with a format of its own
-name, that brings its options along. Tables are planned anew by every query and so are always fresh; a temporary view
-would show for ever what was there at its first query.
+Spark loses the options of a table of a Python source, so each stream has a class of its own, with its own format name,
+that carries its options. Every query plans its tables again, so they are always fresh; a temporary view would forever
+show the rows of its first query.
 
 Invariant: two streams never share a table; names that would are refused.
 """
@@ -62,7 +62,7 @@ def attach(
 
 
 def forget(spark: "SparkSession", database: str, table: str) -> None:
-    """Remove a table of an earlier `attach`, which holds no data; refuse when it is somebody else's."""
+    """Remove a table of an earlier `attach`, which holds no data; refuse any other table."""
     if not spark.catalog.tableExists(f"{database}.{table}"):
         return
     facts = [fact.col_name for fact in spark.sql(f"DESCRIBE TABLE EXTENDED {database}.{table}").collect()]

@@ -1,10 +1,10 @@
 """Payloads that are JSON, as a column: a struct by its schema, or a VARIANT.
 
-A struct is parsed by Arrow, all payloads of a batch at once. What Arrow refuses as a whole, because one payload is no
-JSON or a value has another type than its field, is done again one by one: that payload or field becomes NULL, the
-others stay. A row is never lost and never stops a query.
+Arrow parses a struct for all payloads of a batch at once. A batch that Arrow refuses, because one payload is not JSON
+or a value has another type than its field, is parsed again one by one: that payload or field becomes NULL, the others
+stay. A row is never lost and never stops a query.
 
-Invariant: the result has one element per payload; it is NULL where the payload is NULL or no JSON.
+Invariant: the result has one element per payload; it is NULL where the payload is NULL or not JSON.
 """
 
 import json
@@ -94,7 +94,7 @@ def parse_all(payloads: "pa.Array", kind: "pa.DataType") -> "pa.Array | None":
 
 
 def parse_each(payloads: "pa.Array", kind: "pa.DataType") -> "pa.Array":
-    """Return each payload as a struct, NULL where it is none, with NULL fields where a value does not fit."""
+    """Return each payload as a struct, NULL where it is not one, with NULL fields where a value does not fit."""
     import pyarrow as pa
 
     make = maker(kind)

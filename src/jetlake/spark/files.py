@@ -50,7 +50,7 @@ class FileRows:
                 for one in found:
                     batch = pa.record_batch(one)
                     self.rows += batch.num_rows
-                    # By what is handed on: rows that waited for their batch when reading ended come again.
+                    # Counts only returned rows: rows still waiting for their batch when reading ends come again.
                     self.last_sequence = batch.column("sequence")[-1].as_py()
                     yield batch.select(list(self._columns))
             self.complete = True

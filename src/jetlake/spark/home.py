@@ -1,11 +1,11 @@
 """A home for Spark in which its Python processes start four times as fast.
 
-Spark has its Python processes import PySpark from a zip file in its home, which is compiled anew at every start: 1.5
+Spark has its Python processes import PySpark from a zip file in its home, which each process compiles again: 1.5
 seconds of work for each of the many processes of a query, and Spark gives up on some of them after ten seconds. The
-installed package is compiled already. So Spark gets a home that is the package without the zip files, made of links;
-what Python does not find there it takes from where it is installed.
+installed package is already compiled. So Spark gets a home that is the package without the zip files, made of links;
+Python imports what it does not find there from the installed package.
 
-Only for the package that pip has installed: a SPARK_HOME that somebody has set is left alone.
+Only for the package that pip has installed: a SPARK_HOME that the user has set is left alone.
 """
 
 import os
@@ -19,7 +19,7 @@ from jetlake.spark.java import cache_folder
 
 VARIABLE = "SPARK_HOME"
 PARTS = ("bin", "jars", "sbin", "data", "licenses")
-"""What of the package is a part of Spark's home and is no Python."""
+"""The parts of the package that belong to Spark's home and are not Python."""
 
 
 @contextmanager

@@ -128,7 +128,7 @@ def _home_from_environment() -> Path | None:
 
 def _home_from_path() -> Path | None:
     program = shutil.which("java")
-    # A `java` on PATH is mostly a link; the folder it belongs to is behind it.
+    # A `java` on PATH is mostly a link; its target is in the folder that it belongs to.
     return Path(program).resolve().parent.parent if program else None
 
 

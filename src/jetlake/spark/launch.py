@@ -2,7 +2,7 @@
 
 What Spark's own script does takes seconds: a shell and a Java of its own work out the command, and then all classes are
 read from two hundred jars. Here the command is worked out once and remembered; Java starts while Python still imports;
-and it finds its classes in an archive that the first start has left behind when it ended. What Java prints goes to a
+and it finds its classes in an archive that the first start wrote when it ended. What Java prints goes to a
 file instead of the terminal.
 
 Invariant: the command is the one that Spark's script would run, with `JAVA_OPTIONS` added; if anything about it is
@@ -38,7 +38,7 @@ VARIABLES = ("JAVA_HOME", "SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS", "SPARK_
 """Variables that change the command."""
 
 OWN_SETTINGS = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_TESTING")
-"""Variables of somebody who has set up a Spark of his own: it is started by its own script."""
+"""Variables of a user's own Spark: it is started by its own script."""
 
 SMALL_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 """For work of seconds: compiling well costs more than it saves, and so do threads that collect garbage."""
@@ -103,7 +103,7 @@ class JavaGateway:
 def start(settings: Mapping[str, str], java_home: Path, *, small: bool, log: Path | None = None) -> JavaGateway | None:
     """Start a Java for these settings of Spark; None when that is better left to Spark's script.
 
-    Needs `JAVA_HOME` and the other variables of the environment as they are to be.
+    Needs `JAVA_HOME` and the other environment variables to be set.
     """
     home = make_home()
     if home is None or os.name != "posix" or any(os.environ.get(name) for name in OWN_SETTINGS):
@@ -157,7 +157,7 @@ def remembered_command(settings: Mapping[str, str], home: Path, java_home: Path)
 
 
 def ask_launcher(arguments: list[str], home: Path, java_home: Path) -> list[str] | None:
-    """Return the command that Spark's launcher prints: parts with a NUL behind each, after an empty one."""
+    """Return the command that Spark's launcher prints: parts with a NUL after each, after an empty one."""
     asked = [str(java_home / "bin" / "java"), "-Xmx128m", "-cp", f"{home}/jars/*", LAUNCHER, SUBMIT]
     try:
         answer = subprocess.run(
@@ -182,7 +182,7 @@ def archive_options(home: Path, java_home: Path) -> list[str]:
     if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}", *QUIET_OPTIONS]
     if list(folder.glob(f"{archive.stem}.*.unfinished")):
-        # Somebody is about to write one.
+        # Another process is about to write one.
         return []
     return [f"-XX:ArchiveClassesAtExit={archive.with_suffix('')}.{os.getpid()}.unfinished", *QUIET_OPTIONS]
 

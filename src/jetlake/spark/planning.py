@@ -152,9 +152,9 @@ class Planner:
     def admit(
         self, start: Offset, states: dict[str, RemoteStreamState], rows_max: int | None, bytes_max: int | None
     ) -> Offset:
-        """Return the end of the next batch: at most so many rows and bytes, shared by what each stream has waiting.
+        """Return the end of the next batch: at most this many rows and bytes, shared by what each stream has waiting.
 
-        `start` has a position in each of the streams that stand like this.
+        `start` has a position in each stream of `states`.
         """
         waiting = {name: max(states[name].next_sequence - position.next, 0) for name, position in start.streams.items()}
         total = sum(waiting.values())
@@ -173,7 +173,7 @@ class Planner:
         return Offset(positions)
 
     def _bounded(self, state: RemoteStreamState, start: int, count: int, bytes_max: int | None) -> int:
-        """Return where at most so many sequences, and about so many bytes, from a start on end."""
+        """Return the end of at most `count` sequences, and about `bytes_max` bytes, from `start` on."""
         if bytes_max is None or state.size_bytes <= bytes_max:
             return start + count
         if self.scans(state.name):
@@ -184,13 +184,13 @@ class Planner:
         return start + (min(count, max(int(bytes_max / average), 1)) if average else count)
 
     def parts(self, count: int) -> int:
-        """Return into how many tasks so many sequences are split."""
+        """Return into how many tasks this many sequences are split."""
         wanted = self._values["minPartitions"] or os.cpu_count() or 1
         parts = min(wanted, max(count // TASK_ROWS_MIN, 1))
         return int(min(max(parts, -(-count // self._values["maxRowsPerPartition"])), TASKS_MAX))
 
     def split(self, state: RemoteStreamState, start: int, end: int, parts: int) -> list[StreamRange]:
-        """Return a range as what tasks read; where it is cut depends on nothing but these three numbers."""
+        """Split a range into one part per task; the cuts depend on nothing but these three numbers."""
         count = end - start
         if count <= 0:
             return []

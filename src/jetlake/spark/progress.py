@@ -58,7 +58,7 @@ class QueryProgress(msgspec.Struct, kw_only=True):
 
 
 class Progress:
-    """Listens to a session and keeps how its queries are doing."""
+    """Listens to a session and keeps the progress of its queries."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class Progress:
         self._listener: Any = None
 
     def listen(self, spark: "SparkSession") -> None:
-        """Begin to listen; `stop` ends it."""
+        """Start listening; `stop` ends it."""
         from pyspark.sql.streaming.listener import StreamingQueryListener
 
         progress = self
@@ -88,7 +88,7 @@ class Progress:
         spark.streams.addListener(self._listener)
 
     def stop(self, spark: "SparkSession") -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._listener is not None:
             spark.streams.removeListener(self._listener)
             self._listener = None

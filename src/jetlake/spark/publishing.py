@@ -43,7 +43,7 @@ class TaskPublished(msgspec.Struct, frozen=True):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """What a task sends to be stored later, with everything else of its batch."""
+    """The messages that a task sends to be stored later, with everything else of its batch."""
 
     id: str
     query: str
@@ -52,12 +52,12 @@ class Upload(msgspec.Struct, frozen=True):
 
     @property
     def sign_of_life(self) -> str:
-        """What tells the server that somebody still works on it."""
+        """The header that tells the server that a task still works on it."""
         return f"{self.id}/0/{self.query}/{self.run}"
 
 
 def check_columns(schema: "StructType", values: dict[str, Any]) -> None:
-    """Raise `ConfigurationError` where rows of this schema are no messages."""
+    """Raise `ConfigurationError` if rows of this schema are not messages."""
     from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
     kinds = {field.name: field.dataType for field in schema.fields}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["read_range"]
 
 SILENCE_S_MAX = 60.0
-"""A server that sends no byte for so long, not even a heartbeat, is not going to."""
+"""A server that sends no byte for this long, not even a heartbeat, is not going to."""
 
 RECONNECTS_MAX = 3
 """Connections of one range that may break one after the other without bringing a row."""
@@ -44,7 +44,7 @@ def read_range(
     """Yield the rows of a range. Raises `ClientError`.
 
     A connection that breaks, or that the server gave up because rows were taken too slowly, is made again; reading
-    goes on behind the last row that came.
+    continues after the last row that came.
     """
     import pyarrow as pa
 
@@ -123,7 +123,7 @@ def connect_again(values: dict[str, Any], *, patient: bool, executor: bool) -> S
 def reader_options(
     wanted: StreamRange, start: int, columns: tuple[str, ...], values: dict[str, Any], streams: Streams
 ) -> dict[str, Any]:
-    """Return what the engine's reader is told."""
+    """Return the options of the engine's reader."""
     return {
         "stream": wanted.stream,
         "inbox": streams.connection.new_inbox(),

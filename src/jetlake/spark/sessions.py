@@ -86,10 +86,10 @@ def _started(master: str, settings: Mapping[str, str], *, small: bool, log: Path
 
 @contextmanager
 def new_session(spark: "SparkSession", settings: Mapping[str, str]) -> "Iterator[SparkSession]":
-    """Give a session beside `spark`, with its own settings and views; it may be used afterwards, too.
+    """Yield a session beside `spark`, with its own settings and views; it may be used afterwards, too.
 
-    Whoever makes a frame from rows makes its session the active one of the thread, and Spark looks up the sources of
-    `toTable` in the active session: without an end to that, the caller's next query would not find its streams.
+    Creating a frame from rows makes its session the active one of the thread, and Spark looks up the sources of
+    `toTable` in the active session: unless that is reset, the caller's next query would not find its streams.
     """
     session = spark.newSession()
     for name, value in settings.items():

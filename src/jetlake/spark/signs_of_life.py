@@ -38,8 +38,8 @@ STOP_S_MAX = 5.0
 class SignsOfLife:
     """The thread of one task, and the connection it opens when it is first needed.
 
-    `sign` is what the header says. It goes to a subject of the rows, because whoever may send them may send it; a task
-    whose rows say their subjects has none before its first row, and gives no sign until then.
+    `sign` is the value of the header. It goes to a subject of the rows, because a user who may publish them may publish
+    it; a task whose rows name their subjects has none before its first row, and sends no sign until then.
     """
 
     def __init__(self, values: dict[str, Any], sign: str) -> None:

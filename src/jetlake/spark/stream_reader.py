@@ -119,7 +119,7 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             planned: list[InputPartition] = []
             for name, until in finish.streams.items():
                 position = begin.streams.get(name)
-                # A stream that is new, or made anew, is read from its beginning.
+                # A new or recreated stream is read from its beginning.
                 known = position is not None and position.created == until.created
                 low = position.next if position is not None and known else 1
                 if low >= until.next:
@@ -132,7 +132,7 @@ class JetlakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     else StreamPosition(until.created, state.first_sequence),
                 )
                 if state.created != until.created:
-                    # Made anew since the batch was planned; what it was to read is gone, and that is allowed here.
+                    # Recreated since the batch was planned; the planned messages are gone, which is allowed here.
                     continue
                 planned += [RangePartition(one) for one in planner.split(state, low, until.next, until.parts)]
             return planned

@@ -198,7 +198,7 @@ def table_names(connection: "duckdb.DuckDBPyConnection", query: str) -> list[tup
     tree = json.loads(found[0][0])
     if not tree["error"]:
         return sorted(_tables_in(tree, set()))
-    # Other statements than SELECT have no tree: DESCRIBE, SUMMARIZE. A mistake in the syntax is told by this.
+    # Other statements than SELECT have no tree: DESCRIBE, SUMMARIZE. This reports a syntax error.
     return [split_name(name) for name in sorted(connection.get_table_names(query, qualified=True))]
 
 

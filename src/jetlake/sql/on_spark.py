@@ -36,7 +36,7 @@ class SparkEngine:
         self._columns = columns
 
     def ask(self, query: str, found: "list[QueriedStream | LakeSource]", rows_max: int | None = None) -> QueryAnswer:
-        """Return the answer to a query over these tables, at most so many rows.
+        """Return the answer to a query over these tables, at most `rows_max` rows.
 
         Raises `ConfigurationError` and `ClientError`. The rows pass through the memory of this process.
         """

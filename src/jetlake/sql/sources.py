@@ -29,7 +29,7 @@ DELTA_LOG = "_delta_log"
 """The folder that makes a folder a Delta table."""
 
 BUCKET_PREFIXES = ("KV_", "OBJ_")
-"""Streams behind buckets: found by name, not listed."""
+"""Streams of buckets: found by name, not listed."""
 
 
 class QueriedStream(NamedTuple):

@@ -1,4 +1,4 @@
-"""`SpoolLanes`: which message of a spool is to be sent next.
+"""`SpoolLanes`: which message of a spool to send next.
 
 Each priority is a lane; in a lane the reliable messages of one subject are a queue, and only the first of a queue is
 ever sent. It stays the first until it is acknowledged, expired or given up, however often it is tried: so order is
@@ -17,7 +17,7 @@ from jetlake.client.timestamps import SECOND_NS
 from jetlake.submission.message import SpoolMessage
 
 NEXT_TRY_S_MAX = 10.0
-"""No back-off is longer: a message that is to be tried later than this was written by a clock that was wrong."""
+"""No back-off is longer: a message due later than this was written by a clock that was wrong."""
 
 
 class WaitingMessage(msgspec.Struct, kw_only=True):
@@ -102,7 +102,7 @@ class SpoolLanes:
         """Yield what may be sent now, most urgent first: of each queue the first message, if its time has come."""
         for lane in self._lanes:
             seen: set[str] = set()
-            # A copy: whoever sends may remove at once.
+            # A copy: the sender may remove messages at once.
             for waiting in list(lane.values()):
                 if waiting.reliable:
                     if waiting.subject in seen:

@@ -52,7 +52,7 @@ CLEAN_UP_S = 600.0
 """How often files are looked for that crashes have left."""
 
 LOCK_RETRY_S = 1.0
-"""How often a sender that waits for another one to end looks whether it has."""
+"""How often a sender that waits for another one to end checks whether it has."""
 
 STOP_S_MAX = 5.0
 """How long a sender that is to stop waits for the answers that are under way."""
@@ -68,7 +68,7 @@ class SenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     collective: str = "mcollective"
     messages_max: int = DEFAULT_MESSAGES_MAX
     payload_bytes_max: int = PAYLOAD_BYTES_MAX
-    # Of ed25519, in hexadecimal, and the JWT that goes with it; for messages that are to be signed.
+    # Of ed25519, in hexadecimal, and the JWT that goes with it; for signed messages.
     seed_file: Path | None = None
     token_file: Path | None = None
     # For Prometheus, on the loopback address; None = no page, 0 = a random port.
@@ -201,7 +201,7 @@ class Sender:
             return None
         if message is None:
             return None
-        # Whoever was here before may have sent it without living long enough to remove it.
+        # An earlier sender may have sent it and died before it could remove it.
         return WaitingMessage.of(priority, name, message, may_be_stored=priority not in self._scanned)
 
     def _remove_stuck(self, priority: int, present: set[str]) -> None:
@@ -229,7 +229,7 @@ class Sender:
     def _note_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            # A bug of ours: the process that runs the sender must hear of it.
+            # A bug of ours: the process that runs the sender must know of it.
             self._failure = self._failure or task.exception()
         self._changed.set()
 

@@ -9,8 +9,8 @@ spool/                   0700
   .sender.lock           held by the one sender
 ```
 
-A message is written beside, forced to disk if it is reliable, and renamed: whoever lists a folder sees whole files
-only.
+A message is written to a temporary file, synced to disk if it is reliable, and renamed: a process that lists a folder
+sees whole files only.
 
 Durability: when `put` has returned for a reliable message, file and name are on disk. What a crash leaves is a `.tmp`,
 which the sender removes after an hour. Changing a file is the same write and rename: the old or the new content is

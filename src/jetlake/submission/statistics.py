@@ -42,7 +42,7 @@ class SenderStatistics(msgspec.Struct, kw_only=True):
     last_error: str = ""
 
     def write(self, folder: Path) -> None:
-        """Write the file of a spool; a full disk is no reason to stop sending."""
+        """Write the file of a spool; a full disk must not stop sending."""
         unfinished = folder / f".submit-{FILE_NAME}.{os.getpid()}"
         try:
             descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)

@@ -7,7 +7,7 @@ with jetlake.connect_sync(server) as client:
         print(subscription.next().text())
 ```
 
-Invariant: the thread behind a client ends with `close`, at the latest when the program ends.
+Invariant: the thread of a client ends with `close`, at the latest when the program ends.
 """
 
 import atexit
@@ -170,7 +170,7 @@ class SyncClient:
         from nats.errors import Error
 
         try:
-            # A server that has gone first is no reason to fail: everything here is closed either way.
+            # A server that has gone first must not fail this: everything here is closed either way.
             with suppress(OSError, Error):
                 self._background.run(self._connection.close())
         finally:

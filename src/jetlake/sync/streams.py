@@ -114,7 +114,7 @@ class SyncStream:
     def messages(
         self, *, subjects: list[str] | None = None, start_sequence: int = 1, limit: int | None = None
     ) -> Iterator[SyncMessage]:
-        """Yield the messages that the stream holds, in order, and end behind the last."""
+        """Yield the messages that the stream holds, in order, and end after the last."""
 
         async def limited() -> "AsyncGenerator[Msg, None]":
             count = 0

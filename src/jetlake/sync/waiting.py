@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Waiting:
-    """The thread behind one client."""
+    """The thread of one client."""
 
     def __init__(self, background: Background) -> None:
         self.background = background

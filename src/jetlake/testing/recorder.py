@@ -6,10 +6,10 @@ with Recorder(server) as published:
     published.assert_published("orders.*", count=1)
 ```
 
-It subscribes to `>` (or to what it is told) on a plain socket and reads in a thread, so it works with any client. While
-it records, requests to subjects without a responder are not refused at once, because somebody listens: the recorder.
+It subscribes to `>` (or to a given subject) on a plain socket and reads in a thread, so it works with any client. While
+it records, requests to subjects without a responder are not refused at once, because the recorder is subscribed.
 
-Invariant: what a client had flushed before an assertion is seen by it.
+Invariant: an assertion sees everything that a client had flushed before it.
 """
 
 import json

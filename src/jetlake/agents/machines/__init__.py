@@ -18,7 +18,7 @@ What a machine is, without files and sockets:
 
 How it runs:
 
-- `options`          what a node is told about its machines
+- `options`          a node's options for its machines
 - `host`             `MachineHost`, the part of a node's agent that runs them
 - `machine`          `Machine`: state, data, watchers, transitions
 - `watchers`         what makes a machine move

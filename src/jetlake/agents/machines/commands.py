@@ -1,8 +1,8 @@
 """`Commands`: runs the programs of all machines of a process, so that none of them can hold the others up.
 
 Each command has a process group, a deadline and a limit on its output. At the deadline the whole group is killed.
-Whoever left the group and still holds the pipe is not waited for. A thread waits for each command: there is no other
-portable way to wait for a process that a handler of signals or a missing pidfd cannot spoil.
+A process that has left the group and still holds the pipe is not waited for. A thread waits for each command: no other
+portable way to wait for a process is safe from signal handlers and missing pidfds.
 
 Invariant: `run` returns at most `DRAIN_S_MAX` after the command has ended or its time is over, and the event loop is
 never blocked by it.
@@ -36,10 +36,10 @@ OUTPUT_BYTES_MAX = 1024 * 1024
 
 READ_BYTES = 64 * 1024
 DRAIN_S_MAX = 0.5
-"""How long output is read after the command has ended, if somebody else holds the pipe."""
+"""How long output is read after the command has ended, if another process holds the pipe."""
 
 POLL_S = 0.5
-"""How often it is checked whether a command has ended whose pipe somebody else holds."""
+"""How often we check whether a command has ended whose pipe another process holds."""
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +217,7 @@ def _read_output(process: "subprocess.Popen[bytes]", deadline_s: float) -> bytes
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
     """Kill a command and everything it started that is still in its group."""
-    # The number of a process that was waited for may belong to somebody else.
+    # The number of a process that was waited for may already belong to another process.
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -3,7 +3,7 @@
 Telling never waits: a machine goes on while the server is away. Events are then kept, up to a limit, and the oldest
 are dropped.
 
-Invariant: events are published in the order in which they were told.
+Invariant: events are published in the order in which they were reported.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class EventQueue:
         return len(self._waiting)
 
     def tell(self, body: dict[str, Any]) -> None:
-        """Put an event behind those that wait."""
+        """Append an event to those that wait."""
         if len(self._waiting) >= EVENTS_MAX:
             self._waiting.popleft()
             self.dropped += 1

@@ -1,8 +1,8 @@
 """`MachineHost`: the part of a node's agent that runs its machines.
 
-The folders of a store are looked at when the agent starts and every ten seconds: a new one is started, one whose
-manifest has changed is stopped and started anew, one that is gone is stopped. What cannot be loaded is reported once,
-and tried again when its manifest changes.
+The host scans the folders of a store when the agent starts and every ten seconds: it starts a new machine, restarts one
+whose manifest has changed, and stops one whose folder is gone. A machine that cannot be loaded is reported once, and
+tried again when its manifest changes.
 
 Invariant: each machine has a task of its own; one that fails, or whose manifest is wrong, does not touch the others.
 """
@@ -36,7 +36,7 @@ FACTS_S = 10.0
 """How long facts are used before their file is read again."""
 
 SETTLED_S = 2.0
-"""A file that was not written for so long is known by its times; clocks of file systems are coarse."""
+"""A file that was not written for this long is recognised by its times; clocks of file systems are coarse."""
 
 MACHINES_MAX = 10_000
 """Machines of one process; a folder with more is the wrong folder."""
@@ -109,7 +109,7 @@ class MachineHost:
             await cancel(*helpers, timeout_s=STOP_S_MAX)
 
     async def finish(self, node: LocalNode) -> None:
-        """Publish what the machines told last."""
+        """Publish the last events of the machines."""
         if self._services is not None:
             while len(self._services.events):
                 await self._services.events.publish_some(node)
@@ -162,7 +162,7 @@ class MachineHost:
                 inside = sorted(store.iterdir())
             except OSError as error:
                 node.report("error", f"cannot read the machines in {store}: {reason_of(error)}")
-                # Those that run go on: a disk that is away for a moment is no reason to stop them.
+                # Running machines continue: a disk that is briefly unavailable must not stop them.
                 return dict.fromkeys(self._hosted)
             found |= dict.fromkeys(folder.absolute() for folder in inside if _is_candidate(folder))
         return dict(list(found.items())[:MACHINES_MAX])
@@ -226,7 +226,7 @@ class MachineHost:
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:
-    """Return by what a file is known that has not changed; None if that cannot be told yet."""
+    """Return a signature that stays the same while a file is unchanged; None if it is not known yet."""
     try:
         status = path.stat()
     except OSError:

@@ -2,7 +2,7 @@
 
 Hundreds of machines may wait for the same key; the server has one consumer for all of them.
 
-Invariant: a key is watched exactly as long as somebody has joined its watch.
+Invariant: a key is watched exactly as long as a watcher has joined its watch.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Listener: TypeAlias = Callable[[], None]
 
 
 class KeyWatch:
-    """One key. `latest` is what the server told last, as long as `is_live`; None = the key has no entry."""
+    """One key. `latest` is the server's last report, as long as `is_live`; None = the key has no entry."""
 
     def __init__(self, bucket: str, key: str) -> None:
         self.bucket = bucket
@@ -46,7 +46,7 @@ class KeyWatches:
         return len(self._watches)
 
     def join(self, bucket: str, key: str, listener: Listener) -> KeyWatch:
-        """Return the watch of a key, begun by the first who joins; `listener` is called when it tells something."""
+        """Return the watch of a key, which the first to join starts; `listener` is called with each change."""
         watch = self._watches.get((bucket, key))
         if watch is None:
             watch = self._watches[bucket, key] = KeyWatch(bucket, key)
@@ -64,7 +64,7 @@ class KeyWatches:
         await end(watch.task)
 
     async def _follow(self, watch: KeyWatch) -> None:
-        """Note what the server tells of a key, until cancelled; begins anew when that is not possible."""
+        """Record what the server reports about a key, until cancelled; start over when the watch fails."""
         back_off, tries = table(), 0
         while True:
             try:

@@ -36,7 +36,7 @@ SLOW_DOWN_MS = (
 """Before the nth transition without a quiet minute; the last one repeats. The original's table."""
 
 QUIET_S = 60.0
-"""Without a transition for so long, the next one is not slowed down."""
+"""Without a transition for this long, the next one is not slowed down."""
 
 RESTART_S = 5.0
 """Before a watcher that failed by a bug runs again."""

@@ -26,7 +26,7 @@ SCAN_S_MIN = 0.1
 
 
 class MachinesOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node's host of machines is told."""
+    """The options of a node's host of machines."""
 
     store: Path | None = None
     # Machines besides those of the store.

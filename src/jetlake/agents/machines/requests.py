@@ -11,7 +11,7 @@ Requests and answers are JSON objects. A request may choose machines by `name`, 
 `transition`, as the input of the original's `choria_util` agent does. An answer has `identity`, and `machines` or
 `error`.
 
-Whoever may publish to these subjects may move machines: servers limit that by permissions.
+Any client that may publish to these subjects may move machines: servers limit that by permissions.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ RETRY_S = 5.0
 """Before the next attempt to subscribe."""
 
 PENDING_MAX = 1_000
-"""Requests that wait; further ones are dropped, and whoever asks hears nothing."""
+"""Requests that wait; further ones are dropped without an answer."""
 
 TRANSITIONS_MAX = 64
 """Transitions from outside that are under way: a machine that is slowed down must not hold up requests to others."""

@@ -1,4 +1,4 @@
-"""`Services`: what the machines of a node share: who the node is, its connection, its facts, its commands.
+"""`Services`: what the machines of a node share: its identity, its connection, its facts, its commands.
 
 Machines know nothing of each other but names, states and events; they learn these here.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Services"]
 
 CONNECTED_CHECK_S = 0.2
-"""How soon whoever waits for the connection notices that it is there."""
+"""How soon a caller that waits for the connection notices that it is there."""
 
 FILE_THREADS_MAX = 16
 """For looking at files: a network file system that hangs must not hold up what writes the states."""
@@ -58,7 +58,7 @@ class Services:
         self.file_threads = ThreadPoolExecutor(FILE_THREADS_MAX, thread_name_prefix="jetlake-machine-files")
         self.text_files = TextFiles(prometheus_folder, report)
         self.overrides_file = Path(overrides_file) if overrides_file else None
-        # Set by the host: the state of another machine, None if there is none of that name.
+        # Set by the host: the state of another machine, None if no machine has that name.
         self.state_of: Callable[[str], str | None] = lambda _name: None
         # Set by the host: tells the other machines.
         self.on_change: Callable[[str, StateChange], None] = lambda _name, _change: None

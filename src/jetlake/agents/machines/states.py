@@ -6,7 +6,7 @@ machine.fire("run")         # Change(event="run", from_state="IDLE", to_state="R
 ```
 
 An event is possible if the current state is among its sources. One that leads to the current state is possible and
-changes nothing: no state is entered, nobody is told.
+changes nothing: no state is entered, no event is published.
 
 Invariant: `state` is one of the manifest's states.
 """

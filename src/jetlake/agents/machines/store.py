@@ -3,9 +3,9 @@
 `machine_data.json` is the original's file. `machine_state.json` is ours: the original begins at the initial state after
 every restart.
 
-Durability: a file is written beside, synced, and renamed over the old one, and the folder is synced. After `save_…` has
-returned, the new content survives a crash of the machine; a crash before leaves the old one. A file that cannot be
-read is ignored with a warning, and written anew.
+Durability: a file is written beside the old one, synced, and renamed over it, and the folder is synced. After `save_…`
+has returned, the new content survives a crash of the machine; a crash before leaves the old one. A file that cannot be
+read is ignored with a warning, and overwritten.
 """
 
 import json

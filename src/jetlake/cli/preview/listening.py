@@ -1,4 +1,4 @@
-"""Showing messages as they come, until somebody ends it."""
+"""Shows messages as they come, until the user stops it."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 WAITING_MESSAGES_MAX = 65_536
-"""Messages that came and are not shown yet; whoever is slower than that loses some, as every slow subscriber does."""
+"""Messages that came and are not shown yet; a terminal slower than that loses some, like any slow subscriber."""
 
 
 async def listen(client: PreviewClient, subject: str, queue: str, show: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""The command line of `jetlake nats`: its commands and options, and how each error is told.
+"""The command line of `jetlake nats`: its commands and options, and how each error is reported.
 
 Invariant: whatever is wrong is one line, `nats: error: …, try --help`, and never a traceback.
 """

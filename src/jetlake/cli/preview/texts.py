@@ -18,7 +18,7 @@ UNITS = DurationUnits({unit: UNITS_NS[unit] for unit in UNITS_NS if unit != "μs
 """As the tools had them."""
 
 DURATION_NS_MAX = 2**63 - 1
-"""The longest a server can be told."""
+"""The longest duration that a request can hold."""
 
 _THOUSANDS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _POWERS_OF_1024 = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

@@ -103,7 +103,7 @@ async def resume(request: web.Request) -> web.Response:
 
 
 async def choose_reset(request: web.Request) -> web.Response:
-    """Show the dialog that asks where the consumer is to begin again."""
+    """Show the dialog that asks where to restart the consumer."""
     _check_reset(request)
     return render(request, "consumer_reset.html", consumer=await _shown_consumer(request))
 

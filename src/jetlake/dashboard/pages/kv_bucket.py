@@ -97,7 +97,7 @@ async def show(request: web.Request) -> web.Response:
 
 
 def _pattern_of(text: str) -> tuple[str, str]:
-    """Return what the server is asked for, and why a pattern is none: then all keys are shown."""
+    """Return the pattern to request, and why the given one is invalid: then all keys are shown."""
     if not text:
         return ">", ""
     if any(letter in text for letter in "*>"):

@@ -1,6 +1,6 @@
 """Contents of objects, up and down: in pieces between browser and server, never as a whole in memory.
 
-Progress of an upload is shown by `static/upload.js`; that of a download by the browser itself, which is told the size.
+Progress of an upload is shown by `static/upload.js`; that of a download by the browser itself, which knows the size.
 
 Invariant: one transfer holds at most the windows of `jetlake.objects` and one piece; a download that fails ends
 without its last byte, so that the browser knows.

@@ -93,7 +93,7 @@ async def show_one(request: web.Request) -> web.Response:
 
 
 async def report(request: web.Request) -> web.Response:
-    """Show the page that `jetlake pipeline show` writes, made anew and in a sandbox."""
+    """Show the page that `jetlake pipeline show` writes, freshly rendered and in a sandbox."""
     lake, name = await _lake_and_pipeline(request)
     page = await request.app[HELPERS].report(ReportTask(lake=str(lake), pipeline=name))
     return web.Response(text=page, content_type="text/html", headers={POLICY_HEADER: DOCUMENT_POLICY})

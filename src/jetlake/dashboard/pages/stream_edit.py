@@ -32,7 +32,7 @@ LIMITS = (
     ("max_consumers", "Consumers at most", "count"),
     ("duplicate_window", "Duplicate window", "time"),
 )
-"""Fields of the form with their names and kinds; an empty limit is none."""
+"""Fields of the form with their names and kinds; an empty limit means no limit."""
 
 UNLIMITED = {"count": -1, "size": -1, "time": 0}
 

@@ -57,7 +57,7 @@ class Purge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def choose(request: web.Request) -> web.Response:
-    """Show the dialog that asks which messages are to go."""
+    """Show the dialog that asks which messages to remove."""
     stream = await stream_of(request)
     return render(request, "purge_choice.html", stream=stream)
 

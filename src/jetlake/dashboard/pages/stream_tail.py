@@ -139,10 +139,10 @@ async def _send(
 
 
 async def _look(session: Session, stream: str, pattern: str, seen: int) -> tuple[list[StoredMessage], int, int]:
-    """Return the first messages behind a sequence, the last sequence, and how many sequences were passed over."""
+    """Return the first messages after a sequence, the last sequence, and how many sequences were passed over."""
     last = int((await session.api.request(f"STREAM.INFO.{token(stream)}"))["state"]["last_seq"])
     found: list[StoredMessage] = []
-    # A stream that was made anew begins at 1 again, and its last sequence is less than what was seen.
+    # A stream that was recreated begins at 1 again, and its last sequence is below the last one seen.
     at = seen + 1
     while at <= last and len(found) < ROWS_MAX:
         message = await next_message(session.api, stream, at, pattern)

@@ -1,7 +1,7 @@
 """The links of one device: which resources it has, and what they can do.
 
-Invariant: only what is new or changed becomes an event; a device that publishes the same links after each reboot adds
-nothing to the stream. Endpoints alone are no change.
+Invariant: only new or changed links become an event; a device that publishes the same links after each reboot adds
+nothing to the stream. Different endpoints alone do not count as a change.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Connection and twin of one device.
 
-Who connects says so and needs no confirmation. Whether the twin is kept, and that it is synchronised anew, are
-commands which the device's side confirms.
+A device that connects says so and needs no confirmation. Keeping the twin, and synchronising it again, are commands
+which the device's side confirms.
 
 | twin state  | comes from                                                             |
 |-------------|------------------------------------------------------------------------|
@@ -173,7 +173,7 @@ class MetadataAggregate(Aggregate):
         return [] if self.current is not None and _compared(new) == _compared(self.current) else [new]
 
     def _copy(self) -> Any:
-        """Return how things are, for the next event to start from. A twin is kept unless somebody says otherwise."""
+        """Return the current state as a start for the next event. A twin is kept unless a command says otherwise."""
         new = events.DeviceMetadataUpdated(device_id=self.key.device_id, twin_enabled=True)
         if self.current is not None:
             new.CopyFrom(self.current)

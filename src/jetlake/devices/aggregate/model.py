@@ -102,7 +102,7 @@ def is_live(pending: Any, now_ns: int) -> bool:
 
 
 def check_correlation(correlation_id: str, pendings: dict[str, Any], caller: Caller) -> None:
-    """Refuse a command that could not be told from another one. Raises `DeviceError`."""
+    """Refuse a command that could not be distinguished from another one. Raises `DeviceError`."""
     if not correlation_id:
         raise invalid("the correlation id is empty: give one, such as a UUID, so that the confirmation can name it")
     pending = pendings.get(correlation_id)

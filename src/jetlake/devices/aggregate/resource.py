@@ -176,14 +176,14 @@ class ResourceAggregate(Aggregate):
         return events.ResourceId(device_id=self.key.device_id, href=self.href)
 
     def _is_stale(self, connection_id: str, sequence: int) -> bool:
-        """Tell whether a notification is a repetition; a sequence of 0 is none."""
+        """Tell whether a notification is a repetition; one with sequence 0 is not."""
         if self.latest is None or not sequence:
             return False
         known = self.latest.event_metadata
         return bool(known.connection_id == connection_id and sequence <= known.sequence)
 
     def _is_known(self, changed: events.ResourceChanged) -> bool:
-        """Tell whether a notification says what is known; an etag alone is no change."""
+        """Tell whether a notification says what is known; a new etag alone is not a change."""
         known = self.latest
         return known is not None and (
             known.status == changed.status

@@ -1,9 +1,9 @@
-"""Who calls, as the call says: the user's own NATS credentials.
+"""The caller's identity, as the call gives it: the user's own NATS credentials.
 
 | the caller sends                            | and is                                     |
 |---------------------------------------------|--------------------------------------------|
 | `authorization: Basic base64(user:secret)`  | that user                                  |
-| `authorization: Bearer TOKEN`               | whoever has the token                      |
+| `authorization: Bearer TOKEN`               | the user of that token                     |
 | `nats-credentials-bin`, a file's bytes      | the user of a `.creds` file or of a seed   |
 | nothing                                     | a client without a name, if the server has such |
 

@@ -14,7 +14,7 @@ FILTERS_MAX = 1000
 def event_filter(request: Any) -> EventFilter:
     """Return the filter of a request for events. Raises `DeviceError`.
 
-    Devices and resources are a union; ids that nobody has are no error, they just have no events.
+    Devices and resources are a union; unknown ids are not an error, they just have no events.
     """
     keys = resource_keys(request)
     _check_count(len(request.device_id_filter) + len(keys))

@@ -38,7 +38,7 @@ from jetlake.devices.session import UserSession, event_of
 from jetlake.errors import ConfigurationError, DeviceError, StartError, reason_of
 
 RAW_JSON = "application/protojson"
-"""Whoever accepts this gets protobuf's own JSON, with the content of resources as bytes."""
+"""A client that accepts this gets protobuf's own JSON, with the content of resources as bytes."""
 
 HTTP_STATUS = {
     "INVALID_ARGUMENT": 400,
@@ -141,7 +141,7 @@ async def _requests(socket: web.WebSocketResponse) -> AsyncIterator[Any]:
         if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
             continue
         yield from_json(_parsed(message.data), api_pb2.SubscribeToEventsRequest())
-    # The socket is closed: nobody listens any more.
+    # The socket is closed: the client has gone.
     raise ConnectionError
 
 
@@ -152,7 +152,7 @@ async def _streamed(
     async with aclosing(answers(session, name, made)) as found:
         async for answer in found:
             if response is None:
-                # Only now is it certain that there is no error to tell instead.
+                # Only now is it certain that there is no error to report instead.
                 response = await _started(request)
             await response.write(as_line(answer, decoded=decoded))
     response = response or await _started(request)

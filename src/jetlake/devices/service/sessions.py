@@ -57,7 +57,7 @@ class UserSessions:
             access, user=None, password=None, token=None, credentials=None, nkey=None, name="jetlake device serve"
         )
         self._open: OrderedDict[UserCredentials, _Open] = OrderedDict()
-        # While somebody of these credentials connects; gone with the last one who waits.
+        # Held while a caller connects with these credentials; gone with the last waiting caller.
         self._locks: WeakValueDictionary[UserCredentials, asyncio.Lock] = WeakValueDictionary()
         # Core mode: what is in memory, by account.
         self._memory: dict[str, MemoryStore] = {}

@@ -80,7 +80,7 @@ class Subscriptions:
                 else:
                     self._room.release()
                 yield answer
-            # A request that could not be read is told to the client.
+            # Report an unreadable request to the client.
             await reading
         finally:
             reading.cancel()

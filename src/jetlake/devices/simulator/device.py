@@ -21,7 +21,7 @@ class Sensor(NamedTuple):
     resource_type: str
     property: str
     start: float
-    # How far one reading may be from the last; readings are rounded, so many say nothing new.
+    # How far one reading may be from the last. Readings are rounded: many of them equal the last one.
     step: float
     digits: int
     interval_s: float
@@ -121,7 +121,7 @@ class SimulatedDevice:
         self.values[sensor.href] = {sensor.property: max(0, round(last + drift, sensor.digits))}
 
     def set(self, switch: Switch, value: Any) -> None:
-        """Switch, whoever wants it."""
+        """Set a switch to a value."""
         self.values[switch.href] = {switch.property: value}
 
     def links(self) -> list[events.Resource]:

@@ -38,7 +38,7 @@ ABSENCE_S = 20.0
 """Mean time between two connections."""
 
 TAKEOVER_SHARE = 0.2
-"""Connections whose end is never told: the device just comes back with another one."""
+"""Connections whose end is never reported: the device just comes back with another one."""
 
 LOCAL_USE_S = 90.0
 """Mean time between two hands on a switch."""

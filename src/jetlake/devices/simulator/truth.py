@@ -1,4 +1,4 @@
-"""What really happened in a simulation: counts and final states, for whoever checks a pipeline by it."""
+"""What really happened in a simulation: counts and final states, to check a pipeline against."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ class Truth:
     """The account of one simulation."""
 
     def __init__(self) -> None:
-        # Events by type, without snapshots, which are no happening.
+        # Events by type, without snapshots, which record nothing new.
         self.events: Counter[str] = Counter()
         # Commands by outcome: ok, error, canceled; what is left is open or its time is over.
         self.commands: Counter[str] = Counter()

@@ -1,6 +1,6 @@
 """What a store of events can do, and the aggregates that are kept at hand.
 
-Invariant: while somebody holds an aggregate's lock, nobody else of this process decides for it.
+Invariant: while a task holds an aggregate's lock, no other task of this process decides for it.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ AGGREGATES_AT_HAND_MAX = 20_000
 
 
 class VersionConflictError(Exception):
-    """Somebody else stored an event of the aggregate first: load it and decide again."""
+    """Another writer stored an event of the aggregate first: load it and decide again."""
 
 
 class Held:
-    """An aggregate at hand, and the lock of whoever decides for it."""
+    """A cached aggregate, and the lock to hold while deciding for it."""
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
@@ -91,7 +91,7 @@ class AggregateCache:
         return held
 
     def forget(self, held: Held) -> None:
-        """Start an aggregate anew: what is known of it may be wrong."""
+        """Reset an aggregate: what is known of it may be wrong."""
         held.aggregate = new_aggregate(held.aggregate.key, getattr(held.aggregate, "href", ""))
         held.is_loaded = False
 
@@ -99,7 +99,7 @@ class AggregateCache:
         if len(self._held) <= AGGREGATES_AT_HAND_MAX:
             return
         for key, held in self._held.items():
-            # The newest is not locked yet, and is the one somebody is about to use.
+            # The newest is not locked yet, and is the one the caller is about to use.
             if not held.lock.locked():
                 del self._held[key]
                 return

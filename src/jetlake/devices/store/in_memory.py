@@ -93,7 +93,7 @@ class MemoryStoreOnBus:
             try:
                 await self._publisher.publish(message)
             except ClientError as error:
-                # The event is stored and the command succeeded; who missed it finds the gap.
+                # The event is stored and the command succeeded; a reader that missed it finds the gap.
                 _log.warning("event %s was not published: %s", type(message).__name__, error)
         return list(messages)
 

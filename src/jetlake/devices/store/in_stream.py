@@ -108,7 +108,7 @@ class StreamStore:
                 return
             is_deleted = held.aggregate.sequence == before
         except DeviceError:
-            # Versions that do not follow: the device was deleted and has begun anew, or reading all of it says more.
+            # The versions do not follow: the device was deleted and has started over, or a full read tells more.
             is_deleted = True
         if is_deleted:
             self._cache.forget(held)
@@ -152,7 +152,7 @@ class StreamStore:
         try:
             event = self._codec.decode(payload, subject=answer["subject"], sequence=answer["seq"])
         except DeviceError:
-            # Written by somebody else; readers of the stream make a dead letter of it.
+            # Written by another program; readers of the stream make a dead letter of it.
             aggregate.sequence = answer["seq"]
             return ""
         if event.message is not None:

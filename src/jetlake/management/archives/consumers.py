@@ -1,4 +1,4 @@
-"""The consumers of an archive that is restored: checked and made in steps, each short enough for one turn of a lane.
+"""The consumers of a restored archive: checked and created in steps, each short enough for one turn of a lane.
 
 ```python
 consumers = yield from read_consumers(archived, call, stream, settings)   # changes nothing
@@ -7,8 +7,8 @@ yield from make_consumers(catalog.consumers, account, stream, restore_id, consum
 
 An archive may have tens of thousands of them, and other requests of the account are answered between two steps.
 
-Invariant: a consumer of an archive is made only if whoever restores it could have made it by a request. Both raise
-`RequestError`; what `make_consumers` has made until then is left to its caller, who cancels the restore.
+Invariant: a consumer of an archive is created only if the user who restores it could have created it by a request. Both
+raise `RequestError`; what `make_consumers` has created until then is left to its caller, which cancels the restore.
 """
 
 from collections.abc import Generator, Sequence
@@ -59,7 +59,7 @@ class ReadyConsumer(msgspec.Struct, frozen=True, kw_only=True):
 def read_consumers(
     archived: Sequence[msgspec.Raw], call: Call, stream: StreamConfig, settings: ManagementSettings
 ) -> Generator[None, None, list[ReadyConsumer]]:
-    """Return the consumers if all of them may be made by whoever asked for the restore."""
+    """Return the consumers if the user who requested the restore may create all of them."""
     context = ConsumerContext(
         stream=stream,
         consumers=StreamConsumers(),

@@ -1,12 +1,12 @@
-"""The endpoints of snapshot and restore, and what becomes of those under way.
+"""The endpoints of snapshot and restore, and the outcome of those under way.
 
-Both are answered at once and go on in the engine, which sends and takes the chunks and tells when it is done:
+Both are answered at once and continue in the engine, which sends and receives the chunks and reports when it is done:
 
 | event             | what it leads to                                                                          |
 |-------------------|-------------------------------------------------------------------------------------------|
 | `snapshot_ended`  | an advisory                                                                               |
-| `restore_ready`   | the stream and its consumers are made, or forgotten; whoever sent the last chunk hears    |
-| `restore_failed`  | whoever sent the chunk it failed at hears why                                             |
+| `restore_ready`   | the stream and its consumers are created or dropped; the last chunk's sender is answered  |
+| `restore_failed`  | the sender of the chunk at which it failed gets the reason                                |
 
 Invariant: a restore that has begun ends with exactly one answer, unless its sender has gone silent; a name is a stream
 only after the engine has made it survive a power cut, all its consumers included. Nothing is left of a restore that
@@ -54,7 +54,7 @@ WINDOW_BYTES_MAX = 32 * 1024 * 1024
 """What may be on its way without an acknowledgement; nats-server's own bounds."""
 
 CONSUMERS_PER_STEP = 100
-"""Consumers that a snapshot is told of in one turn of a lane: some five milliseconds of writing configurations."""
+"""Consumers added to a snapshot in one turn of a lane: some five milliseconds of writing configurations."""
 
 UNLIMITED_BYTES = 2**63 - 1
 
@@ -92,7 +92,7 @@ class _Running(msgspec.Struct, frozen=True, kw_only=True):
     stream: str
     start: str
     client: dict[str, Any]
-    # Of a restore, with whoever asked for it: what the archive has the server send to is held against that.
+    # For a restore, with its requester, whose rights limit where the archive can make the server send to.
     config: StreamConfig | None = None
     call: Call | None = None
 
@@ -160,7 +160,7 @@ class ArchiveEndpoints:
         return Granted(fields={"config": stream.config.to_json(), "state": described}, then=send)
 
     def _send_snapshot(self, call: Call, request: SnapshotRequest, state: dict[str, Any], last_sequence: int) -> Steps:
-        """Have the engine send the stream, after it was told of the consumers, in as many steps as that takes."""
+        """Have the engine send the stream, after passing it the consumers, in as many steps as that takes."""
         running = self._begin(call)
         begun = {"state": state, "client": running.client}
         self._advisories.tell_archive(call.account, "snapshot_create", call.stream, begun)
@@ -203,7 +203,7 @@ class ArchiveEndpoints:
         self._advisories.tell_archive(running.account, "snapshot_complete", running.stream, ended)
 
     def restore(self, call: Call) -> dict[str, Any]:
-        """Tell where the archive is to be sent, and take it from then on."""
+        """Answer where to send the archive, and receive it from then on."""
         if call.is_empty:
             raise RequestError(ErrorCode.BAD_REQUEST)
         context = self._catalog.context(call.account, self._settings())
@@ -236,7 +236,7 @@ class ArchiveEndpoints:
         return {"deliver_subject": subject}
 
     def account_of(self, event: ArchiveEvent) -> str | None:
-        """Return the account that an event is about; None = nobody knows of it any more. Any thread may ask."""
+        """Return the account that an event is about; None = the operation is gone. Any thread may ask."""
         running = self._running.get(event.id)
         return None if running is None else running.account
 
@@ -372,7 +372,7 @@ def _error_of(running: _Running, details: _Details) -> RequestError:
 
 
 def _created_text(text: str) -> str:
-    """Return a moment of an archive as answers show it; empty if it is none."""
+    """Return a timestamp of an archive as answers show it; empty if it is not one."""
     try:
         return time_text(Timestamp.read(text).unix_ns)
     except TimestampError:

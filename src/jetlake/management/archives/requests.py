@@ -1,7 +1,7 @@
-"""Restore, from the bytes of the request to the configuration of the stream that is to be made.
+"""Restore, from the bytes of the request to the configuration of the stream to create.
 
-What is asked for is decided twice: when the restore begins, so that nobody sends an archive in vain, and when it is
-complete, because other streams may have come meanwhile.
+The request is decided twice: when the restore begins, so that no client sends an archive for nothing, and when it is
+complete, because other streams may have been created meanwhile.
 
 Invariant: `begin` and `check` return or raise `RequestError`, whatever the bytes.
 """
@@ -52,7 +52,7 @@ class RestoredState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be restored; a configuration without a name gets that of the subject."""
+    """The stream to restore; a configuration without a name gets that of the subject."""
 
     config: StreamConfig = STREAM_CONFIG.make()
     state: RestoredState = RestoredState()
@@ -151,6 +151,6 @@ def check(config: StreamConfig, context: StreamContext) -> None:
         check_filters(config)
         check_others(config, context.streams)
     except RequestError as error:
-        # What only adding the stream finds out is told as a failure of the restore.
+        # An error that shows only when the stream is added is reported as a failure of the restore.
         reason = f"error adding stream: {error.description} ({error.code.number})"
         raise RequestError(ErrorCode.STREAM_RESTORE, err=reason) from error

@@ -53,7 +53,7 @@ class ConsumerCatalog:
         self._pauses = PauseEnds()
 
     def open(self, account: str, stream: str) -> list[str]:
-        """Open the consumers of a stream that was opened, and return what is to be said about them."""
+        """Open the consumers of an opened stream, and return the messages about them."""
         lines = []
         try:
             for definition in self._engine.stored_consumers(account, stream):
@@ -171,12 +171,12 @@ class ConsumerCatalog:
             return read_pending(self._engine.consumer_pending(account, stream, name))
 
     def reset(self, account: str, stream: str, name: str, sequence: int) -> int:
-        """Have a consumer begin again, at a sequence or, with 0, behind what is acknowledged. Return where."""
+        """Restart a consumer at a sequence or, with 0, after the acknowledged ones. Return the sequence."""
         with answered_as(ErrorCode.CONSUMER_INVALID_RESET):
             return self._engine.reset_consumer(account, stream, name, sequence)
 
     def unpin(self, account: str, stream: str, name: str) -> None:
-        """Have its clients choose anew which one is served: there is one for all groups."""
+        """Have the consumer pin another client: there is one pinned client for all groups."""
         with answered_as(ErrorCode.STREAM_GENERAL_ERROR):
             self._engine.unpin_consumer(account, stream, name)
 
@@ -191,7 +191,7 @@ class ConsumerCatalog:
         return self._pauses.next_ns() is not None
 
     def next_pause_end_ns(self) -> int | None:
-        """Return when the next pause ends; None = nobody pauses."""
+        """Return when the next pause ends; None = no consumer pauses."""
         return self._pauses.next_ns()
 
     def take_ended_pauses(self) -> list[tuple[str, str, Consumer]]:

@@ -45,7 +45,7 @@ class PauseEnds:
                 del self._ends_ns[consumer]
 
     def next_ns(self) -> int | None:
-        """Return when the next pause ends; None = nobody pauses."""
+        """Return when the next pause ends; None = no consumer pauses."""
         with self._lock:
             return self._next_ns()
 

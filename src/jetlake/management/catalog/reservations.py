@@ -39,7 +39,7 @@ class Reservations:
             self._reserved[config.storage] += added - released
 
     def release(self, config: StreamConfig, before: StreamConfig | None = None) -> None:
-        """Undo `take`, or release what a stream that is no more had reserved."""
+        """Undo `take`, or release what a deleted stream had reserved."""
         with self._lock:
             kept = 0 if before is None else max(before.max_bytes, 0)
             self._reserved[config.storage] += kept - max(config.max_bytes, 0)

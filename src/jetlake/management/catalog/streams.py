@@ -83,7 +83,7 @@ class StreamCatalog:
         self._reserved = Reservations()
 
     def open(self, folder: str, options: StoreOptions) -> list[str]:
-        """Open every stream in the folder, and return what is to be said about them. Raises `EngineError`."""
+        """Open every stream in the folder, and return the messages about them. Raises `EngineError`."""
         stored, lines = self._engine.open_streams(folder, msgspec.json.encode(options))
         for account, name, definition in stored:
             where = f"{account} > {name}"

@@ -1,4 +1,4 @@
-"""What a decision about a consumer needs to know of its surroundings: its stream, the other consumers, the limits."""
+"""The context of a decision about a consumer: its stream, the other consumers, the limits."""
 
 from collections.abc import Callable
 
@@ -14,11 +14,11 @@ def _nobody_listens(_subject: str) -> bool:
 
 
 class ConsumerContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The surroundings of one request. The consumers are those of the stream, as they are kept."""
+    """The context of one request. `consumers` holds those of the stream, as they are stored."""
 
     stream: StreamConfig
     consumers: StreamConsumers = msgspec.field(default_factory=StreamConsumers)
     account: StreamAccountLimits = StreamAccountLimits()
     server: ServerLimits = ServerLimits()
-    # Whether somebody listens to a subject.
+    # Whether a subject has a subscriber.
     has_interest: Callable[[str], bool] = _nobody_listens

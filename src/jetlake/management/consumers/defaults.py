@@ -1,4 +1,4 @@
-"""The defaults of a consumer, and what a pedantic request is told instead of being adjusted.
+"""The defaults of a consumer, and the errors that a pedantic request gets instead of being adjusted.
 
 Nothing is refused here unless the request is pedantic: whether a configuration is legal is asked afterwards, by
 `validation`.
@@ -27,7 +27,7 @@ INACTIVE_THRESHOLD_DEFAULT_NS = 5 * SECOND_NS
 """How long a consumer that is not durable stays without being used."""
 
 FLOW_CONTROL_HEARTBEAT_NS = SECOND_NS
-"""The one heartbeat with which flow control can acknowledge: those who copy a stream rely on it."""
+"""The one heartbeat with which flow control can acknowledge: servers that copy a stream rely on it."""
 
 _ACK_POLICIES_WITH_WAIT = ("explicit", "all")
 _LEAST = {
@@ -41,7 +41,7 @@ _LEAST = {
     "inactive_threshold": 0,
     "priority_timeout": 0,
 }
-"""The least values, in the order in which a pedantic request is refused for what is below; -1 is no limit."""
+"""The least values, in the order in which a pedantic request is refused for a smaller one; -1 means no limit."""
 
 
 def with_defaults(config: ConsumerConfig, context: ConsumerContext, *, is_pedantic: bool = False) -> ConsumerConfig:
@@ -58,7 +58,7 @@ def with_defaults(config: ConsumerConfig, context: ConsumerContext, *, is_pedant
 
 
 def with_inactive_threshold(config: ConsumerConfig, *, is_durable: bool) -> ConsumerConfig:
-    """Return the configuration with the end of a consumer that nobody uses; a durable one has none of itself."""
+    """Return the configuration with the threshold for unused consumers; a durable one has none by default."""
     if is_durable or config.inactive_threshold > 0:
         return config
     return msgspec.structs.replace(config, inactive_threshold=INACTIVE_THRESHOLD_DEFAULT_NS)

@@ -14,7 +14,7 @@ from jetlake.management.wire.replies import ZERO_TIME
 from jetlake.shared.go_text import time_text
 
 DURATION_NS_MAX = 2**63 - 1
-"""No longer duration can be told."""
+"""The longest duration that an answer can hold."""
 
 
 def describe_consumer(

@@ -179,7 +179,7 @@ def _free_name(context: ConsumerContext) -> str:
 
 
 def check_stored(name: str, config: ConsumerConfig, context: ConsumerContext) -> None:
-    """Raise `RequestError` for what could not be kept on disk, and for moments that could not even be told."""
+    """Raise `RequestError` for values that could not be stored on disk, and for times that no answer could hold."""
     moments = [moment for moment in (config.opt_start_time, config.pause_until) if moment is not None]
     # Direct consumers are not kept at all.
     is_on_disk = context.stream.storage == "file" and not (config.mem_storage or config.direct)

@@ -4,7 +4,7 @@
 |------------------------------------------------------------------|--------------------------------------------|
 | deliver policy and start, ack policy, replay policy              | not change                                 |
 | storage, direct, sourcing, heartbeat, flow control, max_waiting  | not change                                 |
-| deliver_subject                                                  | change, while nobody listens to the old one |
+| deliver_subject                                                  | change, if the old one has no subscriber   |
 | pause_until                                                      | change by `PAUSE` alone                    |
 | everything else                                                  | change                                     |
 
@@ -47,7 +47,7 @@ def _refuse(changes: list[tuple[bool, str]]) -> None:
 
 
 def _changes(current: ConsumerConfig, wanted: ConsumerConfig) -> list[tuple[bool, str]]:
-    """Return the changes that are never accepted, in the order in which they are told."""
+    """Return the changes that are never accepted, in the order in which they are reported."""
     return [
         (current.deliver_policy != wanted.deliver_policy, "deliver policy"),
         (current.mem_storage != wanted.mem_storage, "storage type"),

@@ -61,7 +61,7 @@ class AccountEndpoints:
             figures.errors += is_error
 
     def figures(self, account: str) -> ApiFigures:
-        """Return how often an account has asked, of this server or of the engine, which tells of failures only."""
+        """Return how often an account has asked this server or the engine, which reports failures only."""
         figures = self._figures.get(account, ApiFigures())
         misses = self._catalog.misses(account)
         return ApiFigures(total=figures.total + misses, errors=figures.errors + misses)

@@ -39,7 +39,7 @@ from jetlake.management.wire.times import Timestamp
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
 IDENTITY_KEY = "Nats-Stream-Identity"
-"""Whoever copies a stream says with it which one he means, and is told which one it is."""
+"""The server that copies a stream says with this header which one it means; the reply says which one it is."""
 
 
 class ConsumerListRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +55,13 @@ class PauseRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnpinRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which group of a consumer is to choose a client anew."""
+    """The group of a consumer that must choose another client."""
 
     group: str = ""
 
 
 class ResetRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a consumer is to begin again; 0 = behind what is acknowledged."""
+    """The sequence at which a consumer restarts; 0 = after the acknowledged ones."""
 
     seq: int = 0
 
@@ -162,7 +162,7 @@ class ConsumerEndpoints:
         return {**answer, "paused": True, "pause_remaining": remaining_ns} if remaining_ns else answer
 
     def unpin(self, call: Call) -> dict[str, Any]:
-        """Have a group of clients choose anew which one is served."""
+        """Have a group of clients choose another client to serve."""
         request = _read_unpin(call)
         consumer = self._find(call)
         if request.group not in (consumer.config.priority_groups or ()):
@@ -187,7 +187,7 @@ class ConsumerEndpoints:
         return call.names[1] in self._catalog.consumers.of(call.account, call.stream)
 
     def note(self, event: ConsumerEvent) -> None:
-        """Delete a consumer that nobody uses any more."""
+        """Delete an unused consumer."""
         if event.name in self._catalog.consumers.of(event.account, event.stream):
             self._delete(event.account, event.stream, event.name)
 
@@ -197,7 +197,7 @@ class ConsumerEndpoints:
         return self._catalog.consumers.are_pausing
 
     def pause_wait_s(self) -> float | None:
-        """Return how long it is until a pause ends; None = nobody pauses."""
+        """Return how long it is until a pause ends; None = no consumer pauses."""
         end_ns = self._catalog.consumers.next_pause_end_ns()
         return None if end_ns is None else max(end_ns - self._clock(), 0) / NANOSECONDS_PER_SECOND
 
@@ -217,7 +217,7 @@ class ConsumerEndpoints:
         return granted
 
     def commit(self, account: str, stream: str, names: Sequence[str]) -> dict[str, RequestError]:
-        """Make durable the consumers that were made, all at once, and tell of them. Return those that could not be."""
+        """Make the created consumers durable, all at once, and report them. Return those that could not be."""
         refused = self._catalog.consumers.commit(account, stream, names)
         for name in names:
             if name not in refused:
@@ -246,7 +246,7 @@ class ConsumerEndpoints:
         else:
             consumer = self._catalog.consumers.update(call.account, call.stream, decision.name, decision.config)
         if decision.current is not None and config.sourcing:
-            # Whoever copies the stream asks again because he has lost what was on its way.
+            # The server that copies the stream asks again because it has lost the messages in flight.
             self._catalog.consumers.reset(call.account, call.stream, consumer.name, 0)
         header = _identity_header(stream) if config.is_internal else None
         fields = self._describe(call, consumer, state)
@@ -280,7 +280,7 @@ class ConsumerEndpoints:
         return page_of(sorted([*names, *offline]) if offline else names, request.offset, limit)
 
     def _check_reset(self, call: Call, consumer: Consumer, sequence: int) -> None:
-        """Raise `RequestError` for a sequence at which the consumer could never have begun."""
+        """Raise `RequestError` for a sequence at which the consumer could never have started."""
         config = consumer.config
         if sequence == 0 or config.deliver_policy == "all":
             return

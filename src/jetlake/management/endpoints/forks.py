@@ -29,7 +29,7 @@ from jetlake.management.wire.json_types import Integer, ListOf, Record, RecordFi
 
 
 class ForkRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the copy is to be."""
+    """The copy to create."""
 
     name: str = ""
     seq: int = 0

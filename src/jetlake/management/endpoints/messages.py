@@ -65,7 +65,7 @@ class PlainRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeleteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which message is to be deleted, and whether its bytes may stay on the disk for a while."""
+    """The message to delete, and whether its bytes may stay on the disk for a while."""
 
     seq: int = 0
     no_erase: bool = False

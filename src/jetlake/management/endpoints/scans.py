@@ -5,7 +5,7 @@ A plan divides a range of sequences among readers:
 | key         | meaning                                        | unless given              |
 |-------------|------------------------------------------------|---------------------------|
 | `start`     | the first sequence                             | 1                         |
-| `end`       | behind the last sequence                       | behind the last there is  |
+| `end`       | one after the last sequence                    | after the last existing   |
 | `max_rows`  | messages at most                               | no bound                  |
 | `max_bytes` | their bytes at most, but always one message    | no bound                  |
 | `subjects`  | only messages on these, wildcards allowed      | all                       |
@@ -48,7 +48,7 @@ _COUNT = Integer("uint32", 0, 2**32 - 1)
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be divided, and into how many parts."""
+    """The range to divide, and into how many parts."""
 
     start: int = 0
     end: int = 0
@@ -71,7 +71,7 @@ class RowsRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilesRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which messages are to be found on disk."""
+    """The messages to find on disk."""
 
     start: int = 0
     end: int = 0

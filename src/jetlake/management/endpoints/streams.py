@@ -26,10 +26,10 @@ from jetlake.management.wire.json_types import Boolean, Integer, Record, RecordF
 from jetlake.management.wire.paging import DESCRIPTIONS_MAX, NAMES_MAX, SUBJECTS_MAX, page_of
 
 SUBJECTS_OFFSET_MAX = 2**31
-"""Further than a stream has subjects; the engine need not hear of larger numbers."""
+"""More than a stream has subjects; the engine never gets larger numbers."""
 
 CONSUMERS_TOLD_PER_STEP = 500
-"""Consumers of a deleted stream that are told of in one turn of a lane: up to some twenty milliseconds."""
+"""Consumers of a deleted stream that are reported in one turn of a lane: up to some twenty milliseconds."""
 
 _INT = Integer("int", -(2**63), 2**63 - 1)
 _UINT64 = Integer("uint64", 0, 2**64 - 1)
@@ -37,14 +37,14 @@ _TEXT = Text()
 
 
 class StreamListRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which streams are to be listed; an empty subject means all."""
+    """The streams to list; an empty subject means all."""
 
     offset: int = 0
     subject: str = ""
 
 
 class InfoRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be told of a stream besides its numbers."""
+    """The details of a stream to return besides its numbers."""
 
     offset: int = 0
     deleted_details: bool = False
@@ -52,7 +52,7 @@ class InfoRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which messages are to be removed; nothing said means all."""
+    """The messages to remove; an empty request means all."""
 
     filter: str = ""
     seq: int = 0
@@ -168,7 +168,7 @@ class StreamEndpoints:
         """Delete the stream with everything in it."""
         call.check_empty()
         telling = self._delete(call.account, call.stream)
-        # A stream with few consumers is told of before the answer, as on nats-server.
+        # The deletion of a stream with few consumers is reported before the answer, as on nats-server.
         next(telling, None)
         return Granted(fields={"success": True}, then=lambda: telling)
 
@@ -201,7 +201,7 @@ class StreamEndpoints:
                     pass
 
     def _delete(self, account: str, name: str) -> Steps:
-        """Delete a stream, and tell of it and its consumers, in as many steps as they take."""
+        """Delete a stream, and report its deletion and its consumers', in as many steps as they take."""
         consumers = sorted(self._catalog.consumers.of(account, name))
         self._catalog.delete(account, name)
         for number, consumer in enumerate(consumers, 1):

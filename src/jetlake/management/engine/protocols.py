@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class Request(Protocol):
-    """A message to the server itself; `jetlake._engine.Request` is one. Who sent it is said by the connection."""
+    """A message to the server itself; `jetlake._engine.Request` is one. The connection identifies the sender."""
 
     @property
     def service(self) -> int: ...
@@ -40,7 +40,7 @@ class ArchiveEvent(Protocol):
 
 @runtime_checkable
 class ConsumerEvent(Protocol):
-    """A consumer that nobody has used for as long as it may be unused; `jetlake._engine.ConsumerEvent` is one."""
+    """A consumer that was unused for as long as it may be; `jetlake._engine.ConsumerEvent` is one."""
 
     @property
     def account(self) -> str: ...
@@ -113,7 +113,7 @@ class TemplateEngine(Protocol):
 
 
 class EnginePublisher(Protocol):
-    """The engine as the way to those who listen."""
+    """The engine as the way to subscribers."""
 
     def has_interest(self, account: str, subject: str) -> bool: ...
     # The sender is a request of the engine's own.

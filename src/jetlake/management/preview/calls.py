@@ -38,7 +38,7 @@ def read_number(text: bytes) -> int:
 
 
 def read_words(body: bytes, count: int) -> list[str]:
-    """Return so many names that stand as text in a body, or raise `RequestError`."""
+    """Return `count` names from the text of a body, or raise `RequestError`."""
     words = body.decode(errors="replace").split()
     if len(words) != count:
         raise RequestError(ErrorCode.BAD_REQUEST)

@@ -32,7 +32,7 @@ Handle = Callable[[Call], bytes]
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """The requests of today that do the same, without `$JS.API`: whoever may not send them may not send this one."""
+    """Today's requests that do the same, without `$JS.API`: a user who may not send them may not send this one."""
 
     # `{}` are the names.
     patterns: tuple[str, ...]
@@ -70,7 +70,7 @@ class PreviewDispatcher:
                 text = f"permissions violation: this needs the right to publish to '{needed}'"
                 body = answers.failure(text, OF_2019)
                 return Answer(subject=request.subject, body=body, is_error=True, is_of_api=False)
-            # Where a consumer is, the engine has answered; elsewhere nobody listens, and that is told.
+            # If there is a consumer, the engine has answered; otherwise report that there is no responder.
             header = replies.NO_RESPONDERS_HEADER % request.subject.encode()
             return Answer(subject=request.subject, header=header, is_of_api=False)
         for endpoint in self._endpoints:

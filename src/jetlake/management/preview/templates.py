@@ -35,7 +35,7 @@ NAMES_TRIED_MAX = 100
 """Names for one stream, until one is free."""
 
 RESERVED_PREFIXES = ("$", "_INBOX", "_R_", "_GR_")
-"""Answers to others, and what the server itself listens to, never become streams."""
+"""Answers to others, and subjects that the server itself listens on, never become streams."""
 
 NOT_FOUND = "template not found"
 LIMIT_REACHED = "maximum number of streams of the template reached"
@@ -52,13 +52,13 @@ class Templates:
         self._templates: template_file.Templates = {}
         # Handlers by account and template.
         self._handlers: dict[tuple[str, str], list[int]] = {}
-        # Those whose limit was told; told again when one of their streams was made since.
+        # Templates whose limit was reported; reported again after one of their streams was created.
         self._told: set[tuple[str, str]] = set()
-        # Replaced as a whole: the thread that hears the engine reads it.
+        # Replaced as a whole: the thread that receives from the engine reads it.
         self.services: frozenset[int] = frozenset()
 
     def open(self, directory: str) -> list[str]:
-        """Read what is on disk, and return what is to be said about it."""
+        """Read the templates on disk, and return the messages about them."""
         self._directory = directory
         try:
             self._templates = template_file.read(directory)
@@ -145,7 +145,7 @@ class Templates:
         name = _free_name(subject, streams)
         config = {**template.config, "name": name, "subjects": [subject]}
         body = write_json(stream_words.to_today(config, OF_2020, template.name))
-        # Whoever made the template might make streams; whoever publishes need not.
+        # The author of the template was allowed to create streams; the publisher need not be.
         call = Call(account=account, subject=f"$JS.STREAM.{name}.CREATE", names=(name,), body=body, requester=SERVER)
         self._api.streams.create(call)
         self._told.discard(where)

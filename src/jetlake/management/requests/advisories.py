@@ -9,7 +9,7 @@
 | `STREAM.SNAPSHOT_CREATE.<stream>` … | a snapshot or a restore has begun or ended  | its account  |
 | `API.LIMIT_REACHED`              | requests were dropped because too many waited     | the system's |
 
-Making an advisory costs more than asking whether anybody listens, so nothing is made for nobody.
+Building an advisory costs more than checking for a subscriber, so none is built without one.
 
 Invariant: an advisory that cannot be published changes nothing for the request it is about.
 """
@@ -47,7 +47,7 @@ _CONNECTION = msgspec.json.Decoder(Connection)
 
 
 class Advisories:
-    """Tells those who listen. `settings` returns those in force, `clock` unix nanoseconds."""
+    """Reports to subscribers. `settings` returns those in force, `clock` unix nanoseconds."""
 
     def __init__(
         self,
@@ -98,13 +98,13 @@ class Advisories:
         self._publish(request.account, audit_subject, "api_audit", fields)
 
     def tell_archive(self, account: str, kind: ArchiveKind, stream: str, fields: dict[str, Any]) -> None:
-        """Tell that a snapshot or a restore has begun or ended."""
+        """Report that a snapshot or a restore has begun or ended."""
         subject = f"{SUBJECT_PREFIX}STREAM.{kind.upper()}.{stream}"
         if self._engine.has_interest(account, subject):
             self._publish(account, subject, kind, {"stream": stream, **fields})
 
     def tell_limit_reached(self, dropped: int) -> None:
-        """Tell the system account that so many requests were dropped."""
+        """Tell the system account how many requests were dropped."""
         settings = self._settings()
         subject = f"{SUBJECT_PREFIX}API.LIMIT_REACHED"
         if settings.system_account and self._engine.has_interest(settings.system_account, subject):
@@ -118,7 +118,7 @@ class Advisories:
         try:
             self._engine.publish(account, subject, write_json({**head, **fields, **tail}))
         except EngineError:
-            # A name that no subject can have: nobody could listen to it.
+            # A name that no subject can have: no client could subscribe to it.
             return
 
     def describe_client(self, account: str, connection_id: int) -> dict[str, Any]:

@@ -17,12 +17,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     header: bytes | None = None
     is_error: bool = False
-    # A core status, or what the engine says, is not one of the API's answers: neither counted nor told.
+    # A core status, or what the engine says, is not one of the API's answers: neither counted nor reported.
     is_of_api: bool = True
-    # What the engine is to be asked instead, on the same subject; it answers the sender by itself.
+    # The request to the engine instead, on the same subject; the engine answers the sender itself.
     asked_of_engine: bytes | None = None
-    # What kind of answer it is, and the consumer that is to be made durable before it is given: account, stream, name.
+    # The kind of answer, and the consumer to make durable before it is sent: account, stream, name.
     kind: str = ""
     created: tuple[str, str, str] | None = None
-    # What is to be done once the answer has been given.
+    # Work to do once the answer has been sent.
     then: Callable[[], Steps | None] | None = None

@@ -33,7 +33,7 @@ _OBJECT_OR_LIST = re.compile(rb"[ \t\r\n]*[{\[]")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One request: who asks, about which stream and consumer, and with what body."""
+    """One request: its sender, its stream and consumer, and its body."""
 
     account: str
     # As it is below `$JS.API`, whatever domain the request named.
@@ -44,7 +44,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     is_strict: bool = True
     connection_id: int = 0
-    # What whoever asks may do.
+    # What the sender may do.
     requester: Requester = NOBODY
 
     @property
@@ -88,11 +88,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of an answer, its header, and what is to be done once it has been given."""
+    """The fields of an answer, its header, and the work to do once it has been sent."""
 
     fields: dict[str, Any]
     header: bytes | None = None
-    # Account, stream and name of a consumer that is to be made durable before the answer is given.
+    # Account, stream and name of a consumer to make durable before the answer is sent.
     created: tuple[str, str, str] | None = None
     # What is too long for one turn is returned, step by step.
     then: Callable[[], Steps | None] | None = None

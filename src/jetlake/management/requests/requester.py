@@ -1,16 +1,16 @@
-"""`Requester`: what whoever sent a request may publish to, and have the server send to, as it was when it arrived.
+"""`Requester`: where the sender of a request may publish, and have the server send to, as of its arrival.
 
-The engine hands it over with the request, so that it holds although the connection has ended or the configuration was
-read again meanwhile. `jetlake._engine.Request` is one.
+The engine passes it with the request, so it is valid even if the connection has ended or the configuration was
+reloaded meanwhile. `jetlake._engine.Request` is one.
 
-Invariant: nobody is taken for the server. A call that does not say who asks has the rights of `NOBODY`.
+Invariant: no client is mistaken for the server. A call without a requester has the rights of `NOBODY`.
 """
 
 from typing import Protocol
 
 
 class Requester(Protocol):
-    """Whoever asks. A pattern is allowed when all of its subjects are, and none of them is denied."""
+    """The sender of a request. A pattern is allowed when all of its subjects are, and none of them is denied."""
 
     def may_publish(self, pattern: str) -> bool: ...
     def may_send_to(self, target: str, pattern: str) -> bool: ...
@@ -33,4 +33,4 @@ SERVER: Requester = _Fixed(is_allowed=True)
 """The server itself, which does what it was configured to do."""
 
 NOBODY: Requester = _Fixed(is_allowed=False)
-"""Somebody unknown: refused."""
+"""An unknown requester: may do nothing."""

@@ -1,11 +1,11 @@
-"""Where the server sends on somebody's behalf, and what a request needs besides its own subject.
+"""Where the server sends on behalf of a client, and what a request needs besides its own subject.
 
-Whoever may ask the API for a consumer could otherwise send what it likes to subjects it must not publish to: by storing
-it, and having it delivered there. `check_target` asks for every such subject; the rule itself is one function, in
+Otherwise a client that may create a consumer could send anything to subjects it must not publish to: by storing it, and
+having it delivered there. `check_target` checks every such subject; the rule itself is one function, in
 crates/engine/src/routing/targets.rs, and `SendTarget` lists the reasons to send.
 
-Requests that nats-server does not know read or write what requests of nats-server read or write. They need the right to
-those, too, so that a list of denied subjects written for nats-server holds here: `check_equivalents`.
+Requests that nats-server does not know read or write the same things as requests of nats-server. They need the right to
+those, too, so that a list of denied subjects written for nats-server works here: `check_equivalents`.
 
 Invariant: a user gets no more here than on the wire; a requester that is not known is refused.
 """
@@ -22,7 +22,7 @@ from jetlake.management.subjects.names import ANY_ONE
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
 
 READING = ("STREAM.MSG.GET.{}", "DIRECT.GET.{}", "CONSUMER.CREATE.{}", "CONSUMER.CREATE.{}.>")
-"""Whoever may send one of these reads all of a stream."""
+"""A user who may send one of these can read all of a stream."""
 
 _PLACEHOLDER = re.compile(r"\{\{[^}]*\}\}|\$[0-9]+")
 
@@ -57,7 +57,7 @@ class SendTarget(enum.Enum):
 
 
 def check_target(call: Call, target: SendTarget, subject: str) -> None:
-    """Raise `RequestError` unless the server may send to this subject, or pattern, for whoever calls."""
+    """Raise `RequestError` unless the server may send to this subject, or pattern, for the requester."""
     if not subject or call.requester.may_send_to(target.value, subject):
         return
     needed = "neither publish nor subscribe is allowed" if target.is_for_sender else "publish is not allowed"

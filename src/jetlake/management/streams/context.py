@@ -1,6 +1,6 @@
-"""What a decision about a stream needs to know of its surroundings: the other streams, and the limits.
+"""The context of a decision about a stream: the other streams, and the limits.
 
-Limits are in bytes unless they count something; -1 is no limit.
+Limits are in bytes unless they count something; -1 means no limit.
 """
 
 import msgspec
@@ -51,7 +51,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExistingConsumer(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer of the stream that is to be updated."""
+    """A consumer of the stream being updated."""
 
     name: str
     inactive_threshold: int = 0
@@ -59,7 +59,7 @@ class ExistingConsumer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The surroundings of one request. The streams are those of the account, as they are kept."""
+    """The context of one request. `streams` holds those of the account, as they are stored."""
 
     streams: AccountStreams = msgspec.field(default_factory=AccountStreams)
     account: StreamAccountLimits = StreamAccountLimits()

@@ -58,7 +58,7 @@ def describe(
 def count_subjects(state: StreamState, offset: int) -> tuple[dict[str, int], dict[str, int]]:
     """Return the numbers of the page and the subjects on it, with the count of each.
 
-    Unlike elsewhere the offset is told as it was asked for, and without any subject all numbers are zero.
+    Unlike elsewhere the offset is returned as requested, and without any subject all numbers are zero.
     """
     counts = state.subject_counts or []
     if not counts:
@@ -106,7 +106,7 @@ def _lost_sequences(ranges: list[tuple[int, int]]) -> list[int]:
 
 def _describe_origins(config: StreamConfig, state: StreamState) -> dict[str, Any]:
     described: dict[str, Any] = {}
-    # The engine may have heard of a change before or after whoever asks.
+    # The engine may know of a change before or after the caller.
     states = chain(state.origins, repeat(OriginState()))
     if config.mirror is not None:
         described["mirror"] = _describe_origin(config.mirror, next(states))

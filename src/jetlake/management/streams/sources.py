@@ -1,7 +1,7 @@
 """Which mirrors and sources are legal, among the streams that are there.
 
-The origin need not exist. Where it does, and is a stream of the same account, sizes, loops and direct gets are
-checked against it; an external origin is somebody else's.
+The origin need not exist. If it does, and is a stream of the same account, sizes, loops and direct gets are checked
+against it; an external origin belongs to another account or server.
 
 Invariant: no chain of mirrors and sources within an account leads back to where it began, unless its last link is a
 source with a filter outside the subjects of the stream that has it. Checking ends, however many ways there are.
@@ -26,7 +26,7 @@ from jetlake.shared.go_text import quoted
 
 API_PREFIX = "$JS.API"
 TRANSFORMS_MAX = 500
-"""Each is compared with each, which for so many takes a tenth of a second."""
+"""Each is compared with each, which takes a tenth of a second for this many."""
 PREFIX_COMPARISONS_MAX = 200_000
 """Prefixes of external origins times subjects of local ones; as above."""
 FOLLOWED_ORIGINS_MAX = 100_000

@@ -10,7 +10,7 @@ class StateQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked about a stream. The answer is quick unless it asks for lists."""
 
     deleted: bool = False
-    # Which subjects are to be counted; None = none.
+    # The subjects to count; None = none.
     subjects: str | None = None
     subjects_max: int = 0
 
@@ -20,7 +20,7 @@ class OriginState(msgspec.Struct, frozen=True, kw_only=True):
 
     # Messages that are still to come.
     lag: int = 0
-    # Since it was heard of last; -1 = never.
+    # Since the last contact; -1 = never.
     active_ns: int = -1
     # The last one that was taken of a source.
     sequence: int = 0

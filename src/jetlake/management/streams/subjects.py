@@ -102,7 +102,7 @@ def _after_transform(config: StreamConfig, republish: StreamRepublish, *, is_ped
 
 
 def _check_many_subjects(subjects: tuple[str, ...], config: StreamConfig) -> None:
-    """Check subjects too many to be compared each with each. What is not a subject is told before what overlaps."""
+    """Check subjects too many to be compared each with each. Invalid subjects are reported before overlaps."""
     for subject in subjects:
         _check_subject(subject, config)
     pair = _first_overlap(subjects)

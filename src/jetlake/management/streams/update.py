@@ -67,7 +67,7 @@ def _refuse(changes: list[tuple[bool, str]]) -> None:
 
 
 def _changes_of_kind(current: StreamConfig, wanted: StreamConfig) -> list[tuple[bool, str]]:
-    """Return the changes that are told before that of the mirror, in their order."""
+    """Return the changes that are reported before that of the mirror, in their order."""
     changes_workqueue = current.retention != wanted.retention and "workqueue" in (current.retention, wanted.retention)
     return [
         (current.storage != wanted.storage, f"{_CAN_NOT} change storage type"),
@@ -79,7 +79,7 @@ def _changes_of_kind(current: StreamConfig, wanted: StreamConfig) -> list[tuple[
 
 
 def _changes_of_features(current: StreamConfig, wanted: StreamConfig) -> list[tuple[bool, str]]:
-    """Return the changes that are told after that of the mirror, in their order."""
+    """Return the changes that are reported after that of the mirror, in their order."""
     return [
         (current.allow_msg_ttl and not wanted.allow_msg_ttl, "message TTL status can not be disabled"),
         (current.allow_msg_counter != wanted.allow_msg_counter, f"{_CAN_NOT} change message counter setting"),

@@ -32,7 +32,7 @@ DEAD_LETTERS_KEY = "jetlake.dead_letters"
 """In the metadata, because clients of NATS can send it and other servers keep it without understanding it."""
 
 _LIMITS = ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers")
-"""In the order in which a pedantic request is refused for them; -1 is none."""
+"""In the order in which a pedantic request is refused for them; -1 means no limit."""
 
 
 def validated(config: StreamConfig, context: StreamContext, *, is_pedantic: bool = False) -> StreamConfig:

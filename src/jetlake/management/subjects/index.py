@@ -23,7 +23,7 @@ class _Node:
 
     def __init__(self) -> None:
         self.children: dict[str, _Node] = {}
-        # The keys among the children that begin with a wildcard and are none.
+        # The keys among the children that begin with a wildcard but are not one.
         self.looks_wild: list[str] = []
         # The two lowest positions of the subjects that end here, and of those that go on. One may be the subject that
         # is looked for, which does not overlap with itself.

@@ -54,8 +54,8 @@ def is_literal_subject(subject: str) -> bool:
 def collide(first: str, second: str) -> bool:
     """Return whether some subject matches both.
 
-    As on nats-server, a token that only begins with a wildcard is taken for one next to a real one: an overlap may be
-    found where none is, and none is overlooked. Also asked of texts that are no subjects.
+    As on nats-server, a token that only begins with a wildcard counts as one next to a real one: an overlap may be
+    reported where there is none, but none is missed. Also called with texts that are not subjects.
     """
     if first == second:
         return True

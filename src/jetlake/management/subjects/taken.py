@@ -26,7 +26,7 @@ class _Node:
 
     def __init__(self) -> None:
         self.children: dict[str, _Node] = {}
-        # The keys among the children that begin with a wildcard and are none.
+        # The keys among the children that begin with a wildcard but are not one.
         self.looks_wild: set[str] = set()
         # Whose subject ends here; nearly always one stream or none.
         self.owners: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class TakenSubjects:
         return owners
 
     def is_met_by_others(self, subjects: tuple[str, ...], owner: str) -> bool:
-        """Return whether one of these subjects overlaps with one of somebody else. Raises `LookupLimitError`."""
+        """Return whether one of these subjects overlaps with one of another owner. Raises `LookupLimitError`."""
         steps = 0
         for subject in subjects:
             for node in self._walk(subject):

@@ -89,7 +89,7 @@ def _plain_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _plain_integer(text: str) -> int:
-    # A zero with a sign is none where numbers have no sign.
+    # A signed zero is not valid where numbers have no sign.
     if text == "-0":
         raise NotPlainError
     return int(text)

@@ -1,4 +1,4 @@
-"""Where the values of a JSON text are, and what is wrong with a text that is none.
+"""Finds the values of a JSON text, and what is wrong with an invalid one.
 
 Values are addressed by where they start and end, so that nothing is built for what nobody asks for: a megabyte of
 nested lists costs one pass and no memory. The complaints are nats-server's own, with its offsets, because tools show
@@ -44,7 +44,7 @@ _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "bool", b"f": "bo
 
 
 class JsonSyntaxError(Exception):
-    """Is raised when bytes are no JSON. `offset` counts the bytes up to and with the wrong one; None at the end."""
+    """Is raised when bytes are not JSON. `offset` counts the bytes up to and with the wrong one; None at the end."""
 
     def __init__(self, text: str, offset: int | None) -> None:
         super().__init__(text)
@@ -58,7 +58,7 @@ class _EndOfTextError(JsonSyntaxError):
 
 
 def skip_spaces(data: bytes, position: int) -> int:
-    """Return the first position at or after this one that is no white space."""
+    """Return the first position at or after this one that is not white space."""
     found = _SPACE.match(data, position)
     assert found is not None, "the pattern matches nothing too"
     return found.end()
@@ -102,7 +102,7 @@ def items_at(data: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def text_at(data: bytes, start: int, end: int) -> str:
-    """Return the text of the string between these positions; what is no Unicode becomes U+FFFD."""
+    """Return the text of the string between these positions; invalid Unicode becomes U+FFFD."""
     text = data[start + 1 : end - 1].decode("utf-8", _REPLACE_EACH_BYTE)
     if "\\" not in text:
         return text
@@ -265,7 +265,7 @@ def _end_of_piece(position: int) -> int:
 
 
 def _character_length(data: bytes, position: int) -> int:
-    """Return the length of the UTF-8 character here; of what is none, one byte."""
+    """Return the length of the UTF-8 character here; one byte if it is invalid."""
     for length in (1, 2, 3, 4):
         try:
             data[position : position + length].decode("utf-8")

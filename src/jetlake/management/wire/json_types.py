@@ -141,7 +141,7 @@ class Boolean:
 
 
 class Integer:
-    """A whole number between bounds. `1.0` and `1e2` are none."""
+    """A whole number between bounds. `1.0` and `1e2` do not count."""
 
     zero = 0
 

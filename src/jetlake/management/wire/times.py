@@ -25,11 +25,11 @@ _YEAR_MAX = 9_999
 
 
 class TimestampError(Exception):
-    """Is raised when a text is no moment; the message says where it stops being one."""
+    """Is raised when a text is not a timestamp; the message says where it stops being one."""
 
 
 class Timestamp(msgspec.Struct, frozen=True):
-    """A moment, as it is written and as a number.
+    """A point in time, as it is written and as a number.
 
     `Timestamp.read("2020-01-01T00:00:00.120+05:30").text` is `2020-01-01T00:00:00.12+05:30`.
     """
@@ -187,7 +187,7 @@ def _days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def _civil_from_days(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of so many days since 1970-01-01."""
+    """Return year, month and day of a number of days since 1970-01-01."""
     era, day_of_era = divmod(days + _DAYS_BEFORE_1970, 146_097)
     year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)

@@ -1,6 +1,6 @@
-"""Who may come in: one decision per connection, made in Python and enforced in the engine.
+"""Authentication: one decision per connection, made in Python and enforced in the engine.
 
-The engine holds the connection back, hands over what the client said, and acts on the verdict. All refusals look the
+The engine holds the connection back, passes on what the client said, and acts on the verdict. All refusals look the
 same on the wire, so a client learns nothing from them.
 
 - `authenticator`  the decision about a client

@@ -104,9 +104,9 @@ class Authenticator:
         return [] if self._callout is None else self._callout.mistakes()
 
     def decide(self, login: Login) -> "Verdict | Delegation | Refusal | None":
-        """Return the verdict over a client, or that a service decides; None = refused, like one with a cause.
+        """Return the verdict on a client, or that a service decides; None = refused, like one with a cause.
 
-        If any password is a hash, every refusal takes as long as computing one: who is refused does not learn whether
+        If any password is a hash, every refusal takes as long as computing one: a refused client does not learn whether
         there is such a user, or what kind of password it has.
         """
         if self._claims is not None and not self._is_by_leaf_users(login):

@@ -165,7 +165,7 @@ def _unescape(value: str) -> str | None:
 
 
 def go_texts(subject: x509.Name) -> list[str]:
-    """Return the subject as Go prints it: first with its domain components behind, if it has any, then without."""
+    """Return the subject as Go prints it: first with its domain components at the end, if it has any, then without."""
     parts = []
     for oid, kind in GO_ORDER:
         values = [str(part.value) for part in subject.get_attributes_for_oid(oid)]

@@ -1,15 +1,15 @@
 """Carries decisions to the engine: quick ones at once, slow ones from threads of their own.
 
 A bcrypt comparison takes a tenth of a second; a thread that also writes the log must not wait for it. So a server with
-bcrypt passwords makes such decisions in a few threads, behind a queue with limits (`login_queue`). Who comes beyond
-them is refused: a client library tries again, and would not be heard before its time is up. Clients that are in already
-and are only asked about again are never refused for that. Who can be let in without computing a hash does not wait
-behind those who guess, and nothing is computed for clients that have gone.
+bcrypt passwords makes such decisions in a few threads, behind a queue with limits (`login_queue`). A client beyond them
+is refused: its library tries again, and it would not get an answer before its timeout. Connected clients that are only
+checked again are never refused for that. A client that needs no hash computation does not wait behind those that guess,
+and nothing is computed for clients that have gone.
 
 A client that a service decides about waits for `callout`, which hands its verdict back here.
 
-Invariant: what an `Authenticator` decided reaches the engine only while it is still the one in force. So whoever
-changes it, and then has the engine ask about every client again, has missed nobody.
+Invariant: a decision of an `Authenticator` reaches the engine only while it is still the one in force. So a caller that
+replaces it, and then has the engine ask about every client again, misses no client.
 """
 
 from collections.abc import Callable
@@ -71,9 +71,9 @@ class KeptDetails(msgspec.Struct, frozen=True):
 
 
 class Gate:
-    """Decides over clients with one `Authenticator` at a time. `on_broken` hears of a bug of ours in a thread.
+    """Decides about clients with one `Authenticator` at a time. `on_broken` is called for a bug of ours in a thread.
 
-    `make_callout` returns what asks services; it is called once, when the first client is to be asked about.
+    `make_callout` returns the callout to services; it is called once, for the first client that needs one.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Gate:
         self._callout.hear(subject, payload)
 
     def conclude(self, pending: "PendingLogin", verdict: Verdict | Refusal | None) -> None:
-        """Answer a client that a service was asked about; one whose rules have changed meanwhile is decided anew."""
+        """Answer a client that a service has decided about; decide again if the rules have changed meanwhile."""
         with self._lock:
             is_in_force = pending.authenticator is self._authenticator
             if is_in_force:

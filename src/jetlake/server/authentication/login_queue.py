@@ -1,9 +1,9 @@
 """`LoginQueue`: clients whose password takes long to compare, in turns by address.
 
-Whoever tries many passwords must not keep out those who know theirs: addresses take turns, each may have only some
+A client that tries many passwords must not keep out legitimate users: addresses take turns, each may have only some
 clients waiting, and one that has failed too often is refused at once for a while.
 
-Invariant: what waits is bounded, per address and in all; an address whose failures are old enough is forgotten.
+Invariant: the queue is bounded, per address and in total; an address whose failures are old enough is forgotten.
 """
 
 import time
@@ -16,7 +16,7 @@ WAITING_MAX = 1024
 """About half a minute of work: several times what can be decided before clients run out of time."""
 
 WAITING_OF_ADDRESS_MAX = 256
-"""Clients behind one address, such as the pods of one host after a network failure, may come together."""
+"""Clients that share one address, such as the pods of one host after a network failure, may come together."""
 
 FAILURES_MAX = 20
 """Wrong passwords from one address within `FAILURES_S`: a person mistypes twice, a misconfigured client tries again
@@ -79,7 +79,7 @@ class LoginQueue(Generic[Item]):
                 self._failures.popitem(last=False)
 
     def close(self) -> None:
-        """Give nothing more to anybody."""
+        """Return no more items."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from threading import Lock
 
 REMEMBERED_MAX = 4096
-"""Users of one server that log in again and again; each takes about 200 bytes."""
+"""Users of one server that log in repeatedly; each takes about 200 bytes."""
 
 BCRYPT_PASSWORD_BYTES_MAX = 72
 """bcrypt does not look further, and its Python library refuses longer ones where Go's cuts them."""

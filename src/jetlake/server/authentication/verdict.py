@@ -28,7 +28,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A refusal whose cause is told to a client that was in: `revoked` or `account expired`."""
+    """A refusal whose cause is sent to a client that was connected: `revoked` or `account expired`."""
 
     cause: str
 

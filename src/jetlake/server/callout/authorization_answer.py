@@ -22,7 +22,7 @@ TOKEN_START = b"eyJ"
 """How every JWT begins. A service with a curve key may answer in plain text nevertheless."""
 
 REASON_LENGTH_MAX = 1024
-"""What of a service's reason is logged and told: it is a sentence, and the service may have made a mistake."""
+"""Characters of a service's reason that are logged and reported: a sentence, unless the service made a mistake."""
 
 
 class RefusedAnswerError(Exception):

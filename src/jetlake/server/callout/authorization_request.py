@@ -1,4 +1,4 @@
-"""The request to a service: who asks to come in, and with what, as claims that the server signs.
+"""The request to a service: the client that wants to log in, and its credentials, as claims that the server signs.
 
 The key in `user_nkey` is made up for one request and nobody holds its private half: an answer that names it is an
 answer to this request and to no other.

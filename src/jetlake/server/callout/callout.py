@@ -3,11 +3,11 @@
 ```python
 callout = Callout(engine, server=…, timeout_s=…, conclude=gate.conclude, on_refused=…, log=log, on_broken=…)
 callout.ask(request, login, delegation, authenticator)    # returns at once
-callout.hear(subject, payload)                            # an answer; by the thread that hears the engine
+callout.hear(subject, payload)                            # an answer; by the thread that receives from the engine
 ```
 
 Threads of its own sign requests, publish them, and check answers; no other thread waits. The first answer to a request
-counts, whatever it is. A request nobody listens to is a refusal at once, one without an answer after `timeout_s`.
+counts, whatever it is. A request without a subscriber is a refusal at once, one without an answer after `timeout_s`.
 
 Invariant: every client that is asked about is concluded once, or has gone; how many wait is bounded, in all and by
 address. Clients that are in already are asked about some at a time, and are never refused for being many.
@@ -39,7 +39,7 @@ WAITING_MAX = 4096
 """Clients that wait for a service: a burst of reconnecting clients, and about 32 MB with their requests."""
 
 WAITING_OF_ADDRESS_MAX = 1024
-"""The same from one address: whoever tries many passwords must not keep out those who know theirs."""
+"""The same from one address: a client that tries many passwords must not keep out legitimate users."""
 
 REVIEWS_AT_ONCE_MAX = 64
 """Clients that are in and asked about again at the same time: enough to keep a service busy, without flooding it."""
@@ -178,7 +178,7 @@ class Callout:
             self._on_broken(traceback.format_exc())
 
     def _work(self) -> bool:
-        """Do what is to be done next, or nothing if a request is overdue before that. False = the end."""
+        """Do the next piece of work, or nothing if a request is overdue before that. False = the end."""
         try:
             job = self._jobs.get(timeout=self._next_due_s())
         except Empty:

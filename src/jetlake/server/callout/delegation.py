@@ -1,4 +1,4 @@
-"""`Delegation`: that a service decides about a client, in which account it is asked, and what it is told."""
+"""`Delegation`: a client that a service decides about, the account to ask it in, and what the service gets."""
 
 import msgspec
 

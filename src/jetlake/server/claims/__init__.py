@@ -1,4 +1,4 @@
-"""Operator mode: accounts and users that say who they are by claims, JWTs that somebody this server trusts has signed.
+"""Operator mode: accounts and users that identify themselves by claims, JWTs signed by a key that this server trusts.
 
 An operator signs accounts, an account signs users, a user signs the nonce of its connection. From the bytes up:
 
@@ -9,16 +9,16 @@ An operator signs accounts, an account signs users, a user signs the nonce of it
 - `templates`         permissions of a signing key, with the name and the tags of a user filled in
 - `places_and_times`  networks a user may come from, and times of day
 - `store`             claims in a folder, one file for each account
-- `lookups`           claims that others have, for a cache
+- `lookups`           asks other servers for claims, for a cache
 - `resolvers`         where claims are found: in memory, in a folder, at a web address
 - `engine_check`      whether the engine takes a part of claims
-- `imports`           what accounts share: exports, and the imports that count
-- `accounts`          the accounts that are known, as options of a configuration file
-- `users`             the decision over a client that shows claims
+- `imports`           what accounts share: exports, and the imports in force
+- `accounts`          the known accounts, as options of a configuration file
+- `users`             the decision about a client that presents claims
 - `delegated`         accounts whose users a service decides about
 - `operator_mode`     all of it together, for one server
 - `requests`          what `nsc push` and its kin ask the system account
-- `shown`             what monitoring may see of claims
+- `shown`             the part of claims that monitoring may see
 
-Only servers that trust somebody load this.
+Only servers that trust an operator load this.
 """

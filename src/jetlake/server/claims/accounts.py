@@ -1,4 +1,4 @@
-"""`ClaimedAccounts`: the accounts that claims have told this server about, each as options of a configuration file.
+"""`ClaimedAccounts`: the accounts that this server knows from claims, each as options of a configuration file.
 
 An account is looked up when the first of its users comes in, and stays known. New claims for it replace the old ones at
 once; claims that were deleted disable it.
@@ -40,7 +40,7 @@ REFETCH_S_MIN = 1.0
 
 
 class UnknownAccountError(Exception):
-    """There is no such account, or none that counts; the message says why."""
+    """There is no such account, or its claims are not valid; the message says why."""
 
 
 class ClaimedAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,12 +139,12 @@ class ClaimedAccounts:
         return self._put(self._account(claims, token))
 
     def adopt_unclaimed(self, key: str, issuer: str) -> ClaimedAccount:
-        """Know a system account without claims, so that somebody can come in and push them."""
+        """Add a system account without claims, so that a user can log in and push them."""
         claims = AccountClaims(sub=key, iss=issuer, nats=model.AccountClaimBody(limits=UNLIMITED))
         return self._put(self._account(claims, ""))
 
     def disable(self, key: str) -> bool:
-        """Let nobody into an account any more, and return whether it was known."""
+        """Let no more clients into an account, and return whether it was known."""
         with self._lock:
             account = self._accounts.get(key)
             if account is None:

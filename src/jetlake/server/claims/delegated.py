@@ -1,4 +1,4 @@
-"""Accounts whose users a service decides about: who is asked about, and as whom the service may let them in.
+"""Accounts whose users a service decides about: which clients it is asked about, and as which users it may admit them.
 
 The claims of an account name the users that the service logs in as (`auth_users`), and the accounts it may put clients
 into besides its own. Everybody else who shows claims of the account is asked about.

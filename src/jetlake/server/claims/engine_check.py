@@ -1,7 +1,7 @@
-"""Whether the engine takes a part of an account's claims, asked of the engine itself before it is told.
+"""Checks with the engine itself, before its options change, whether it accepts a part of an account's claims.
 
-Claims come while a server runs, from many accounts; options are told to the engine as a whole. So what one account
-claims must not be the reason that the engine refuses all of them.
+Claims come while a server runs, from many accounts; the engine gets its options as a whole. So the claims of one
+account must not make the engine refuse all of them.
 """
 
 from jetlake._engine import EngineError, check_options

@@ -6,7 +6,7 @@ text = lookup.ask("A…")                       # empty = nobody has them; block
 lookup.hear("$SYS._INBOX.….1", b"eyJ0eXAi…")  # by the thread of the system account
 ```
 
-Invariant: an answer counts only for the request it was asked for, and only while that waits.
+Invariant: an answer counts only for its own request, and only while that waits.
 """
 
 import secrets
@@ -16,17 +16,17 @@ from typing import Protocol
 from jetlake._engine import EngineError
 
 TOKEN_BYTES = 16
-"""So long that nobody can guess where an answer is awaited."""
+"""Long enough that no client can guess the subject on which an answer is awaited."""
 
 
 class Publishing(Protocol):
-    """What of the engine is needed."""
+    """The part of the engine that is needed."""
 
     def publish(self, account: str, subject: str, payload: bytes, reply: str | None = None) -> int: ...
 
 
 class ClaimsLookup:
-    """The requests of one server. Any thread may ask, but not the one that hears."""
+    """The requests of one server. Any thread may ask, except the one that calls `hear`."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -48,7 +48,7 @@ class ClaimsLookup:
         self._engine, self._system_account = engine, system_account
 
     def ask(self, account: str) -> str:
-        """Return the claims of an account that somebody else has; empty = nobody answers in time."""
+        """Return an account's claims from another server; empty = none answers in time."""
         if self._engine is None:
             return ""
         with self._answered:

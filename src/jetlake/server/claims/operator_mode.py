@@ -5,12 +5,12 @@ mode = OperatorMode(access, log, on_change=…)
 mode.open()                       # before the first client; raises StartError
 verdict = mode.decide(login)      # None = refused
 mode.complete(options)            # options with the accounts that are known by now
-mode.update("A…", token)          # somebody pushed claims
+mode.update("A…", token)          # claims were pushed
 mode.reload(access)               # the configuration was read again
 ```
 
-`on_change` is told which accounts are new (nobody is concerned) and which have changed (their clients are asked about
-again). It is called by the thread that caused it, without any lock of this module.
+`on_change` receives the accounts that are new (no client is affected) and those that have changed (their clients are
+checked again). It is called by the thread that caused the change, without holding any lock of this module.
 
 Invariant: what is decided here follows from the configuration and the claims alone; nothing a client sends is believed
 unless a key signed it that the operator, or an account of the operator, has vouched for.
@@ -102,7 +102,7 @@ class OperatorMode:
 
     @property
     def folder(self) -> FolderResolver | None:
-        """Where claims are kept that somebody pushes; None = they are not kept."""
+        """Where pushed claims are stored; None = they are not."""
         resolver = self._accounts.resolver
         return resolver if isinstance(resolver, FolderResolver) else None
 
@@ -224,7 +224,7 @@ class OperatorMode:
         return any(each.account == key for account in self._accounts.known() for each in account.claims.nats.imports)
 
     def disable(self, key: str) -> None:
-        """Let nobody into an account whose claims were deleted, and send away those who are in."""
+        """Let no more clients into an account whose claims were deleted, and disconnect the current ones."""
         if self._accounts.disable(key):
             self._log.info(f"Account {key} is disabled: its claims were deleted")
             self._on_change(frozenset({key}))
@@ -315,9 +315,9 @@ class OperatorMode:
         return msgspec.structs.replace(verdict, permissions=permissions, details=token)
 
     def _review(self, login: Login, admitted: Admitted, *, may_wait: bool) -> Verdict:
-        """Return the verdict over a client that a service has admitted before, by the claims of now.
+        """Return the verdict on a client that a service has admitted before, by the current claims.
 
-        The service is not asked again: whoever pushes claims would have it asked about all clients of the account.
+        The service is not asked again: otherwise pushing claims would ask it about all clients of the account.
         """
         user = read_one_user(admitted.user_jwt)
         service = self._accounts.find(admitted.account)

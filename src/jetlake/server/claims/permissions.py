@@ -104,7 +104,7 @@ def lower_limit(one: int | None, other: int | None) -> int | None:
 
 
 def _responses(claimed: ClaimedResponses) -> ResponsePermissions:
-    # 0 is the default and everything below is no limit, as in a configuration file.
+    # 0 means the default and negative numbers mean no limit, as in a configuration file.
     expires_ms = max(claimed.ttl // NANOSECONDS_PER_MILLISECOND, 1) if claimed.ttl > 0 else UNLIMITED
     return ResponsePermissions(
         count_max=max(claimed.max, UNLIMITED) if claimed.max else DEFAULT_RESPONSES.count_max,

@@ -142,7 +142,7 @@ class ClaimsRequests:
         claims, token = self._read(payload, named, what)
         key = claims.sub
         if (is_cache or folder is None) and self._mode.find(key) is None:
-            # Nobody needs it yet; it is looked up when somebody does.
+            # Not needed yet; it is looked up when a user of the account logs in.
             return UpdateStatus(account=key, code=UPDATED, message=f"{what} skipped")
         issues = account_issues(claims, now_unix_s=0)
         if blocks(issues, with_times=False):
@@ -159,7 +159,7 @@ class ClaimsRequests:
         return UpdateStatus(account=key, code=UPDATED, message="jwt updated cache" if is_cache else "jwt updated")
 
     def _read(self, payload: bytes, named: str, what: str) -> tuple[AccountClaims, str]:
-        """Return claims that somebody wants to be kept. Raises `RefusedClaimsError`."""
+        """Return the claims of a request to store them. Raises `RefusedClaimsError`."""
         try:
             token = payload.decode("ascii").strip()
             claims = read_account(token)
@@ -196,7 +196,7 @@ class ClaimsRequests:
         return UpdateStatus(code=UPDATED, message=f"deleted {len(keys)} accounts")
 
     def _deletable(self, issuer: str, subject: str, body: Any) -> list[str]:
-        """Return the accounts whose claims are to be deleted. Raises `ValueError` if that must not be."""
+        """Return the accounts whose claims to delete. Raises `ValueError` if that is not allowed."""
         options = self._folder().options
         if options.kind == "full" and not options.allow_delete:
             raise ValueError("delete must be enabled in server config")
@@ -215,7 +215,7 @@ class ClaimsRequests:
         return [key for key, _ in self._valid_claims()]
 
     def _packed(self, digest: bytes) -> Iterator[bytes]:
-        """Yield the claims of all accounts, unless whoever asks has the same; an empty message is the end."""
+        """Yield the claims of all accounts, unless the requester has the same; an empty message is the end."""
         if digest != self._folder().store.digest():
             for key, token in self._valid_claims():
                 yield f"{key}|{token}".encode()
@@ -229,7 +229,7 @@ class ClaimsRequests:
             try:
                 is_expired = 0 < read_account(token).exp < now
             except InvalidTokenError:
-                # It is handed on as it is: whoever takes it checks it, too.
+                # Pass it on as it is: the receiver checks it, too.
                 is_expired = not token
             if not is_expired:
                 yield key, token

@@ -6,7 +6,7 @@ resolver.open()                       # raises StartError
 text = resolver.fetch("A…")           # empty = not found
 ```
 
-A resolver keeps texts; whether they are to be trusted is for `accounts`.
+A resolver keeps texts; `accounts` decides whether to trust them.
 """
 
 from typing import TYPE_CHECKING, Protocol
@@ -126,7 +126,7 @@ class UrlResolver:
         self._context: SSLContext | None = None
 
     def open(self) -> None:
-        """See whether anybody is there. Raises `StartError`."""
+        """Check whether the server answers. Raises `StartError`."""
         if self._url.startswith("https://"):
             self._context = _make_context(self._tls)
         try:

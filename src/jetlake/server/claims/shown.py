@@ -1,6 +1,6 @@
-"""`ShownClaims`: what monitoring and the system account may see of claims.
+"""`ShownClaims`: the part of claims that monitoring and the system account may see.
 
-Invariant: no token leaves that would let somebody in who has nothing but the token.
+Invariant: no token leaves that alone would let its holder log in.
 """
 
 import base64
@@ -19,7 +19,7 @@ from jetlake.server.options.users import Permissions
 
 
 class ShownClaims:
-    """The claims of one server, for those who look at it."""
+    """The claims of one server, for monitoring."""
 
     def __init__(self, mode: OperatorMode) -> None:
         self._mode = mode

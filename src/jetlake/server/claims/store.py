@@ -1,6 +1,6 @@
 """`ClaimsStore`: the claims of accounts in a folder, one file each, named by the key of the account: `A….jwt`.
 
-The files are those of nats-server's full and cache resolvers, so a folder can be handed over in either direction.
+The files are those of nats-server's full and cache resolvers, so a folder can be moved in either direction.
 
 Durability: `save` returns when the claims would survive a power cut. They are written beside, synced, renamed, and the
 folder is synced. A crash leaves the old file or the new one, whole, and at most an unfinished file that the next `open`
@@ -105,7 +105,7 @@ class ClaimsStore:
             return total
 
     def load(self, account: str) -> str:
-        """Return the claims of an account; empty = there are none. A file that somebody put there is found, too."""
+        """Return the claims of an account; empty = there are none. A file that a user put there is found, too."""
         if not is_public_account_key(account):
             return ""
         with self._lock:
@@ -166,7 +166,7 @@ class ClaimsStore:
         try:
             os.remove(self._path(account))
         except FileNotFoundError:
-            # Somebody was faster.
+            # Another process was faster.
             return
 
     def _read(self, account: str) -> str:

@@ -1,12 +1,12 @@
-"""The templates of signing keys: subjects that contain the name, the key or the tags of the user who comes in.
+"""The templates of signing keys: subjects that contain the name, the key or the tags of the user who logs in.
 
 ```text
 orders.{{name()}}.>        {{account-name()}}        region.{{tag(region)}}.>
 ```
 
-A tag may occur several times: then one subject becomes several. A subject that a value makes invalid is left out of
-what is allowed, and refuses the user if it stands among what is denied. Values may contain wildcards, as in
-nats-server: whoever may sign names and tags says what they mean.
+A tag may occur several times: then one subject becomes several. If a value makes a subject invalid, an allowed subject
+is left out, and a denied one refuses the user. Values may contain wildcards, as in nats-server: the signer of names and
+tags decides what they mean.
 """
 
 import re

@@ -19,7 +19,7 @@ import msgspec
 from jetlake.server import nkeys
 
 TOKEN_BYTES_MAX = 1024 * 1024
-"""nats-server's: an account with thousands of exports, and no more work than that for whoever has not logged in."""
+"""nats-server's: enough for an account with thousands of exports, and a limit on the work before a login."""
 
 VERSION = 2
 """The newest claims there are. Those of version 1 are signed without their header."""
@@ -41,7 +41,7 @@ ISSUERS = {
 
 
 class InvalidTokenError(Exception):
-    """A text that is no JWT of NATS, or one that nobody has signed; the message says why."""
+    """A text that is not a JWT of NATS, or one without a valid signature; the message says why."""
 
 
 class Header(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ EXPIRES_UNIX_MS_MAX = 2**53
 
 
 class RefusedUserError(Exception):
-    """A client is not let in; the message says why. `cause` is for one that was in and is told."""
+    """A client is refused; the message says why. `cause` is sent to a client that was connected."""
 
     def __init__(self, reason: str, cause: str = "") -> None:
         super().__init__(reason)
@@ -82,9 +82,9 @@ def admit_user(
     *,
     zero_is_unlimited: bool = False,
 ) -> Verdict:
-    """Return the verdict over a user whose claims count. Raises `RefusedUserError`.
+    """Return the verdict on a user whose claims count. Raises `RefusedUserError`.
 
-    With `zero_is_unlimited` a limit of 0 in the claims is none, as in those of services that leave limits out.
+    With `zero_is_unlimited` a limit of 0 in the claims means none, as in those of services that leave limits out.
     """
     hours = check_circumstances(login, allowed, now_unix_s)
     subscriptions, payload_bytes = (

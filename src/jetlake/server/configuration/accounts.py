@@ -1,4 +1,4 @@
-"""The blocks `authorization` and `accounts`: who may come in, and to which account."""
+"""The blocks `authorization` and `accounts`: which users may log in, and to which account."""
 
 import msgspec
 
@@ -26,7 +26,7 @@ TRUST_KEYS = (
 """The keys of operator mode, which `operators` reads."""
 
 TIMEOUT_S_HIGH = 60
-"""Above this a number of seconds is more likely a duration somebody forgot to quote."""
+"""Above this a number of seconds is more likely a duration without its quotes."""
 
 
 def read_access(section: Section, *, map_certificates: bool) -> tuple[AccessOptions, float | None]:
@@ -48,7 +48,7 @@ def read_access(section: Section, *, map_certificates: bool) -> tuple[AccessOpti
     system_account = _read_system_account(section, accounts, trust)
     check_imports(section, accounts, system_account)
     no_auth_user = _read_no_auth_user(section, users)
-    # Whoever gives users to the system account alone wants to look into the server, not to close it.
+    # A file that gives users to the system account alone means to monitor the server, not to close it.
     only_system_users = (
         bool(users_of_accounts)
         and authorization is None
@@ -132,7 +132,7 @@ def _read_authorization(section: Section) -> tuple[Credentials, float | None, li
         section.error(section.node("proxy_required"), f'"proxy_required" is not supported {PROXY_REASON}')
     listed = section.node("users")
     if listed is not None and listed.data == []:
-        # nats-server would let everybody in, which is the last thing somebody means who wrote this.
+        # nats-server would let everybody in, which the author of the file surely did not mean.
         section.error(listed, '"users" is empty: remove it to let everybody in, or add a user')
     section.finish()
     return credentials, timeout_s, users

@@ -6,7 +6,7 @@ from jetlake.server.options.dashboard import DEFAULT_HOST, DEFAULT_PORT, HostedD
 
 
 def read_dashboard(section: Section) -> HostedDashboardOptions | None:
-    """Return the options of the dashboard; None if there is to be none."""
+    """Return the options of the dashboard; None if it is off."""
     inner = section.section("dashboard")
     if inner is None:
         return None

@@ -2,7 +2,7 @@
 
 | entry                                                                   | effect                                   |
 |-------------------------------------------------------------------------|------------------------------------------|
-| `exports: [{stream: "orders.>"}]`                                       | everybody may hear these                 |
+| `exports: [{stream: "orders.>"}]`                                       | every account may import these           |
 | `exports: [{service: quote, accounts: [SHOP], response_type: stream}]`  | one account may ask, and gets many       |
 |                                                                         | answers                                  |
 | `imports: [{stream: {account: A, subject: "orders.>"}, prefix: shop}]`  | they are `shop.orders.>` here            |

@@ -83,7 +83,7 @@ def read_account_jetstream(section: Section) -> JetStreamAccountLimits | None:
 
 
 def _read_switch(section: Section) -> bool | None:
-    """Return what a `jetstream` that is no map says; None = it is a map, or not there."""
+    """Return the value of a `jetstream` that is not a map; None = it is a map, or not there."""
     node = section.node("jetstream")
     if node is None or isinstance(node.data, dict):
         return None
@@ -131,5 +131,5 @@ def _read_limits(section: Section, options: JetStreamOptions) -> JetStreamOption
 
 
 def _limit_of(number: int | None) -> int | None:
-    """Negative numbers are no limit, as in nats-server."""
+    """Negative numbers mean no limit, as in nats-server."""
     return None if number is None or number < 0 else number

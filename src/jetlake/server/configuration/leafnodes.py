@@ -183,7 +183,7 @@ def _read_users(section: Section) -> tuple[User, ...]:
     if entries is None:
         return ()
     if node is not None and node.data == []:
-        # nats-server would let everybody in, which is the last thing meant by whoever wrote this.
+        # nats-server would let everybody in, which the author of the file surely did not mean.
         section.error(node, '"users" is empty: remove it to let in the users of the server, or add a user')
     users: dict[str, User] = {}
     for entry in entries:

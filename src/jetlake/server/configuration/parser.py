@@ -6,12 +6,12 @@ entry = key [= or :] value, ended by a newline, a comma or a semicolon
 value = text, number, boolean, [ list ], { map }, $variable
 ```
 
-Variables are looked up in the maps around them, innermost first, among the keys that came before; then in the
+Variables are looked up in the enclosing maps, innermost first, among the keys that came before; then in the
 environment, whose text is read as a value. An included file sees the environment and its own keys only; its keys become
 keys of the map that includes it.
 
 Whatever the input: the result is a map, or a `ConfigurationError` that says where and what. Depth and size have limits,
-because the file of an operator is also the file of whoever may write it.
+because users other than the operator may be able to write the file.
 """
 
 import os
@@ -34,7 +34,7 @@ TEXT_NAME = "<text>"
 """What a configuration given as text is called in messages."""
 
 SECRET_KEYS = frozenset({"pass", "password", "token", "key", "ek", "encryption_key", "prev_key", "prev_ek"})
-"""A text after one of these that begins with `$` may be a password somebody forgot to quote; it is not repeated."""
+"""A text after one of these that begins with `$` may be a password without its quotes; it is not repeated."""
 
 _BCRYPT_VARIABLE = re.compile(r"2[abxy]\$")
 

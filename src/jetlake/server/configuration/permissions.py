@@ -26,7 +26,7 @@ def read_permissions(section: Section, *names: str) -> Permissions | None:
     responses = _read_responses(inner)
     inner.finish()
     if responses is not None and publish.allow is None:
-        # Who may answer may, unless told otherwise, only answer.
+        # A user with response permissions may by default only answer.
         publish = SubjectPermissions(allow=(), deny=publish.deny)
     return Permissions(publish=publish, subscribe=subscribe, responses=responses)
 
@@ -54,7 +54,7 @@ def _read_list(section: Section, names: tuple[str, ...], *, queues: bool) -> tup
     if node is None or subjects is None:
         return None
     if not subjects and names != ("deny",):
-        # nats-server would allow everything, which is the last thing somebody means who wrote this.
+        # nats-server would allow everything, which the author of the file surely did not mean.
         section.error(node, f'"{names[0]}" is empty: remove it to allow everything, or deny ">" to allow nothing')
     for subject in subjects:
         reason = wrong_subject(subject, queues=queues)
@@ -104,7 +104,7 @@ def _read_response_limits(node: ConfigurationNode, problems: Problems) -> Respon
     expires_s = section.strict_duration_s("expires", "expiration", "ttl")
     section.finish()
     return ResponsePermissions(
-        # 0 is the default and everything below is no limit, as in nats-server.
+        # 0 means the default and negative numbers mean no limit, as in nats-server.
         count_max=DEFAULT_RESPONSES.count_max if not count else max(count, UNLIMITED),
         expires_ms=DEFAULT_RESPONSES.expires_ms if not expires_s else max(int(expires_s * 1000), UNLIMITED),
     )

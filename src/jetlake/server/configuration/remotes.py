@@ -14,7 +14,7 @@ from jetlake.server.options.remotes import Remote
 SCHEMES = ("nats", "tls")
 
 RESERVED = ("API", "ACK", "FC", "EVENT")
-"""As a name, or a domain, these would make an API of something that is none."""
+"""As a name, or a domain, these would make something an API that is not one."""
 
 
 def read_remotes(section: Section, *, own_domain: str) -> tuple[Remote, ...]:

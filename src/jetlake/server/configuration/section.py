@@ -26,7 +26,7 @@ NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 class Problems:
-    """All mistakes of one configuration, and warnings, which are no mistakes."""
+    """All errors of one configuration, and its warnings, which are not errors."""
 
     def __init__(self) -> None:
         self._errors: list[tuple[FilePosition, str]] = []

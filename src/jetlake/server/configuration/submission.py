@@ -9,7 +9,7 @@ MESSAGES_MAX_CEILING = 10_000
 
 
 def read_submission(section: Section) -> SubmissionOptions | None:
-    """Return the options of the sender; None if there is to be none."""
+    """Return the options of the sender; None if it is off."""
     inner = section.section("submission")
     if inner is None:
         return None

@@ -67,7 +67,7 @@ def read_tls(section: Section, *, allow_plain: bool) -> TlsOptions | None:
         pinned_certificates=_read_fingerprints(inner),
         further_files=tuple(further_files),
         curves=_read_curves(inner),
-        # A limit that is none, as in nats-server.
+        # Means no limit, as in nats-server.
         handshakes_per_second_max=max(0, inner.integer("connection_rate_limit") or 0),
     )
     # It says how a client of another server would behave.

@@ -1,7 +1,7 @@
 """Keys that nats-server knows and this server does not: each is refused with what to do instead.
 
-A file that asks for one of them must not start as if it had not asked: whoever wrote it relies on it. A feature that
-arrives deletes its entry here.
+The server must not start as if such a key were not there: its author relies on it. When a feature arrives, delete its
+entry here.
 
 The reasons follow `"key" is not supported`.
 """

@@ -33,7 +33,7 @@ ORIGIN_EXAMPLE = 'write the scheme, the host and, if it is not the default, the 
 
 
 def read_websocket(section: Section, access: AccessOptions) -> WebSocketOptions | None:
-    """Return the options of the listener; None if there is to be none."""
+    """Return the options of the listener; None if it is off."""
     inner = section.section("websocket", "ws")
     if inner is None:
         return None

@@ -1,9 +1,9 @@
 """Everything a server needs to know, whether it came from flags, a configuration file or a program.
 
-Small frozen values, grouped as the parts of the server use them; nothing behind them looks at flags or files.
+Small frozen values, grouped as the parts of the server use them; the code that uses them never reads flags or files.
 
 - `server`      `ServerOptions`: one server, completely described
-- `accounts`    accounts, and who may come in
+- `accounts`    accounts, and the users who may log in
 - `imports`     what accounts show to each other
 - `mappings`    what becomes of subjects that clients publish to
 - `users`       users and their permissions

@@ -1,7 +1,7 @@
-"""Accounts and who may come in: the part of the options that decides about a client.
+"""Accounts and their users: the part of the options that decides about a client.
 
 An account is a space of subjects of its own. `$G` is there always and takes everybody who was not put elsewhere; the
-system account, `$SYS` unless another was chosen, hears and asks about the server itself.
+system account, `$SYS` unless another was chosen, gets reports about the server itself and may query it.
 """
 
 import msgspec

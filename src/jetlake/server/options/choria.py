@@ -19,7 +19,7 @@ class ChoriaOptions(msgspec.Struct, frozen=True, kw_only=True):
     # The streams to make; None = none.
     streams: StreamRetention | None = None
     lifecycle_events: bool = True
-    # Before 2020 events were no CloudEvents.
+    # Before 2020 events were not CloudEvents.
     raw_events: bool = False
     # As the file has them; `jetlake adapter run` checks and runs them in a process of its own.
     adapters: dict[str, Any] = {}

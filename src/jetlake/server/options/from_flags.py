@@ -58,7 +58,7 @@ def from_flags(flags: ParsedFlags, program: str, base: ServerOptions | None = No
 
 
 def monitoring_port_of(number: int) -> int | None:
-    """Return the port of a monitoring page: 0 is none."""
+    """Return the port of a monitoring page: 0 means none."""
     if number == 0:
         return None
     return 0 if number == RANDOM_PORT else number

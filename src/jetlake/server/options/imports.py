@@ -1,6 +1,6 @@
-"""Exports and imports: what an account shows to others, and what it sees of them.
+"""Exports and imports: what an account offers to others, and what it uses of theirs.
 
-A stream is what somebody publishes, for others to hear; a service is what somebody answers, for others to ask.
+An account that exports a stream publishes messages for others; one that exports a service answers requests of others.
 """
 
 import msgspec
@@ -46,7 +46,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     local_subject: str
     is_service: bool
-    # A service hears who asks, and not only of which account it is.
+    # The service learns which client asks, and not only its account.
     share: bool = False
     # Traces show what happens to the messages in this account.
     allow_trace: bool = False

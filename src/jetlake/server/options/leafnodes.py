@@ -1,6 +1,6 @@
 """Leaf nodes: the listener of a hub, the hubs that this server is a leaf node of, and how both compress.
 
-Files with credentials and certificates are named here and read when the engine is told about them: at the start, and
+Files with credentials and certificates are named here and read when the engine gets them: at the start, and
 again at every reload.
 
 Invariant: nothing here shows a password, a token or a seed: not `repr`, and not the name by which a remote is reported.
@@ -66,7 +66,7 @@ class LeafListenerOptions(msgspec.Struct, frozen=True, kw_only=True):
     # Empty = all addresses.
     host: str = ""
     port: int
-    # "host:port" that leaf nodes are told; empty = the listener's.
+    # "host:port" advertised to leaf nodes; empty = the listener's.
     advertise: str = ""
     no_advertise: bool = False
     tls: TlsOptions | None = None
@@ -74,7 +74,7 @@ class LeafListenerOptions(msgspec.Struct, frozen=True, kw_only=True):
     # 0 = the default.
     auth_timeout_s: float = 0.0
     compression: LinkCompression = LinkCompression()
-    # Leaf nodes do not hear of each other's subscriptions.
+    # Leaf nodes do not see each other's subscriptions.
     isolate: bool = False
     # Empty = all come in.
     min_version: str = ""

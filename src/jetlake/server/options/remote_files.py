@@ -1,6 +1,6 @@
 """Files about another server that this one connects to: certificates, credentials, keys.
 
-They are named in the options and read when the engine is told about them. No error shows what is in a file.
+They are named in the options and read when the engine gets them. No error shows the contents of a file.
 """
 
 import os

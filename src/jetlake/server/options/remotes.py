@@ -1,6 +1,6 @@
 """Other servers, and other accounts of this one, that streams may be copied from.
 
-The files are named here and read when the engine is told about them, at the start.
+The files are named here and read when the engine gets them, at the start.
 """
 
 import msgspec

@@ -1,4 +1,4 @@
-"""`ServerOptions`: one server, completely described, and the part of it that the engine is told.
+"""`ServerOptions`: one server, completely described, and the part of it that the engine gets.
 
 Invariant: here a port of 0 always means "a random free one" and an empty text always means "not given"; the conventions
 of command line and file (-1 for random, 0 for the default) end where these options are made.
@@ -65,7 +65,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     server_name: str = ""
     client_advertise: str = ""
     worker_threads: int = 0
-    # The time of day goes on only when it is told to.
+    # The time of day advances only on request.
     manual_clock: bool = False
     headers: bool = True
     fast_producer_stall: bool = True

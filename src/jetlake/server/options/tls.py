@@ -1,6 +1,6 @@
 """Certificates of a port, and the rules of its handshake.
 
-The files are named here and read when the engine is told about them: at the start, and again at every reload.
+The files are named here and read when the engine gets them: at the start, and again at every reload.
 """
 
 import msgspec

@@ -21,7 +21,7 @@ FETCH_TIMEOUT_S = 1.9
 
 
 class ResolverTls(msgspec.Struct, frozen=True, kw_only=True):
-    """Files for a web address with TLS: the authority of its certificate, and who asks. Empty = those of the system."""
+    """Files for a web address with TLS: its authority, and our certificate and key. Empty = the system's."""
 
     authority_file: str = ""
     certificate_file: str = ""
@@ -39,7 +39,7 @@ class ResolverOptions(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     tls: ResolverTls = ResolverTls()
     allow_delete: bool = False
-    # Claims that are deleted leave no file behind.
+    # Deleting claims removes their file, too.
     hard_delete: bool = False
     # None = as many as there are.
     accounts_max: int | None = None

@@ -1,6 +1,6 @@
 """The listener for clients that speak WebSocket, browsers above all.
 
-Invariant: it has certificates, or was told explicitly to do without (`allows_plain`).
+Invariant: it has certificates, or explicitly allows plain connections (`allows_plain`).
 """
 
 import msgspec

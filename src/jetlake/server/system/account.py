@@ -3,8 +3,8 @@
 ```python
 system = SystemAccount(engine, access=…, facts=…, reload=…, warn=log.warning)
 system.update()                 # requests are answered; again after every reload
-system.desk.receive(request)    # by the thread that hears the engine
-system.announce("SHUTDOWN")     # to those who listen
+system.desk.receive(request)    # by the thread that receives from the engine
+system.announce("SHUTDOWN")     # to subscribers
 system.desk.close()
 ```
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SystemAccount:
-    """What is answered and told in the system account. The functions it is given are called by other threads."""
+    """Answers and reports in the system account. The functions it is given are called by other threads."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class SystemAccount:
         self._registration.update(self._access().account_names())
 
     def announce(self, event: str) -> None:
-        """Say `LAMEDUCK` or `SHUTDOWN` to those who listen, before this returns."""
+        """Publish `LAMEDUCK` or `SHUTDOWN` to subscribers, before this returns."""
         if self._name and self._engine.has_interest(self._name, f"$SYS.SERVER.{self._engine.server_id}.{event}"):
             self._get_handler().announce(event)
 
     def tell_refused(self, pending: "PendingLogin", reason: str) -> None:
-        """Say in the account of a service that a client it was asked about was refused, to those who listen."""
+        """Report to subscribers in the account of a service that a client it was asked about was refused."""
         if self._name and self._engine.has_interest(pending.delegation.account, ACCOUNT_REFUSALS):
             self._get_handler().tell_refused(pending, reason)
 

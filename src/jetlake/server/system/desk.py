@@ -1,14 +1,14 @@
-"""Takes requests and events from the thread that hears the engine, and hands them to a thread of their own.
+"""Accepts requests and events from the thread that receives from the engine, and passes them to a thread of its own.
 
-A list of a hundred thousand connections takes a while to make; logins and log lines must not wait for it. So the thread
-that hears the engine only queues. Accounts take turns, each with a queue of its own: whoever floods the server with
-requests keeps nobody waiting but himself. What comes beyond a limit is dropped and counted in the log; its sender finds
-out by his time-out.
+A list of a hundred thousand connections takes a while to build; logins and log lines must not wait for it. So the
+thread that receives from the engine only queues. Accounts take turns, each with a queue of its own: an account that
+floods the server with requests delays only itself. Requests beyond a limit are dropped and counted in the log; their
+sender finds out by its timeout.
 
-The same thread also looks, now and then, whether anybody listens to figures that are sent unasked.
+The same thread also checks, now and then, whether there are subscribers to figures that are sent unasked.
 
-Invariant: nothing is loaded and no thread is started before somebody asks or listens. A handler that breaks is logged
-and the thread goes on; it ends only with `close`.
+Invariant: nothing is loaded and no thread is started before there is a request or a subscriber. A handler that breaks
+is logged and the thread continues; it ends only with `close`.
 """
 
 import time
@@ -40,13 +40,13 @@ STATISTICS_INTERVAL_S = 10.0
 """Statistics are sent soon after the start, then at intervals that double up to this one."""
 
 LISTENERS_INTERVAL_S = 1.0
-"""How often it is looked whether somebody listens to connection counts: within so long a listener hears the first."""
+"""How often we check for subscribers to connection counts: a new one gets the first count within this time."""
 
 HEARTBEAT_S = 30.0
 """Connection counts are repeated, changed or not, for listeners that lost one."""
 
 REPORT_INTERVAL_S = 1.0
-"""One line for all that was dropped within so long: a flood of requests must not become a flood of lines."""
+"""One line for everything dropped within this time: a flood of requests must not become a flood of lines."""
 
 
 class Desk:
@@ -85,7 +85,7 @@ class Desk:
         self._counts_wanted = False
 
     def receive(self, request: "Request") -> None:
-        """Queue a request. The server's own messages are none: a reply must not become a command."""
+        """Queue a request. The server's own messages do not count: a reply must not become a command."""
         if request.connection_id == 0:
             return
         with self._changed:
@@ -166,7 +166,7 @@ class Desk:
         self._warn(f"system account: {dropped} requests or events were dropped: they came faster than they are handled")
 
     def _wake(self) -> None:
-        """Tell the thread; start it when there is none. Only the thread that hears the engine calls this."""
+        """Wake the thread, or start it. Only the thread that receives from the engine calls this."""
         if self._thread is None:
             # A daemon, because Python waits for other threads before it calls what would stop this one.
             self._thread = Thread(target=self._run, name="jetlake-system", daemon=True)
@@ -206,7 +206,7 @@ class Desk:
             handler.answer(request)
 
     def _take_request(self) -> "Request | None":
-        """Return the next request of the account whose turn it is, and put that account behind the others."""
+        """Return the next request of the account whose turn it is, and move that account to the end of the queue."""
         if not self._requests:
             return None
         account = next(iter(self._requests))

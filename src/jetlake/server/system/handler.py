@@ -61,7 +61,7 @@ class Handler:
         self._claims = claims
         self._source = MonitoredServer(engine, facts, usages=usages)
         self._system_account = facts().system_account
-        # What listeners were told last, by account.
+        # The counts published last, by account.
         self._counts: dict[str, int] = {}
 
     def answer(self, request: "Request") -> None:
@@ -144,7 +144,7 @@ class Handler:
         self._publish(f"$SYS.SERVER.{self._source.facts.server_id}.STATSZ", self._statistics())
 
     def send_counts(self, accounts: set[str] | None = None, *, anew: bool = False) -> None:
-        """Publish how many clients and links accounts have, to those who were told otherwise last, or `anew`."""
+        """Publish how many clients and links each account has, if the number has changed or `anew` is set."""
         links = self._source.leaf_links()
         for account in self._source.statistics().accounts:
             if accounts is not None and account.name not in accounts:
@@ -267,5 +267,5 @@ class Handler:
         try:
             self._engine.publish(account or self._system_account, subject, msgspec.json.encode(body))
         except EngineError as error:
-            # An account whose name is no token of a subject: nobody could listen to it.
+            # The account's name is not a valid subject token: no client could subscribe to it.
             self._warn(f"system account: {subject} cannot be published: {error.args[-1]}")

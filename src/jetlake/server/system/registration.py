@@ -42,7 +42,7 @@ USER_INFORMATION = "$SYS.REQ.USER.INFO"
 SUBSCRIBERS = "$SYS.DEBUG.SUBSCRIBERS"
 
 ACCOUNT_REFUSALS = "$SYS.ACCOUNT.CLIENT.AUTH.ERR"
-"""Where the account of a service that decides about clients is told of those who were refused."""
+"""Where refused clients are reported to the account of the service that decides about them."""
 
 OWN_CONNECTIONS = frozenset({"$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.CONNZ"})
 OWN_STATISTICS = "$SYS.REQ.ACCOUNT.PING.STATZ"

@@ -1,7 +1,7 @@
 """`$SYS.REQ.USER.INFO`: a client asks who it is and what it may do.
 
-Who asks is said by its connection, never by what it sends. What it may do is what its user may by the configuration in
-force, or in operator mode by the claims it came in with, which is also what the engine enforces.
+The connection identifies the client, never the contents of its request. Its permissions are those of its user in the
+current configuration, or in operator mode those of the claims it logged in with, which the engine enforces, too.
 """
 
 import msgspec
@@ -49,7 +49,7 @@ class UserInformation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def user_information(access: AccessOptions, connection: Connection, now_unix_ns: int) -> UserInformation:
-    """Return what a client is told by a server whose users are those of a file."""
+    """Return the answer of a server whose users are those of a file."""
     account, user = connection.account, connection.user
     known = next((each for each in access.users if each.name == user and each.account == account), None)
     permissions = known.permissions if known else None
@@ -73,7 +73,7 @@ def user_information(access: AccessOptions, connection: Connection, now_unix_ns:
 
 
 def claimed_user_information(claims: ClaimsFacts, connection: Connection, now_unix_ns: int) -> UserInformation:
-    """Return what a client is told that came in with claims."""
+    """Return the answer for a client that logged in with claims."""
     user = claims.user(connection.details) or ShownUser()
     permissions = claims.permissions(connection.details)
     return UserInformation(

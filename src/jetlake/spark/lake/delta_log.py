@@ -56,7 +56,7 @@ class DeltaLog:
         return None if opened is None else self._snapshot(opened)
 
     def read_at(self, as_of: AsOf) -> Snapshot | None:
-        """Return a snapshot of earlier; None when there is no table. Raises `ConfigurationError`."""
+        """Return an earlier snapshot; None when there is no table. Raises `ConfigurationError`."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
@@ -178,7 +178,7 @@ class DeltaLog:
         return sorted((int(path.stem), path.stat().st_mtime) for path in entries)
 
     def vacuum(self, retention_s: float, keep: list[int]) -> list[str]:
-        """Delete files that have not counted for so long, and return their paths; those of some versions stay."""
+        """Delete files that have been unused for this long, and return their paths; those of some versions stay."""
         opened = self._open()
         assert opened is not None
         deleted = opened.vacuum(

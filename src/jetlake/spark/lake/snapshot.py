@@ -54,4 +54,4 @@ class TableChange(msgspec.Struct, frozen=True):
 
 
 class LogConflictError(Exception):
-    """Is raised when another writer took the version; the caller reads again and decides anew."""
+    """Is raised when another writer took the version; the caller must read and decide again."""

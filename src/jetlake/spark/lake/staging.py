@@ -81,7 +81,7 @@ def describe(path: Path, root: Path) -> DataFile:
 
 
 def sweep(table: Path, snapshot: Snapshot, label: str) -> list[str]:
-    """Delete what an earlier attempt at this batch left behind and the log does not name; return the paths."""
+    """Delete what an earlier attempt at this batch left and the log does not name; return the paths."""
     shutil.rmtree(table / FOLDER / label, ignore_errors=True)
     left = []
     for path in table.rglob(f"{label}-*.parquet"):

@@ -32,13 +32,13 @@ CONFLICTS_MAX = 20
 """Writers of one table that get in each other's way more often than this in a row are a mistake."""
 
 RETENTION_S = 7 * 24 * 3600.0
-"""How long replaced files are kept for readers that have begun, unless `vacuum` is told otherwise."""
+"""How long replaced files are kept by default for readers that have begun."""
 
 UPSERT_RETENTION_S = 3600.0
 """The same for a table that is upserted: every batch replaces files of it, some hundred thousand in a week."""
 
 THINNED_S = 3600.0
-"""Of an upserted table one version in so long stays readable for `RETENTION_S`, after all of them were for an hour."""
+"""For an upserted table, one version per this time stays readable for `RETENTION_S`; all do for the first hour."""
 
 
 class Appended(NamedTuple):
@@ -293,7 +293,7 @@ class LakeTable:
         return pyarrow.table(result)
 
     def compact(self, files_min: int = compaction.FILES_MIN) -> int:
-        """Merge small files where a partition has at least so many; return how many files were merged."""
+        """Merge the small files of each partition with at least `files_min`; return how many files were merged."""
         merged = 0
         snapshot = self.snapshot()
         for group in compaction.groups(snapshot, files_min):
@@ -312,7 +312,7 @@ class LakeTable:
         return merged
 
     def vacuum(self, retention_s: float = RETENTION_S, *, thinned: bool = False) -> list[str]:
-        """Delete files that have not counted for so long; return their paths.
+        """Delete files that have been unused for this long; return their paths.
 
         Shorter than the longest query that reads, and that query may miss a file. With `thinned` one version an hour
         stays readable for `RETENTION_S`.

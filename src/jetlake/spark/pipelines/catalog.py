@@ -1,7 +1,7 @@
-"""Finds pipelines by name: those that ship, and those in a folder (`pipelines` unless told otherwise).
+"""Finds pipelines by name: those that ship, and those in a folder (`pipelines` by default).
 
 In the folder every `*.yaml` and `*.yml` is one pipeline and every `*.py` one or more; files whose names begin with
-`test_`, `conftest` or `_` are none. A file that cannot be read does not hide the others.
+`test_`, `conftest` or `_` are not. A file that cannot be read does not hide the others.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ DEFAULT_FOLDER = Path("pipelines")
 
 
 class CatalogEntry(NamedTuple):
-    """A pipeline, or why a file is none."""
+    """A pipeline, or why a file is not one."""
 
     name: str
     origin: str

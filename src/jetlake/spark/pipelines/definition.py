@@ -233,7 +233,7 @@ def spelled(value: Any) -> str:
 
 
 def mapping(value: Any, where: str) -> dict[Any, Any]:
-    """Return keys and values; nothing at all is none of them."""
+    """Return keys and values; a missing value yields none."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -27,7 +27,7 @@ def named(names: dict[str, str], row: dict[str, Any]) -> str:
 
 
 def quantile(values: list[float], share_below: float) -> float:
-    """Return the value that so many of the sorted values are not above; 0 without values."""
+    """Return the quantile of these sorted values at `share_below`; 0 without values."""
     return values[min(len(values) - 1, int(len(values) * share_below))] if values else 0.0
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Numbers = np.ndarray[Any, np.dtype[Any]]
 
 CHANGE_KEY = ("aggregate_id", "event_ns", "version")
-"""Versions start again when a device is deleted and onboarded anew, so the time is part of the key."""
+"""Versions start again when a device is deleted and onboarded again, so the time is part of the key."""
 
 REMOVED = "NOT_FOUND"
 """The status of a resource whose link is gone; it has no content then."""
@@ -57,7 +57,7 @@ class Folded(NamedTuple):
     """The newest change of each resource that has one."""
 
     newest: dict[str, Newest]
-    """The same by aggregate, as it is to be remembered."""
+    """The same by aggregate, in the form to remember."""
 
 
 def fold(changes: "pa.Table", known: Callable[[str], Newest | None]) -> Folded:

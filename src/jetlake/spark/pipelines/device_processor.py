@@ -92,7 +92,7 @@ class DeviceProcessor(StatefulProcessor):
 
 
 class BucketFold:
-    """The states of one bucket while they take a batch; what they hold stays packed until somebody asks for it."""
+    """The states of one bucket while a batch is applied; their contents stay packed until they are used."""
 
     def __init__(self, devices: States, aggregates: States) -> None:
         self.devices = devices

@@ -1,4 +1,4 @@
-"""How well the bus has carried the events of one aggregate: missing, duplicate, reordered, late and undecodable ones.
+"""How well the bus has delivered the events of one aggregate: missing, duplicate, reordered, late and undecodable ones.
 
 No Spark here: a `Quality` takes the messages of an aggregate in the order of the stream.
 
@@ -8,7 +8,7 @@ No Spark here: a `Quality` takes the messages of an aggregate in the order of th
 - a message is *reordered* if it is not a duplicate and a higher version was there before
 - its *lateness* is the time at which it was stored less the time that its event says
 
-Versions start again at 0 when a device is deleted and onboarded anew. Such an epoch begins with a version that was
+Versions start again at 0 when a device is deleted and onboarded again. Such an epoch begins with a version that was
 there before, or with version 0, at a time later than that of all events before it.
 
 Invariant: the result depends on the messages and their order in the stream only, not on how they are cut into batches.

@@ -20,13 +20,13 @@ from typing import Any
 import msgspec
 
 SESSIONS_KEPT = 8
-"""Of a device: an event that is later than this many connections finds its session gone, and starts it anew."""
+"""Per device: an event that comes more than this many connections late finds its session gone, and starts a new one."""
 
 TRANSITIONS_KEPT = 64
-"""Of a connection's twin: older ones are added up and forgotten."""
+"""Per twin of a connection: older ones are added up and forgotten."""
 
 FINISHED_COMMANDS_KEPT = 32
-"""Of a device, to recognise a confirmation that comes twice."""
+"""Per device, to recognise a confirmation that comes twice."""
 
 OPEN_COMMANDS_KEPT = 4096
 """Of a device; older ones stay open in the table."""
@@ -290,7 +290,7 @@ def finish(command: DeviceCommand, event_ns: int, status: str, responder: str) -
 
 
 def end_metadata(state: DeviceState, event: DeviceEvent, touched: Touched) -> None:
-    """Take the end of a metadata update, if it is one: who connects may give a correlation id, too."""
+    """Apply the end of a metadata update, if it is one: a device that connects may give a correlation id, too."""
     status = "CANCELED" if event.is_canceled else "OK"
     if f"{event.aggregate_id}/{event.correlation_id}" in state.commands:
         command = command_of(state, event, touched, "metadata", METADATA_HREF)
@@ -331,7 +331,7 @@ def put_link(
             return
         link.last_ns, link.version = event.event_ns, event.version
     else:
-        # A snapshot says what is there; it is no publication.
+        # A snapshot says what is there; it does not publish a link.
         if event.order < (link.last_ns, link.version):
             return
     link.unpublished_ns = event.event_ns if details is None else 0

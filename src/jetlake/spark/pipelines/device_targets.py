@@ -22,13 +22,13 @@ BAD, AUDIT, QUALITY = "bad", "audit", "bus_quality"
 INPUT = "events"
 
 SNAPSHOT = "snapshottaken"
-"""How the type of an event ends that tells what other events have told."""
+"""The ending of the type of an event that repeats what other events have reported."""
 
 EMPTY_IS_NULL = ("user_id", "owner", "origin_id", "correlation_id")
 
 
 def audit_rows(parts: "list[pa.Table]") -> "pa.Table":
-    """Return who caused each event of these, which can be read; a snapshot tells what another event has told."""
+    """Return who caused each of these readable events; a snapshot repeats what another event has reported."""
     import pyarrow as pa
     from pyarrow import compute
 

@@ -3,7 +3,7 @@
 - Outputs that treat every row by itself share one query, which reads the stream once, writes them all and sets bad
   rows aside.
 - An output that keeps state (it groups by time, joins two streams, removes repetitions) is a query of its own.
-- A pipeline from tables only is no stream: it is worked out anew whenever one of its tables has changed.
+- A pipeline from tables only is not a stream: it is recomputed whenever one of its tables has changed.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """Messages as frames: payloads into columns, bad ones set aside with the reason.
 
-A row whose payload is not what was promised must not stop the rows behind it. So nothing here fails for one row: it
+A row whose payload is not what was promised must not stop the rows after it. So nothing here fails for one row: it
 gets a reason in the column `_bad`, goes to the table `<pipeline>_bad` with its payload, and can be read again.
 """
 

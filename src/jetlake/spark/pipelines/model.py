@@ -39,7 +39,7 @@ DURATION_UNITS = DurationUnits(
 )
 
 DEFAULT_TRIGGER = "5 seconds"
-"""Often enough to watch, seldom enough that tables do not fill with tiny files."""
+"""Often enough to watch, rarely enough that tables do not fill with tiny files."""
 
 ONCE = "once"
 BAD_SUFFIX = "_bad"

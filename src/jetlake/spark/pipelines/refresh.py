@@ -1,7 +1,7 @@
-"""A pipeline from tables only: its outputs are worked out anew whenever one of its tables has changed.
+"""A pipeline from tables only: its outputs are recomputed whenever one of its tables has changed.
 
-It looks to the runner like a query of Spark. Readers of an output see the rows of before or the rows of now, never a
-part of either.
+It looks to the runner like a query of Spark. Readers of an output see all old rows or all new rows, never a part of
+either.
 """
 
 import json
@@ -38,7 +38,7 @@ class Refresh:
         self._busy = False
         self._error: BaseException | None = None
         self.on_batch: Callable[[str, int, int, int], None] | None = None
-        """Told name, number, rows and milliseconds of every refresh."""
+        """Called with name, number, rows and milliseconds of every refresh."""
 
         self._thread = threading.Thread(target=self._run, name=f"refresh-{self.name}", daemon=True)
 

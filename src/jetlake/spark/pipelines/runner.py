@@ -3,8 +3,8 @@
 One session, because the first query of a process takes more than a gigabyte and every further one some seventy
 megabytes. Each pipeline has its own temporary views and settings (a session of Spark that shares everything else).
 
-A query that fails is started again, `RESTARTS_MAX` times in a row with longer and longer pauses: a server that is
-away for a while is no reason to lose a pipeline. One pipeline that fails for good does not stop the others.
+A query that fails is restarted, `RESTARTS_MAX` times in a row with longer and longer pauses: a server that is down for
+a while must not cost a pipeline. One pipeline that fails for good does not stop the others.
 """
 
 import os
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 RESTARTS_MAX = 5
 RESTARTS_ONCE_MAX = 4
-"""Of a run that is to end soon: whoever waits for it can run it again."""
+"""For a single run: the user who waits for it can run it again."""
 
 RESTART_S_FIRST = 1.0
 """Pause before a query is started again; it doubles each time."""
@@ -46,7 +46,7 @@ INITIALIZING = "Initializing"
 """How Spark's word for what a query does begins until its sources are there."""
 
 NUMBERS_S_MAX = 5.0
-"""How long a query that has ended is waited for to be told about; without its last numbers it is as good."""
+"""How long to wait for the last report on a query that has ended; its last numbers are not essential."""
 
 STOP_S_MAX = 60.0
 """How long the batch at hand may take when a pipeline is to stop; then it is cut off, which loses nothing."""
@@ -89,7 +89,7 @@ class Job:
 
 
 class Runner:
-    """See the module. `on_change` is told the state of a pipeline whenever it changes."""
+    """See the module. `on_change` is called with the state of a pipeline whenever it changes."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class Runner:
         self._tell(job)
 
     def _end(self, job: Job) -> None:
-        """Leave nothing behind that runs or looks as if it did."""
+        """Leave nothing that runs or looks as if it did."""
         if not job.is_over:
             self._stop(job)
         self._tell(job)
@@ -341,7 +341,7 @@ def written(job: Job) -> dict[str, int]:
 
 
 def wait_for_numbers(running: RunningQuery) -> None:
-    """Wait until the listener has told about the last batch of a query that has ended: it hears of it a bit later."""
+    """Wait until the listener has reported the last batch of a query that has ended: Spark notifies it a bit later."""
     if running.query is None or isinstance(running.query, Refresh):
         return
     last = running.query.lastProgress

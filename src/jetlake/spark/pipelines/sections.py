@@ -73,7 +73,7 @@ class Rows:
     note: str = ""
     tones: "tuple[tuple[str, Tone], ...]" = ()
     is_whole: bool = False
-    """Nothing is cut, however long: commands that are to be copied."""
+    """Nothing is cut, however long: commands to copy."""
 
     @property
     def value_length_max(self) -> int:

@@ -1,12 +1,12 @@
-"""The files by which a running pipeline is known to others, in `_pipelines/<name>` of the lake.
+"""The files that show a running pipeline to others, in `_pipelines/<name>` of the lake.
 
-- `state.json`      who runs it, since when, the last heartbeat, how every query is doing; replaced by renaming
+- `state.json`      who runs it, since when, the last heartbeat, the state of every query; replaced by renaming
 - `progress.jsonl`  one line per batch, the newest `LINES_MAX` of them
 - `lock`            held by the process that runs it: a runner that died holds nothing, whatever its files say
 - `stop`            its existence asks the runner to end after the batch at hand
 - `checkpoints/`    where Spark notes which sequences belong to which batch; without them a query is a new one
 
-Invariant: whoever writes these files holds the lock; only `stop` is made by others.
+Invariant: only the holder of the lock writes these files; only `stop` is created by others.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ FOLDER = "_pipelines"
 
 HEARTBEAT_S = 2.0
 HEARTBEAT_S_MAX = 30.0
-"""A runner on another machine that was silent for so long is taken to be dead: its lock cannot be seen from here."""
+"""A runner on another machine that was silent for this long is considered dead: its lock is not visible here."""
 
 LINES_MAX = 2_000
 
@@ -116,7 +116,7 @@ class PipelineFiles:
             self._lock = None
 
     def write(self, state: RunState) -> None:
-        """Replace the state. Only for whoever holds the lock."""
+        """Replace the state. Only for the holder of the lock."""
         state.heartbeat_ms = now_ms()
         temporary = self.folder / f".state.{os.getpid()}"
         temporary.write_bytes(msgspec.json.encode(state))
@@ -138,7 +138,7 @@ class PipelineFiles:
         return state
 
     def is_alive(self, state: RunState) -> bool:
-        """Whether somebody runs this pipeline."""
+        """Whether a process runs this pipeline."""
         if state.host != socket.gethostname():
             return now_ms() - state.heartbeat_ms <= HEARTBEAT_S_MAX * 1000
         try:

@@ -45,7 +45,7 @@ def transform_of(steps: Sequence[QueryStep]) -> Transform:
 
 
 def quieten() -> None:
-    """Keep Spark from printing every refused query with its stack: it is told in one sentence."""
+    """Keep Spark from printing every refused query with its stack: we report it in one sentence."""
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)

@@ -27,7 +27,7 @@ TIME_COLUMNS = ("window_start", "timestamp")
 
 CATEGORY_COLUMNS = ("level", "kind", "reason", "source", "stream", "subject")
 WEIGHT_COLUMNS = ("lines",)
-"""A row of these tables stands for so many."""
+"""Columns with the number of records that a row stands for."""
 
 Series = dict[str, list[tuple[float, float]]]
 

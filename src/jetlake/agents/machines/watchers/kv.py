@@ -3,7 +3,7 @@
 A value that changes is stored and is a success; so is one that is deleted. The value before a restart is in the data,
 so a value that has not changed meanwhile does not fire.
 
-With `mode: watch` the server tells of a change; as long as that is not possible, and with `mode: poll`, the key is read
+With `mode: watch` the server reports a change; as long as that is not possible, and with `mode: poll`, the key is read
 in every interval. While there is no connection nothing is known, and nothing fires. What comes while the machine is in
 another state is looked at when it enters a matching one: only the last value counts.
 """
@@ -122,7 +122,7 @@ class KvWatcher(Watcher):
         return f"{options.bucket}_{key}" if options.bucket_prefix else key
 
     async def _entry(self, key: str) -> Entry[bytes] | None:
-        """Return the last entry of the key, as the watch has told it or by asking."""
+        """Return the last entry of the key, from the watch or by a request."""
         services, bucket = self.machine.services, self._options.bucket
         if self._options.mode == "watch":
             if self._watch is None or self._watch.key != key:

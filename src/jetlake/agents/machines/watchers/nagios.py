@@ -27,7 +27,7 @@ __all__ = ["NagiosWatcher"]
 
 OK, CRITICAL, UNKNOWN = 0, 2, 3
 HISTORY_MAX = 15
-"""Checks that an event tells of, as in the original."""
+"""Checks that an event reports, as in the original."""
 
 OUTPUT_MAX = 16 * 1024
 """Characters of a check's output in its event: it must fit into a message."""
@@ -91,7 +91,7 @@ class NagiosWatcher(Watcher):
         self._history.append(execution)
         self.announce()
         self.machine.services.text_files.set_check(self.machine.name, status)
-        # Most checks find what they found before; an event that is not possible then is no news.
+        # Most checks find what they found before; then the event is not possible, and there is nothing to report.
         if self.machine.can(STATUS_NAMES[status]):
             await self.machine.fire(STATUS_NAMES[status])
 

@@ -78,7 +78,7 @@ class ScheduleWatcher(Watcher):
         for schedule, window in self._next.items():
             if window is None or window.opens_s > now_s:
                 continue
-            # Whoever slept through a window does not make up for it.
+            # A window that passed while the machine slept is not made up for.
             if window.ends_s > now_s and len(self._ends_unix_s) < WINDOWS_MAX:
                 self._ends_unix_s.append(window.ends_s)
             self._next[schedule] = self._window_after(

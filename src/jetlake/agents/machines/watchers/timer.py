@@ -43,7 +43,7 @@ class TimerWatcher(Watcher):
             left_s = self._timer_s - (time.time() - self.machine.entered_unix_s)
             # A clock that was set back must not make it longer.
             if await self.wait(min(max(left_s, 0.0), self._timer_s)):
-                # Another state was entered: the timer stops, or begins anew, which is told again.
+                # The machine entered another state: the timer stops, or restarts, which is announced again.
                 self._state = "stopped" if self.is_active else self._state
                 continue
             self._set("stopped")

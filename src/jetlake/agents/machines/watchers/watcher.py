@@ -63,7 +63,7 @@ class Watcher(ABC):
         await self.machine.fire(self.manifest.fail_transition)
 
     async def wait(self, timeout_s: float | None) -> bool:
-        """Wait for a change of the state, or so long; return whether there was one."""
+        """Wait for a change of the state, at most this long; return whether there was one."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._woken.wait()

@@ -247,7 +247,7 @@ class Fold:
         )
 
     def changes(self) -> list[RowChange]:
-        """Return the rows that changed, and let go of what need not be remembered."""
+        """Return the rows that changed, and drop state that is no longer needed."""
         rows = self._changes
         for identity, name in self._checks:
             rows += self._check_rows(identity, name)

@@ -1,7 +1,7 @@
 """The state of one node: checks, machines, sessions, leases and registrations.
 
-Each part takes one event at a time and answers whether it was new. What is counted is what was let go of its timeline
-and what is still in it, so a late event changes a count as if it had come in time.
+Each part applies one event at a time and returns whether it was new. Counts include the events that were dropped from
+the timeline and those still in it, so a late event changes a count as if it had come in time.
 """
 
 import msgspec
@@ -62,7 +62,7 @@ class NodeCheck(msgspec.Struct):
     """Changes up to here are in the table as they are."""
 
     highest_s: int = -1
-    """Up to here something was told, right or not."""
+    """Up to here changes were reported, right or not."""
 
     def add_result(self, at_s: int, sequence: int, event: int, status: str) -> bool:
         """Take one result; False when it was there or comes too late."""
@@ -71,14 +71,14 @@ class NodeCheck(msgspec.Struct):
         if not self.timeline.add(at_s, sequence, event, status):
             return False
         if not in_order:
-            # It may make a change of what was none, and none of what was one.
+            # It may turn a non-change into a change, and a change into none.
             self.told_s = min(self.told_s, at_s - 1)
         return True
 
     def tell(self, lateness_s: int) -> tuple[CheckView, list[tuple[int, str, str, bool]]]:
-        """Return the check as it is, and the changes that were not told: when, from, to, and whether it is one.
+        """Return the current check, and the unreported changes: when, from, to, and whether it is one.
 
-        It is none when it was told as one, and a late result has shown that it was not. What is old enough is settled.
+        It is not one if it was reported before and a late result has disproved it. Old enough entries are settled.
         """
         news = []
         view = self.settled
@@ -150,7 +150,7 @@ class NodeLifecycle(msgspec.Struct):
 
     timeline: Timeline
     open: NodeSession | None = None
-    """The session that had begun when the oldest event of the timeline happened."""
+    """The session that was running when the oldest event of the timeline happened."""
 
     starts: int = 0
     lost: int = 0

@@ -32,7 +32,7 @@ PACKER = "jetlake.spark.pipelines.fleet.events:EVENTS"
 CHANGES = "changes"
 
 DAY, INPUT = "day of time_1", "name of the input"
-"""Columns that are no slots."""
+"""Columns that are not slots."""
 
 TYPES = {
     "key": "STRING",
