@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.compatibility import consumers, jetstream
 from tests.compatibility.consumers import (
     NAK,
+    PROGRESS,
     SHORT_NS,
     Consumer,
     Delivery,
@@ -25,7 +27,7 @@ from tests.compatibility.consumers import (
     sequences,
     try_add,
 )
-from tests.compatibility.jetstream import Json, error_of
+from tests.compatibility.jetstream import SECOND_NS, Json, error_of, start_jetstream_server
 
 js, js_server, stream = consumers.js, jetstream.js_server, jetstream.stream
 
@@ -298,6 +300,41 @@ def test_changed_filters_are_told(js: Puller, stream: str) -> None:
 
     assert config["filter_subjects"] == [f"{stream}.a", f"{stream}.b"]
     assert "filter_subject" not in config
+
+
+@pytest.mark.jetlake
+def test_open_message_of_an_earlier_filter_outlives_a_purge_and_a_restart(tmp_path: Path) -> None:
+    """nats-server counts it as acknowledged at once: see `docs/reference/differences.md`."""
+    folders = [tmp_path / name for name in ("before", "after")]
+    for folder in folders:
+        folder.mkdir()
+    first = start_jetstream_server("jetlake", folders[0], tmp_path / "store")
+    try:
+        with Puller(first) as js:
+            js.create("S")
+            publish(js, "S", ["a.1", "b.1", "b.2"])
+            consumer = add(js, "S", filter_subject="S.a.*", ack_wait=600 * SECOND_NS)
+            message = consumer.take_one()
+            change_filters(consumer, "b.*")
+
+            purged = js.api("STREAM.PURGE.S", {"filter": "S.b.*"})
+
+            assert purged.get("purged") == 2, purged
+            assert (consumer.numbers().ack_floor, consumer.numbers().ack_pending) == ((0, 0), 1)
+            consumer.acknowledge(message, PROGRESS)
+    finally:
+        first.stop()
+
+    second = start_jetstream_server("jetlake", folders[1], tmp_path / "store")
+
+    try:
+        with Puller(second) as js:
+            consumer = Consumer(js, "S", "c")
+            assert (consumer.numbers().ack_floor, consumer.numbers().ack_pending) == ((0, 0), 1)
+            consumer.acknowledge(message)
+            assert consumer.numbers().ack_pending == 0
+    finally:
+        second.stop()
 
 
 # Headers only

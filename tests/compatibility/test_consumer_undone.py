@@ -34,6 +34,7 @@ STORED = "abcdefghij"
 HEARD = 2
 
 ACK_WAIT_NS = SECOND_NS
+LATER = "2050-01-01T00:00:00Z"
 
 
 def short_inbox(watch: Watch, subject: str, count: int = HEARD) -> Inbox:
@@ -91,6 +92,33 @@ def test_rest_goes_to_the_next_request(js: JetStream, watch: Watch, stream: str,
     # nats-server counts a delivery that reached nobody.
     assert {delivery_of(message).deliveries for message in rest} == {1 if server_kind == "jetlake" else 2}
     expect_working(js, watch, stream)
+
+
+def test_rest_goes_to_a_request_that_waits_already(js: JetStream, watch: Watch, stream: str, server_kind: str) -> None:
+    js.create(stream)
+    publish_many(js, stream, STORED)
+    # nats-server counts a delivery that reached nobody, and repeats it when it was not acknowledged in time.
+    ack_wait_ns = ACK_WAIT_NS if server_kind == "nats-server" else 600 * SECOND_NS
+    create_durable(js, stream, "C", ack_wait=ack_wait_ns, pause_until=LATER)
+    leaving = short_inbox(watch, f"short.{stream}", 3)
+    staying = watch.new_inbox()
+    for inbox, batch in ((leaving, 5), (staying, 30)):
+        body = encode_body({"batch": batch, "expires": 120 * SECOND_NS})
+        watch.send(f"{API}CONSUMER.MSG.NEXT.{stream}.C", body, reply=inbox.subject)
+        waiting = 1 if inbox is leaving else 2
+        wait_for_consumer(js, stream, "C", lambda info, waiting=waiting: info["num_waiting"] == waiting)
+
+    # Both are served at once, and nothing is published or acknowledged that would have the consumer look again.
+    js.api(f"CONSUMER.PAUSE.{stream}.C", {})
+    if server_kind == "nats-server":
+        # It notices the end of a pause with the next event.
+        publish_many(js, stream, "z")
+
+    found = set(sequences(leaving.take(3)))
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not found >= set(range(1, 11)) and time.monotonic() < deadline:
+        found.add(delivery_of(staying.next()).stream_sequence)
+    assert found >= set(range(1, 11))
 
 
 @pytest.mark.parametrize("storage", ["file", "memory"])

@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.compatibility import extreme_numbers
 from tests.compatibility.consumers import Puller, create, sequences
-from tests.compatibility.jetstream import start_jetstream_server
+from tests.compatibility.jetstream import JetStream, start_jetstream_server
+from tests.compatibility.origins import publish_numbers, wait_for_messages
 from tests.compatibility.server_process import ServerProcess
 
 SEED_COUNT = 60
+
+ALMOST_LAST = 2**64 - 616
+"""The number of sequences behind it is less than what a stream takes from its sources in one turn."""
 
 pytestmark = pytest.mark.jetlake
 
@@ -65,3 +70,28 @@ def test_acknowledgement_after_a_delay_beyond_all_times_is_sampled(js: Puller) -
     consumer.acknowledge(message)
 
     assert consumer.numbers().ack_floor == (1, 1)
+
+
+def test_stream_with_sources_and_a_limit_may_begin_close_to_the_last_sequence(tmp_path: Path) -> None:
+    # A server of its own, and two folders for what it writes: its start is a part of what must work.
+    folders = [tmp_path / name for name in ("before", "after")]
+    for folder in folders:
+        folder.mkdir()
+    first = start_jetstream_server("jetlake", folders[0], tmp_path / "store")
+    try:
+        with JetStream(first) as js:
+            js.create("O")
+            publish_numbers(js, "O.a", 1)
+            js.create("T", sources=[{"name": "O"}], first_seq=ALMOST_LAST, max_msgs=2)
+            assert wait_for_messages(js, "T", 1)["last_seq"] == ALMOST_LAST
+    finally:
+        first.stop()
+
+    second = start_jetstream_server("jetlake", folders[1], tmp_path / "store")
+
+    try:
+        with JetStream(second) as js:
+            publish_numbers(js, "O.a", 1, first=2)
+            assert wait_for_messages(js, "T", 2)["last_seq"] == ALMOST_LAST + 1
+    finally:
+        second.stop()

@@ -10,6 +10,7 @@ import json
 import struct
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from tests.compatibility.archives import (
     varint,
 )
 from tests.compatibility.jetstream import JetStream, error_of
+from tests.compatibility.origins import payloads, publish_numbers, wait_until
 from tests.compatibility.server_process import ServerProcess
 
 js, js_server, stream = jetstream.js, jetstream.js_server, jetstream.stream
@@ -167,3 +169,26 @@ def test_message_that_grows_is_refused_before_it_has_grown(
 
     assert error_of(answer)[:2] == (500, 10062)
     assert most_kilobytes(js_server) - before < 64 * 1024
+
+
+@pytest.mark.parametrize(("sequence", "copied"), [(2**63, []), (2**64 - 2, []), (2**64 - 1, ["1"]), (2**64, ["1"])])
+def test_message_that_claims_a_huge_sequence_of_its_origin_stops_nothing(
+    js: JetStream, server_kind: str, stream: str, sequence: int, copied: list[str]
+) -> None:
+    origin = f"{stream}-O"
+    js.create(origin)
+    publish_numbers(js, f"{origin}.a", 1)
+    headers = f"NATS/1.0\r\nNats-Stream-Source: {origin} {sequence} > >\r\n\r\n".encode()
+    entry = Entry(b"a", 1, time.time_ns(), headers, b"restored")
+    config = {"name": stream, "sources": [{"name": origin}]}
+
+    answer = restore(js, stream, Snapshot(config, {}, frame(archive(entry, state=STATE))))
+
+    assert "error" not in answer
+    if server_kind == "nats-server" and sequence == 2**64 - 1:
+        # It goes on after this one too.
+        copied = []
+    position = 1 if copied else sequence
+    wait_until(js, stream, lambda _: js.info(stream)["sources"][0].get("seq") == position)
+    wait_until(js, stream, lambda _: js.info(stream)["sources"][0]["active"] >= 0)
+    assert payloads(js, stream) == ["restored", *copied]

@@ -435,6 +435,29 @@ def test_nothing_is_missing_and_nothing_comes_twice_after_a_restart(
         assert sorted(payloads(js, "PURGED")) == ["6", "6", "7", "7"]
 
 
+def test_subject_that_is_not_text_comes_once_though_the_server_is_killed(
+    start_jetstream: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    server = start_jetstream(tmp_path / "store")
+    with JetStream(server) as js:
+        js.create("O")
+        js.create("TARGET", sources=[{"name": "O"}])
+        for subject, payload in ((b"O.\xff", b"1"), (b"O.\xfe", b"2")):
+            inbox = js.new_inbox()
+            js.raw.send(b"PUB %s %s 1\r\n%s\r\n" % (subject, inbox.encode(), payload))
+            assert "error" not in js.next(inbox).json()
+        wait_for_messages(js, "TARGET", 2)
+    server.signal(signal.SIGKILL)
+    server.wait_for_exit()
+
+    with JetStream(start_jetstream(tmp_path / "store")) as js:
+        publish_numbers(js, "O.a", 1, first=3)
+
+        # What came again would come before it.
+        wait_until(js, "TARGET", lambda _: "3" in payloads(js, "TARGET"))
+        assert payloads(js, "TARGET") == ["1", "2", "3"]
+
+
 # Requests
 
 

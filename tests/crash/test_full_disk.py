@@ -122,3 +122,28 @@ async def test_what_was_refused_on_a_full_disk_is_not_there_and_other_streams_ca
     assert last > 0
     assert stored.seq == 1
     await connection.close()
+
+
+async def test_the_retry_of_a_publish_is_not_a_duplicate_if_the_publish_is_refused(server_url: str):
+    connection = await nats.connect(server_url)
+    stream = connection.jetstream()
+    await stream.add_stream(name="S", subjects=["s"])
+
+    # The retry comes while its original waits for the disk.
+    for number in range(PUBLISHED_MAX):
+        publishes = [
+            stream.publish("s", PAYLOAD, timeout=ANSWER_SECONDS_MAX, headers={"Nats-Msg-Id": str(number)})
+            for _ in range(2)
+        ]
+        original, retry = await asyncio.gather(*publishes, return_exceptions=True)
+        if isinstance(original, nats.js.errors.APIError):
+            break
+        assert (retry.duplicate, retry.seq) == (True, original.seq)
+    else:
+        raise AssertionError(f"{PUBLISHED_MAX} messages went onto a disk of {DISK_MIB} MiB")
+
+    # A retry may find room that its original did not; then it is stored itself.
+    is_stored = not isinstance(retry, nats.js.errors.APIError)
+    assert not (is_stored and retry.duplicate), retry
+    assert (await stream.stream_info("S")).state.messages == number + is_stored
+    await connection.close()

@@ -60,6 +60,7 @@ fn script() -> Vec<Step> {
         steps.extend([remove(round, true), Step::Maintenance, append(1, 6_000)]);
         steps.extend([Step::Commit, append(4, 100), Step::Maintenance]);
         steps.extend([group(3, 300), append(1, 20), Step::Commit]);
+        steps.extend([Step::GiveBackSpace, append(2, 300), Step::Commit]);
     }
     steps.extend([purge(2), append(5, 300), Step::Maintenance, append(1, 10)]);
     steps.extend([Step::Commit, append(2, 10), Step::Commit]);
@@ -216,13 +217,19 @@ fn a_broken_disk_at_any_call_leaves_a_store_that_can_only_be_read() {
             check_nothing_seen(&history, &name);
             check_after_power_cuts(&history, &name);
             history.disk.plan(None);
+            // A store whose end nobody knows must not look as if it had been closed in good order.
+            assert!(
+                matches!(history.store().close(), Err(StoreError::ReadOnly(_))),
+                "{name}"
+            );
+            check_after_power_cuts(&history, &name);
             history
                 .promise
                 .check(&history.disk, &history.options)
                 .unwrap_or_else(|what| panic!("{name}: {what}"));
         }
     }
-    println!("{count} faults, each with 8 power cuts");
+    println!("{count} faults, each with 16 power cuts");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jetlake_engine::storage::disk::simulated::{Fault, FaultPlan, SimulatedDisk};
 use jetlake_engine::storage::finding::Finding;
-use jetlake_engine::storage::message::{NewMessage, StoreError};
+use jetlake_engine::storage::message::{Limits, NewMessage, Purge, StoreError};
 use jetlake_engine::storage::store::walking::{Walk, WalkStep};
 use jetlake_engine::storage::store::{Store, StoreOptions};
 
@@ -133,4 +133,26 @@ fn a_read_that_fails_once_costs_nothing() {
         assert!(store.messages().read(sequence).unwrap().is_some());
     }
     assert_eq!(store.take_findings(), vec![]);
+}
+
+#[test]
+fn messages_expire_though_the_oldest_lies_on_a_bad_sector() {
+    const AGE_NS_MAX: i64 = 1_000;
+    let (_disk, store) = spoilt();
+    let below = Purge {
+        below_sequence: Some(BAD),
+        ..Purge::default()
+    };
+    store.purge(&below).unwrap();
+    store
+        .set_limits(Limits {
+            age_ns_max: Some(AGE_NS_MAX),
+            ..Limits::default()
+        })
+        .unwrap();
+
+    let next = store.messages().next_expiry_ns().unwrap();
+
+    assert_eq!(next, Some(AGE_NS_MAX), "all were stored at time 0");
+    assert_eq!(store.messages().state().first_sequence, BAD + 1);
 }

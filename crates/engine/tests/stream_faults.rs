@@ -60,6 +60,34 @@ fn a_full_disk_refuses_publishes_and_takes_them_again_when_there_is_room() {
     );
 }
 
+#[test]
+fn a_stream_with_sources_is_purged_on_a_full_disk() {
+    let disk = SimulatedDisk::default();
+    let server = StreamServer::start(&disk);
+    server.create("O", "s.>");
+    server.create_as(&serde_json::json!({"name": "T", "sources": [{"name": "O"}]}));
+    let mut wire = server.connect();
+    let last = wire.publish_one("s.a", "first");
+    let deadline = Instant::now() + TOLD_MAX;
+    while server.payload("T", last).is_none() {
+        assert!(Instant::now() < deadline, "it does not come");
+        thread::sleep(Duration::from_millis(5));
+    }
+
+    let used: usize = disk.files().iter().map(|(_, bytes)| bytes.len()).sum();
+    disk.set_capacity(Some(used as u64));
+
+    // How far the source is must be written down first.
+    assert_eq!(server.purge("T"), 1);
+    disk.set_capacity(None);
+    wire.publish_one("s.a", "second");
+    while server.payload("T", last + 1).is_none() {
+        assert!(Instant::now() < deadline, "it does not go on");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(server.payload("T", last), None, "nothing comes twice");
+}
+
 /// Publishes until it is taken again.
 fn resume(wire: &mut Wire, payload: &str) -> u64 {
     let deadline = Instant::now() + Duration::from_secs(10);

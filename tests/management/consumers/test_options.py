@@ -42,6 +42,14 @@ def test_keys_are_shared_by_clients_that_pull_and_acknowledge():
         '10012 metadata jetlake.key can not be "subject.2": the next message of a key waits for the acknowledgement of '
         'the last; set ack_policy to "explicit"'
     )
+    assert refusal(
+        ConsumerConfig(
+            ack_policy="explicit", deliver_policy="last_per_subject", filter_subject="a.*", metadata=metadata
+        )
+    ) == (
+        '10012 metadata jetlake.key can not be "subject.2": the messages of a key come in their order, all of them; '
+        "choose another deliver_policy"
+    )
 
 
 @pytest.mark.parametrize("value", ["", "True", "1", "yes"])

@@ -38,6 +38,7 @@ def refusal(before: dict[str, object], after: dict[str, object], context: Consum
         ({"replay_policy": "original", "idle_heartbeat": 5}, "replay policy"),
         ({"idle_heartbeat": 5, "flow_control": True}, "heart beats"),
         ({"flow_control": True, "max_waiting": 5}, "flow control"),
+        ({"metadata": {"jetlake.key": "subject.2"}}, "metadata jetlake.key"),
         ({"max_waiting": 5}, "max waiting"),
     ],
 )

@@ -45,8 +45,14 @@ use crate::wire::Publish;
 /// Messages that one pass delivers at most before others get their turn.
 const PASS_MESSAGES_MAX: usize = 2048;
 
-/// The same for a pass on a thread that serves connections.
+/// Passes before the thread serves another consumer, if one waits for it: many may catch up at the same time.
+const PASSES_MAX: usize = 8;
+
+/// The same as `PASS_MESSAGES_MAX` for a pass on a thread that serves connections.
 const PASS_INLINE_MAX: usize = 256;
+
+/// What reached nobody is offered again this much later: a receiver that may not get the subject would be offered it forever.
+const UNDELIVERED_WAIT_NS: i64 = 10_000_000;
 
 const FLOW_CONTROL: &[u8] = b"$JS.FC.";
 
@@ -104,6 +110,8 @@ pub struct Consumer {
     is_asked: AtomicBool,
     /// A new message is of interest.
     has_demand: AtomicBool,
+    /// It is durable and takes acknowledgements. Before, nothing is delivered.
+    pub(super) has_begun: AtomicBool,
     /// Stands in the journal's list of those that changed.
     pub(super) is_noted: AtomicBool,
     job: OnceLock<Arc<Job>>,
@@ -142,6 +150,7 @@ impl Consumer {
             delivery: Mutex::default(),
             is_asked: AtomicBool::new(false),
             has_demand: AtomicBool::new(true),
+            has_begun: AtomicBool::new(false),
             is_noted: AtomicBool::new(false),
             job: OnceLock::new(),
             letters_job: OnceLock::new(),
@@ -151,7 +160,7 @@ impl Consumer {
         let weak = Arc::downgrade(&consumer);
         let job = threads.reading(move || {
             if let Some(consumer) = weak.upgrade() {
-                consumer.run_passes(PASS_MESSAGES_MAX, usize::MAX);
+                consumer.run_passes(PASS_MESSAGES_MAX, PASSES_MAX);
             }
         });
         // Nobody else has it yet.
@@ -254,11 +263,8 @@ impl Consumer {
     pub fn hand_over(&self) {
         let shared = &self.context.shared;
         let has_left = self.with_core(|core, _, _| {
-            if core.is_closed() {
-                return false;
-            }
-            let deliveries = core.deliveries();
-            deliveries.hand_over(|id| shared.connection(id).is_some())
+            let is_there = |id| shared.connection(id).is_some();
+            !core.is_closed() && core.deliveries().hand_over(is_there)
         });
         if has_left {
             self.schedule();
@@ -353,7 +359,7 @@ impl Consumer {
         let now_ns = self.now_ns();
         let context = self.pass_context();
         let mut core = self.core.lock();
-        if core.is_closed() {
+        if core.is_closed() || !self.has_begun.load(Ordering::Acquire) {
             return PassEnd::Done;
         }
         core.look_at_clock(&context, now_ns, &mut delivery.out);
@@ -399,6 +405,11 @@ impl Consumer {
                 }
                 undelivered.clear();
                 delivery.reads.walk.forget();
+                self.arm(
+                    now_ns
+                        .saturating_add(UNDELIVERED_WAIT_NS)
+                        .min(due_ns.unwrap_or(i64::MAX)),
+                );
             }
             delivery.undelivered = undelivered;
         }

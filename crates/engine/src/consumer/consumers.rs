@@ -4,7 +4,7 @@
 //! Invariant: a consumer that keeps its state on disk is in here from the moment its definition would survive a power cut until it would not come
 //! back after one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -81,6 +81,9 @@ pub struct Consumers {
     ready: Mutex<VecDeque<Arc<Consumer>>>,
     /// What the journal held when it was opened, minus the consumers opened since.
     found: Mutex<BTreeMap<String, RecoveredConsumer>>,
+    /// Those of them that are not served: what they need must stay.
+    unserved: Mutex<BTreeSet<String>>,
+    has_unserved: AtomicBool,
     random: Mutex<Random>,
 }
 
@@ -98,6 +101,8 @@ impl Consumers {
             fresh: Mutex::default(),
             ready: Mutex::default(),
             found: Mutex::default(),
+            unserved: Mutex::default(),
+            has_unserved: AtomicBool::new(false),
         }
     }
 
@@ -127,6 +132,13 @@ impl Consumers {
             let shared = Arc::clone(&self.facts.shared);
             let (opened, found) = Journal::open(place, &self.facts.threads, shared)
                 .map_err(|error| store_error(&error))?;
+            let defined = found
+                .iter()
+                .filter(|(_, found)| !found.definition.is_empty());
+            let unserved: BTreeSet<String> = defined.map(|(name, _)| name.clone()).collect();
+            self.has_unserved
+                .store(!unserved.is_empty(), Ordering::Release);
+            *self.unserved.lock() = unserved;
             *self.found.lock() = found;
             *journal = Some(opened);
         }
@@ -234,6 +246,11 @@ impl Consumers {
         }
         self.enter(&consumer);
         consumer.begin();
+        // Only now: until it was entered nothing it needs could go.
+        let mut unserved = self.unserved.lock();
+        unserved.remove(&consumer.name);
+        self.has_unserved
+            .store(!unserved.is_empty(), Ordering::Release);
         Ok(())
     }
 
@@ -318,6 +335,11 @@ impl Consumers {
             stream: self.facts.name.clone(),
             name: name.to_owned(),
         })
+    }
+
+    /// Whether a consumer on disk is not served, because this version does not understand its definition or has not opened it yet.
+    pub fn has_unserved(&self) -> bool {
+        self.has_unserved.load(Ordering::Acquire)
     }
 
     pub fn is_empty(&self) -> bool {

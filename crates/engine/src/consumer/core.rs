@@ -348,11 +348,7 @@ impl Core {
             return;
         };
         let acks = self.deliveries.acks();
-        let was_bound = push.is_bound();
-        let is_bound = push.look(context.account, &self.settings);
-        if was_bound && !is_bound {
-            self.activity.note_departure(now_ns);
-        }
+        push.look(context.account, &self.settings);
         let position = HeartbeatPosition {
             consumer_sequence: acks.delivered().consumer,
             stream_sequence: acks.next_stream - 1,
@@ -536,6 +532,9 @@ impl Core {
     /// Checks whether the consumer has a receiver; true if it has had none for too long.
     pub fn is_abandoned(&mut self, context: &PassContext<'_>, now_ns: i64) -> bool {
         let threshold_ns = self.settings.inactive_threshold_ns;
+        if self.push.as_mut().is_some_and(Push::take_departure) {
+            self.activity.note_departure(now_ns);
+        }
         if !self.activity.begin_check(now_ns) || threshold_ns == 0 {
             return false;
         }

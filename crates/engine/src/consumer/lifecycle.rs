@@ -2,6 +2,7 @@
 //!
 //! Invariant: after its end it listens to nothing, and nothing waits.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::consumer::Consumer;
@@ -50,6 +51,7 @@ impl Consumer {
         }
         drop(subscriptions);
         self.watch();
+        self.has_begun.store(true, Ordering::Release);
         self.look_for_dead_letters();
         self.schedule();
     }

@@ -4,6 +4,7 @@
 //! <folder>/<account>/streams/<stream>/definition.a and .b    the definition, twice
 //!                                     messages/…             the store
 //!                                     consumers/…            another store: the consumers and their states
+//!                                     schedules.1 and .2     when its repeating schedules are due next, twice
 //!                                     sources.1 and .2       how far its sources are, twice; rebuilt from the messages, if those are still there
 //! ```
 //! A stream exists when its definition does. The definition is written last when a stream is created, and is marked as

@@ -26,6 +26,7 @@ use super::replication::followers::Followers;
 use super::replication::origins::OriginLookup;
 use super::replication::remote::channel::ReaderEnd;
 use super::replication::replicator::{OriginState, Replicator};
+use super::schedule::remembered_schedules::RememberedSchedules;
 use super::settings::{Retention, StreamSettings};
 use super::staged_commit::requests::UploadRequests;
 use super::usage::account_usage::{AccountUsage, StreamUsage};
@@ -88,6 +89,7 @@ pub struct Stream {
     /// When something may expire next; `i64::MAX` is never.
     pub(super) expiry_due_ns: AtomicI64,
     has_schedules: AtomicBool,
+    pub(super) remembered_schedules: RememberedSchedules,
     /// Brings the messages of its origins, if it has any.
     pub(super) replicator: Arc<Replicator>,
     /// Those whose origin it is.
@@ -168,7 +170,7 @@ impl Stream {
             );
             let name = &settings.name;
             let place = origin_lookup.place.clone();
-            let upload_requests = UploadRequests::new(stream.clone(), name, place, threads);
+            let upload_requests = UploadRequests::new(stream.clone(), name, place.clone(), threads);
             Self {
                 account,
                 shared,
@@ -193,6 +195,7 @@ impl Stream {
                 closed: AtomicBool::new(false),
                 expiry_due_ns: AtomicI64::new(0),
                 has_schedules: AtomicBool::new(has_schedules),
+                remembered_schedules: RememberedSchedules::new(place),
                 replicator: Replicator::new(stream.clone(), origin_lookup, threads),
                 followers,
                 consumers,
@@ -497,6 +500,7 @@ impl Stream {
             if self.publish_due(now_ns) {
                 self.scheduler.schedule();
             }
+            self.remember_schedules(now_ns);
         }
         self.expire_due(now_ns);
     }
@@ -506,6 +510,7 @@ impl Stream {
         let consumers = self.consumers.close();
         self.stop(ReaderEnd::Pause);
         self.upload_requests.close(&self.store);
+        self.remember_schedules(i64::MAX);
         self.store.close()?;
         consumers
     }

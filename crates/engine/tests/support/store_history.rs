@@ -60,6 +60,8 @@ pub enum Step {
         spare_last: bool,
     },
     Maintenance,
+    /// What was prepared for messages to come is freed.
+    GiveBackSpace,
     /// A new definition of the stream, as a twin file.
     Define,
     Close,
@@ -291,6 +293,7 @@ impl History {
                 while self.store().maintain()? {}
                 Ok(())
             }
+            Step::GiveBackSpace => self.store().give_back_space(),
             Step::Define => {
                 self.promise.defining = true;
                 let twin = definition(self.promise.defined + 1);

@@ -27,7 +27,7 @@ def check_options(config: ConsumerConfig) -> None:
     nak_backoff = metadata.get(NAK_BACKOFF_KEY)
     if nak_backoff not in (None, "true", "false"):
         raise _refused(NAK_BACKOFF_KEY, nak_backoff, "it is neither true nor false", 'set it to "true" or "false"')
-    key = metadata.get(KEY_KEY)
+    key = key_of_messages(config)
     if key is None:
         return
     if _KEY_OF_MESSAGES.fullmatch(key) is None:
@@ -38,6 +38,14 @@ def check_options(config: ConsumerConfig) -> None:
     if config.ack_policy != "explicit":
         reason = "the next message of a key waits for the acknowledgement of the last"
         raise _refused(KEY_KEY, key, reason, 'set ack_policy to "explicit"')
+    if config.deliver_policy == "last_per_subject":
+        reason = "the messages of a key come in their order, all of them"
+        raise _refused(KEY_KEY, key, reason, "choose another deliver_policy")
+
+
+def key_of_messages(config: ConsumerConfig) -> str | None:
+    """Return what says where the key of a message is, if messages have keys."""
+    return (config.metadata or {}).get(KEY_KEY)
 
 
 def _refused(key: str, value: str | None, reason: str, remedy: str) -> RequestError:

@@ -4,6 +4,7 @@
 |------------------------------------------------------------------|--------------------------------------------|
 | deliver policy and start, ack policy, replay policy              | not change                                 |
 | storage, direct, sourcing, heartbeat, flow control, max_waiting  | not change                                 |
+| `jetlake.key` in the metadata                                    | not change                                 |
 | deliver_subject                                                  | change, if the old one has no subscriber   |
 | pause_until                                                      | change by `PAUSE` alone                    |
 | everything else                                                  | change                                     |
@@ -16,6 +17,7 @@ import msgspec
 from jetlake.management.consumers.config import ConsumerConfig
 from jetlake.management.consumers.context import ConsumerContext
 from jetlake.management.consumers.defaults import with_inactive_threshold
+from jetlake.management.consumers.options import KEY_KEY, key_of_messages
 from jetlake.management.consumers.stream_consumers import Consumer
 from jetlake.management.consumers.validation import check_unique
 from jetlake.management.wire.error_codes import ErrorCode, RequestError
@@ -59,6 +61,8 @@ def _changes(current: ConsumerConfig, wanted: ConsumerConfig) -> list[tuple[bool
         (current.replay_policy != wanted.replay_policy, "replay policy"),
         (current.idle_heartbeat != wanted.idle_heartbeat, "heart beats"),
         (current.flow_control != wanted.flow_control, "flow control"),
+        # What is under way has been handed out by the keys of before.
+        (key_of_messages(current) != key_of_messages(wanted), f"metadata {KEY_KEY}"),
     ]
 
 

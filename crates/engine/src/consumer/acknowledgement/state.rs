@@ -539,14 +539,18 @@ impl AckState {
         if self.pending.is_empty() {
             self.delivered_stream = self.delivered_stream.max(first_stream - 1);
             self.settle_if_nothing_pends();
-        } else if self.floor.stream + 1 < first_stream {
-            self.floor.stream = first_stream - 1;
-            self.is_changed = true;
+        } else {
+            // A message that was delivered under an earlier filter may still be open.
+            let open = self.first_below(first_stream);
+            let first = open.map_or(first_stream, |open| open.stream_sequence);
+            let floor = self.floor.stream.max(first - 1);
+            self.is_changed |= floor != self.floor.stream;
+            self.floor.stream = floor;
         }
         self.assert_invariant();
     }
 
-    /// The stream ends earlier than it did, so what comes next has sequences that were delivered before: forgets those.
+    /// The stream ends earlier than it did: forgets what was delivered beyond the end.
     pub fn cut(&mut self, last_stream: u64) {
         // One that has delivered nothing may begin beyond the end.
         if self.next_consumer == 1 || self.next_stream <= last_stream + 1 {
@@ -589,10 +593,8 @@ impl AckState {
 
 #[path = "state_changes.rs"]
 mod changes;
-
 #[path = "state_restoring.rs"]
 mod restoring;
-
 #[cfg(test)]
 #[path = "state_tests.rs"]
 mod tests;

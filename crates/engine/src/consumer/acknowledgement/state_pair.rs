@@ -117,9 +117,9 @@ impl Pair {
             Step::AgainToNobody => self.deliver_again(true)?,
             Step::Expire { passed_ns } => self.expire(passed_ns)?,
             Step::Remove { divisor, rest } => self.remove(divisor, rest),
-            Step::Purge { choice } => {
+            Step::Purge { choice, keeps_open } => {
                 let first = self.any(choice).max(1);
-                self.purge(first);
+                self.purge(first, keeps_open);
             }
             Step::Cut { choice } => {
                 let last = self.any(choice);
@@ -272,22 +272,25 @@ impl Pair {
         }
     }
 
-    /// Nothing below is waited for, and the floor is not below it.
-    fn purge(&mut self, first: u64) {
+    /// Nothing below is waited for, unless it is still there, and the floor is not below that.
+    fn purge(&mut self, first: u64, keeps_open: bool) {
         self.state.pass_over(first);
-        self.state.drop_missing(|sequence| sequence >= first);
+        self.state
+            .drop_missing(|sequence| keeps_open || sequence >= first);
         self.state.settle_below(first);
         self.twin.next_stream = self.twin.next_stream.max(first);
         let pending = self.twin.pending.keys();
         let known: Vec<u64> = pending.chain(self.twin.given_up.keys()).copied().collect();
         for sequence in known.into_iter().filter(|sequence| *sequence < first) {
-            self.twin.acknowledge(sequence);
+            if !keeps_open {
+                self.twin.acknowledge(sequence);
+            }
         }
         if self.twin.pending.is_empty() {
             self.twin.delivered_stream = self.twin.delivered_stream.max(first - 1);
             self.twin.floor = (self.twin.next_consumer - 1, self.twin.delivered_stream);
-        } else {
-            self.twin.floor.1 = self.twin.floor.1.max(first - 1);
+        } else if let Some(open) = self.twin.pending.keys().next() {
+            self.twin.floor.1 = self.twin.floor.1.max(first.min(*open) - 1);
         }
     }
 

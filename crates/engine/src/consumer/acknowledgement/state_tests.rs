@@ -158,9 +158,10 @@ enum Step {
         divisor: u64,
         rest: u64,
     },
-    /// Everything below a sequence leaves the stream, delivered or not.
+    /// Everything below a sequence leaves the stream, delivered or not; but for what is open, if that was delivered under an earlier filter.
     Purge {
         choice: u64,
+        keeps_open: bool,
     },
     /// The stream ends earlier than it did, as after a crash.
     Cut {
@@ -197,7 +198,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::AgainToNobody),
         2 => (0i64..150).prop_map(|passed_ns| Step::Expire { passed_ns }),
         1 => (3u64..9, 0u64..9).prop_map(|(divisor, rest)| Step::Remove { divisor, rest }),
-        1 => any::<u64>().prop_map(|choice| Step::Purge { choice }),
+        1 => any::<(u64, bool)>().prop_map(|(choice, keeps_open)| Step::Purge { choice, keeps_open }),
         1 => any::<u64>().prop_map(|choice| Step::Cut { choice }),
         1 => any::<u64>().prop_map(|choice| Step::Reset { choice }),
     ]

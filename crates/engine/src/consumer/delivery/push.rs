@@ -23,6 +23,8 @@ const WINDOW_BYTES_FIRST: u64 = 2 * 1024 * 1024;
 pub struct Push {
     interest: Interest,
     is_bound: bool,
+    /// The receiver has left since `take_departure`.
+    has_departed: bool,
     heartbeat_due_ns: i64,
     rate: Option<RateLimit>,
     /// Nothing is sent before.
@@ -64,6 +66,7 @@ impl Push {
         let mut push = Self {
             interest: Interest::new(account, subject.as_bytes()),
             is_bound: false,
+            has_departed: false,
             heartbeat_due_ns: now_ns.saturating_add(settings.idle_heartbeat_ns),
             rate: rate_limit(settings, message_bytes_max),
             rate_due_ns: 0,
@@ -84,8 +87,15 @@ impl Push {
     pub fn look(&mut self, account: &Account, settings: &ConsumerSettings) -> bool {
         self.interest.refresh(account);
         let group = settings.deliver_group.as_ref().map(String::as_bytes);
+        let was_bound = self.is_bound;
         self.is_bound = self.interest.is_bound(group);
+        self.has_departed = !self.is_bound && (was_bound || self.has_departed);
         self.is_bound
+    }
+
+    /// Whether the receiver has left since this was asked last: any check may be the first to notice.
+    pub fn take_departure(&mut self) -> bool {
+        std::mem::take(&mut self.has_departed)
     }
 
     /// Whether there was a subscriber at the last check.
@@ -208,7 +218,14 @@ impl FlowControl {
     /// So much was sent; true if it is time to ask the receiver how far it is.
     fn sent(&mut self, bytes: u64) -> bool {
         self.under_way_bytes += bytes;
-        self.question.is_none() && self.under_way_bytes > self.window_bytes / 2
+        let Some(question) = &mut self.question else {
+            return self.under_way_bytes > self.window_bytes / 2;
+        };
+        // A message larger than the window would leave the window full after the answer, and nothing would ever be asked again.
+        if self.under_way_bytes - question.bytes >= self.window_bytes {
+            question.bytes += bytes;
+        }
+        false
     }
 
     fn has_asked(&self) -> bool {
@@ -268,5 +285,19 @@ mod tests {
 
         assert!(!flow.is_full());
         assert_eq!(flow.window_bytes, 2 * WINDOW_BYTES_FIRST);
+    }
+
+    #[test]
+    fn a_message_larger_than_the_window_does_not_leave_it_full_after_the_answer() {
+        let mut flow = FlowControl::new();
+        let prefix = AckPrefix::new("S", "C", None, None);
+        assert!(flow.sent(WINDOW_BYTES_FIRST));
+        let subject = flow.begin(&prefix, &mut Random::seeded(1)).to_vec();
+        assert!(!flow.sent(3 * WINDOW_BYTES_FIRST));
+        assert!(flow.is_full());
+
+        assert!(flow.answered(&subject));
+
+        assert!(!flow.is_full());
     }
 }

@@ -464,8 +464,20 @@ impl Store {
         verifying::verify(files, stream, origin, last_sequence).map_err(read_error)
     }
 
+    /// Frees the space that was prepared for messages to come, on a full disk: what must be written down before messages are removed fits in there.
+    pub fn give_back_space(&self) -> StoreResult<()> {
+        self.health.check_removable()?;
+        let mut writer = self.writer.lock();
+        writer
+            .prepare(&self.folder, &self.settling)
+            .and_then(|()| writer.give_back_space(&self.folder))
+            .map_err(|error| self.health.postpone(error))
+    }
+
     /// Writes down where the store ends, so that a later opening notices if anything is missing.
     pub fn close(&self) -> StoreResult<()> {
+        // After a failed write nobody knows what is on disk. A store that is not closed in good order is checked when it is opened.
+        self.health.check_removable()?;
         self.commit_staged(true)?;
         let mut writer = self.writer.lock();
         writer

@@ -291,24 +291,41 @@ impl CommittedMessages {
 
     /// When `expire` has something to do next.
     pub fn next_expiry_ns(&self) -> StoreResult<Option<i64>> {
-        let age_ns_max = self.limits().age_ns_max;
-        let (own, first) = {
-            let index = self.index();
-            let own = index.expiries.first().map(|(expires_ns, _)| *expires_ns);
-            let mut first = None;
-            if age_ns_max.is_some() {
-                first = index.next_live(index.first_sequence);
+        let own = self
+            .index()
+            .expiries
+            .first()
+            .map(|(expires_ns, _)| *expires_ns);
+        let own = own.filter(|own| *own < EXPIRES_NEVER_NS);
+        let aged = match self.limits().age_ns_max {
+            Some(age_ns_max) => self
+                .oldest_aging_ns()?
+                .map(|time_ns| time_ns.saturating_add(age_ns_max)),
+            None => None,
+        };
+        Ok([own, aged].into_iter().flatten().min())
+    }
+
+    /// When the oldest message was stored that may become too old. One that cannot be read any more is skipped: those after it expire all the same.
+    fn oldest_aging_ns(&self) -> StoreResult<Option<i64>> {
+        let mut next = 0;
+        loop {
+            let first = {
+                let index = self.index();
+                let mut first = index.next_live(next.max(index.first_sequence));
                 while let Some(sequence) = first.filter(|first| index.stays_for_ever(*first)) {
                     first = index.next_live(sequence + 1);
                 }
+                first
+            };
+            let Some(first) = first else {
+                return Ok(None);
+            };
+            if let Some(time_ns) = self.time_of(first)? {
+                return Ok(Some(time_ns));
             }
-            (own.filter(|own| *own < EXPIRES_NEVER_NS), first)
-        };
-        let aged = match (age_ns_max, first) {
-            (Some(age), Some(first)) => self.time_of(first)?.map(|time| time.saturating_add(age)),
-            _ => None,
-        };
-        Ok([own, aged].into_iter().flatten().min())
+            next = first + 1;
+        }
     }
 
     /// When a message was stored; `None` if there is none.
@@ -371,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_may_be_on_the_disk_only_is_left_to_whoever_may_wait() {
+    fn a_message_that_may_be_on_the_disk_only_is_left_to_a_caller_that_may_wait() {
         let store = store_with_one(Arc::new(SimulatedDisk::default()));
 
         assert_eq!(read_cached(&store, 1), (Cached::Unknown, Vec::new()));

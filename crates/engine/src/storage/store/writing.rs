@@ -336,20 +336,36 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes down that the store ends here, in good order.
-    pub fn close(&mut self, folder: &StoreFolder, settling: &Settling) -> io::Result<()> {
-        self.prepare(folder, settling)?;
-        self.sync()?;
-        if let Some(spare) = self.spare.take() {
-            spare.remove(&*folder.file_system)?;
+    /// Frees what was prepared for messages to come; what is left is enough for removals.
+    pub fn give_back_space(&mut self, folder: &StoreFolder) -> io::Result<()> {
+        self.give_back_spare(folder)?;
+        self.give_back_zeros(BLOCK_BYTES)
+    }
+
+    fn give_back_spare(&mut self, folder: &StoreFolder) -> io::Result<()> {
+        match self.spare.take() {
+            Some(spare) => spare.remove(&*folder.file_system),
+            None => Ok(()),
         }
-        // Zeros that were written ahead and are not needed for now.
-        let needed = (self.active.end + SLACK_BYTES).next_multiple_of(BLOCK_BYTES);
+    }
+
+    /// Cuts off zeros that were written ahead, but for this many bytes.
+    fn give_back_zeros(&mut self, slack: u64) -> io::Result<()> {
+        let needed = (self.active.end + slack).next_multiple_of(BLOCK_BYTES);
         if needed < self.active.filled {
             self.active.file.file.set_len(needed)?;
             self.active.file.file.sync()?;
             self.active.filled = needed;
         }
+        Ok(())
+    }
+
+    /// Writes down that the store ends here, in good order.
+    pub fn close(&mut self, folder: &StoreFolder, settling: &Settling) -> io::Result<()> {
+        self.prepare(folder, settling)?;
+        self.sync()?;
+        self.give_back_spare(folder)?;
+        self.give_back_zeros(SLACK_BYTES)?;
         let anchor = Anchor {
             last_number: self.active.file.header.number,
             closed: Some(Closed {

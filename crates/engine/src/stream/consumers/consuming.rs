@@ -79,7 +79,9 @@ impl Stream {
             // Filters change, so another consumer may ask for it by now.
             Retention::WorkQueue => !self.consumers().need(subject, sequence),
             Retention::Interest => {
-                !self.consumers().need(subject, sequence) && !self.is_followed_at(sequence)
+                !self.consumers().has_unserved()
+                    && !self.consumers().need(subject, sequence)
+                    && !self.is_followed_at(sequence)
             }
         }
     }
@@ -124,6 +126,9 @@ impl Stream {
 
     /// Removes from an interest stream what nobody asks for, within these sequences; only what one consumer takes, if it is given.
     fn remove_uninteresting(&self, first: u64, last: u64, taken_by: Option<&Consumer>) {
+        if self.consumers().has_unserved() {
+            return;
+        }
         if self.is_unwanted() {
             // A failure is in the store's status.
             let _ = self.purge(&Purge::default());

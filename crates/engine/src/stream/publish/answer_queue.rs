@@ -162,7 +162,12 @@ impl AnswerQueue {
             ..StoredPublish::default()
         };
         stored.encode_in(settings.dialect, self.begin());
-        self.push_answer(settings, b"", reply);
+        if self.pending.contains(sequence) {
+            // It is as good as its original, whose commit may still fail.
+            self.push_final(settings, reply);
+        } else {
+            self.push_answer(settings, b"", reply);
+        }
     }
 
     fn push(&mut self, about: About, header: &[u8], reply: &[u8]) {
@@ -264,6 +269,35 @@ mod tests {
         queue.drain(&progress, &mut drained);
 
         assert_eq!(replies(&drained), [b"stored".to_vec(), b"refused".to_vec()]);
+    }
+
+    #[test]
+    fn a_duplicate_is_refused_with_its_original() {
+        let settings = StreamSettings::default();
+        let progress = |after, through| CommitProgress {
+            refused: vec![Refused {
+                after: Ticket(after),
+                through: Ticket(through),
+                error: StoreError::Full,
+            }],
+            ..CommitProgress::default()
+        };
+        let refused = |sequence| {
+            let mut queue = one_waiting(&settings);
+            queue.answer_duplicate(&settings, sequence, b"duplicate");
+            let mut drained = Drained::default();
+            queue.drain(&progress(0, 1), &mut drained);
+            let mut is_refused = false;
+            drained.for_each(|item, refusal| {
+                if item.reply == b"duplicate" {
+                    is_refused = item.about == About::Final && refusal.is_some();
+                }
+            });
+            is_refused
+        };
+
+        assert!(refused(7), "its original waits");
+        assert!(!refused(6), "its original was stored before");
     }
 
     #[test]

@@ -39,8 +39,7 @@ impl Stream {
             return self.consumers.notice(count);
         }
         if settings.limits.age_ns_max.is_some() || settings.allow_time_to_live {
-            let next = self.store.messages().next_expiry_ns().ok().flatten();
-            self.expire_by(next.unwrap_or(i64::MAX));
+            self.look_for_expiry(self.now_ns());
         }
         // Taken out, so that no lock is held while something is sent.
         let mut due = std::mem::take(&mut *drained);

@@ -12,6 +12,9 @@ use crate::storage::message::Expired;
 use crate::storage::store::Store;
 use crate::stream::stream::Stream;
 
+/// The oldest message is read again this much later if the disk has refused it: a stream that nobody publishes to must not stop expiring.
+const UNREAD_WAIT_NS: i64 = 1_000_000_000;
+
 impl Stream {
     /// Removes what has expired, if something may have.
     pub(in crate::stream) fn expire_due(&self, now_ns: i64) {
@@ -25,8 +28,7 @@ impl Stream {
         for sequence in &expired.spared {
             self.mark_expired(*sequence, now_ns);
         }
-        let next = self.store.messages().next_expiry_ns().ok().flatten();
-        self.expire_by(next.unwrap_or(i64::MAX));
+        self.look_for_expiry(now_ns);
         if expired != Expired::default() {
             self.scheduler.schedule();
         }
@@ -53,7 +55,16 @@ impl Stream {
         }
     }
 
-    pub(in crate::stream) fn expire_by(&self, due_ns: i64) {
+    /// Finds out when a message expires next.
+    pub(in crate::stream) fn look_for_expiry(&self, now_ns: i64) {
+        match self.store.messages().next_expiry_ns() {
+            Ok(Some(due_ns)) => self.expire_by(due_ns),
+            Ok(None) => {}
+            Err(_) => self.expire_by(now_ns.saturating_add(UNREAD_WAIT_NS)),
+        }
+    }
+
+    fn expire_by(&self, due_ns: i64) {
         self.expiry_due_ns.fetch_min(due_ns, Ordering::Relaxed);
     }
 }

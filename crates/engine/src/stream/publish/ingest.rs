@@ -466,6 +466,7 @@ impl Ingest {
     pub(in crate::stream) fn is_kept(&self, subject: &[u8]) -> bool {
         self.settings.retention != Retention::Interest
             || !self.readers.followers.is_empty()
+            || self.readers.consumers.has_unserved()
             || self.readers.consumers.want(subject)
     }
 

@@ -18,6 +18,7 @@ use crate::storage::receipts::Receipt;
 use crate::storage::segment::segment_file::Buffers;
 use crate::storage::store::reading::Cached;
 use crate::storage::store::Store;
+use crate::stream::schedule::remembered_schedules::DueTimes;
 use crate::stream::schedule::schedules::Schedules;
 use crate::stream::stream::Stream;
 
@@ -174,10 +175,10 @@ pub(in crate::stream) fn last_message_id(store: &Store) -> Vec<u8> {
 }
 
 impl LoadedState {
-    fn read(store: &Store, missing: Missing, now_ns: i64) -> Self {
+    fn read(store: &Store, missing: Missing, due_times: &DueTimes, now_ns: i64) -> Self {
         Self {
             ids: missing.ids.then(|| LoadedIds::read(store, missing, now_ns)),
-            schedules: missing.schedules.then(|| Schedules::load(store)),
+            schedules: missing.schedules.then(|| Schedules::load(store, due_times)),
         }
     }
 }
@@ -198,8 +199,9 @@ pub(in crate::stream) fn hold_back(
             return false;
         }
         if !store.has_disk() || store.messages().marks().last_sequence == 0 {
-            // Nothing has to be waited for.
-            let loaded = LoadedState::read(store, missing(ingest), sent.now_ns);
+            // Nothing has to be waited for, and nothing is remembered of a stream without messages or without a disk.
+            let nothing = DueTimes::default();
+            let loaded = LoadedState::read(store, missing(ingest), &nothing, sent.now_ns);
             enter_loaded(ingest, store, loaded, sent.now_ns);
             return false;
         }
@@ -316,7 +318,11 @@ impl Stream {
         let missing = missing(&self.ingest.lock());
         if missing.ids || missing.schedules {
             let now_ns = self.now_ns();
-            let loaded = LoadedState::read(&self.store, missing, now_ns);
+            let due_times = match missing.schedules {
+                true => self.remembered_schedules.read(),
+                false => DueTimes::default(),
+            };
+            let loaded = LoadedState::read(&self.store, missing, &due_times, now_ns);
             let mut ingest = self.ingest.lock();
             enter_loaded(&mut ingest, &self.store, loaded, now_ns);
         }

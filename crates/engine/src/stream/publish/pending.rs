@@ -239,6 +239,11 @@ impl PendingPublishes {
         }
     }
 
+    /// Whether the message of this sequence waits.
+    pub fn contains(&self, sequence: u64) -> bool {
+        self.counts_behind(sequence.saturating_sub(1)) != self.counts_behind(sequence)
+    }
+
     /// From now on, and as long as anything waits, messages can be found by their subjects.
     pub fn sort(&mut self) {
         if self.by_subject.is_none() && !self.entries.is_empty() {

@@ -148,15 +148,19 @@ pub struct Provenance<'a> {
 impl<'a> Provenance<'a> {
     /// Reads the value of the header. Of its older forms only the one with an origin and a sequence is understood.
     pub fn read(value: &'a [u8]) -> Option<Self> {
-        let mut fields = std::str::from_utf8(value).ok()?.split(' ');
-        let origin = fields.next()?;
-        let sequence = fields.next()?.parse().ok()?;
-        let filters = fields.next().unwrap_or(EVERYTHING);
-        let destinations = fields.next().unwrap_or(EVERYTHING);
-        Some(Self {
+        let mut fields = value.split(|byte| *byte == b' ');
+        // The subject is one of them, and need not be text.
+        let text = |field: &'a [u8]| std::str::from_utf8(field).ok();
+        let origin = text(fields.next()?)?;
+        let sequence = text(fields.next()?)?.parse().ok()?;
+        let filters = fields.next().map_or(Some(EVERYTHING), text)?;
+        let destinations = fields.next().map_or(Some(EVERYTHING), text)?;
+        let identity = fields.nth(1).map_or(Some(""), text)?;
+        // A restored archive may say anything, but the highest number is never given: every sequence has a successor.
+        (sequence < u64::MAX).then_some(Self {
             index_name: [origin, filters, destinations],
             sequence,
-            identity: fields.nth(1).unwrap_or_default(),
+            identity,
         })
     }
 }
@@ -231,6 +235,19 @@ mod tests {
         let older = Provenance::read(b"O 7").unwrap();
         assert_eq!((older.index_name, older.sequence), (["O", ">", ">"], 7));
         assert_eq!(Provenance::read(b"$JS.ACK.O.x.1.2.3.4.5"), None);
+    }
+
+    #[test]
+    fn the_subject_a_message_had_need_not_be_text() {
+        let provenance = Provenance::read(b"O 7 > > o.\xff jDREDxh5").unwrap();
+
+        assert_eq!((provenance.sequence, provenance.identity), (7, "jDREDxh5"));
+    }
+
+    #[test]
+    fn the_highest_number_is_not_the_sequence_of_a_message() {
+        assert_eq!(Provenance::read(b"O 18446744073709551615 > >"), None);
+        assert!(Provenance::read(b"O 18446744073709551614 > >").is_some());
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::remote::reader::OriginReader;
 use crate::common::clock::system_ns;
 use crate::common::random::Random;
 use crate::storage::commit::work_pool::Job;
-use crate::storage::message::{Limits, StoreResult};
+use crate::storage::message::{Limits, StoreError, StoreResult};
 use crate::storage::store::Store;
 use crate::stream::publish::acknowledgement::Refusal;
 use crate::stream::publish::ingest::store_refusal;
@@ -185,7 +185,13 @@ impl ReplicationWork {
             resets = self.load(store, &settings)?;
         }
         self.saved_at = Instant::now();
-        self.positions.save(store, resets).map(drop)
+        match self.positions.save(store, resets) {
+            Err(StoreError::Full) => {
+                store.give_back_space()?;
+                self.positions.save(store, resets).map(drop)
+            }
+            saved => saved.map(drop),
+        }
     }
 
     /// Gives each origin a turn, and returns what to do next.
@@ -517,7 +523,7 @@ impl ReplicationWork {
         {
             last
         } else if let Some(most) = limits.messages_max {
-            (last + TURN_MESSAGES).saturating_sub(most)
+            last.saturating_add(TURN_MESSAGES).saturating_sub(most)
         } else {
             0
         };

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use ahash::AHashMap;
 
 use super::checks::DueHeaders;
+use super::remembered_schedules::DueTimes;
 use super::schedule::Schedule;
 use crate::common::timestamp;
 use crate::storage::message::{Message, StoreResult};
@@ -22,6 +23,8 @@ pub const FIRED_AT_ONCE_MAX: usize = 1_000;
 pub struct PlannedSchedule {
     pub sequence: u64,
     pub due_ns: i64,
+    /// It has published something, and is due again.
+    pub is_repeated: bool,
 }
 
 #[derive(Default)]
@@ -41,8 +44,8 @@ impl Schedules {
         }
     }
 
-    /// Finds all schedules in a store.
-    pub fn load(store: &Store) -> Self {
+    /// Finds all schedules in a store; when they are due next is remembered besides.
+    pub fn load(store: &Store, remembered: &DueTimes) -> Self {
         let mut schedules = Self::default();
         for sequence in store.messages().last_of_each(b">") {
             let Ok(Some(message)) = store.messages().read(sequence) else {
@@ -55,8 +58,15 @@ impl Schedules {
             };
             let target = headers.schedule_target.unwrap_or_default();
             let told = next_told(store, message.subject(), target, sequence);
-            if let Some(due_ns) = told.or_else(|| schedule.next_after(message.time_ns)) {
-                schedules.set(message.subject(), PlannedSchedule { sequence, due_ns });
+            // The later one: a crash may have left the file behind, and the target may have had other messages since.
+            let repeated = told.max(remembered.of_schedule(message.subject(), sequence));
+            if let Some(due_ns) = repeated.or_else(|| schedule.next_after(message.time_ns)) {
+                let planned = PlannedSchedule {
+                    sequence,
+                    due_ns,
+                    is_repeated: repeated.is_some(),
+                };
+                schedules.set(message.subject(), planned);
             }
         }
         schedules
@@ -74,7 +84,14 @@ impl Schedules {
     /// A message was staged: its subject has the schedule of that one, or none.
     pub fn note(&mut self, subject: &[u8], sequence: u64, due_ns: Option<i64>) {
         match due_ns {
-            Some(due_ns) => self.set(subject, PlannedSchedule { sequence, due_ns }),
+            Some(due_ns) => {
+                let planned = PlannedSchedule {
+                    sequence,
+                    due_ns,
+                    is_repeated: false,
+                };
+                self.set(subject, planned);
+            }
             None if !self.is_empty() => {
                 self.remove(subject);
             }
@@ -109,6 +126,13 @@ impl Schedules {
 
     pub fn get(&self, subject: &[u8]) -> Option<PlannedSchedule> {
         self.by_subject.get(subject).copied()
+    }
+
+    /// Those that have published something and are due again.
+    pub fn repeated(&self) -> impl Iterator<Item = (&[u8], PlannedSchedule)> {
+        let all = self.by_subject.iter();
+        all.filter(|(_, planned)| planned.is_repeated)
+            .map(|(subject, planned)| (&**subject, *planned))
     }
 
     /// Those that are due, the earliest first.
@@ -204,7 +228,11 @@ mod tests {
     #[test]
     fn schedules_come_in_the_order_of_their_times_and_a_subject_has_one() {
         let mut schedules = Schedules::default();
-        let planned = |sequence, due_ns| PlannedSchedule { sequence, due_ns };
+        let planned = |sequence, due_ns| PlannedSchedule {
+            sequence,
+            due_ns,
+            is_repeated: false,
+        };
         schedules.set(b"a", planned(1, 30));
         schedules.set(b"b", planned(2, 20));
         schedules.set(b"a", planned(3, 10));

@@ -62,9 +62,14 @@ fn fire(
     };
     ingest.store(store, admitted, b"");
     if let Some(due_ns) = fired.next_ns {
-        ingest
-            .schedules_mut()
-            .set(scheduler, PlannedSchedule { due_ns, ..planned });
+        ingest.schedules_mut().set(
+            scheduler,
+            PlannedSchedule {
+                due_ns,
+                is_repeated: true,
+                ..planned
+            },
+        );
     }
     true
 }
@@ -90,6 +95,14 @@ impl Stream {
             );
         }
         any
+    }
+
+    /// Writes down when schedules are due next.
+    pub(in crate::stream) fn remember_schedules(&self, now_ns: i64) {
+        // If that fails, some publish once more after the next start. The failure itself is in the store's status.
+        let _ = self
+            .remembered_schedules
+            .save(&self.store, &self.ingest, now_ns, || self.commit_own());
     }
 
     /// What a schedule publishes; none if its message was removed.
