@@ -1,12 +1,20 @@
 """Messages of a stream, by one request or by a reader, on both servers."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
 
-from jetlake.client.api import Api
+from jetlake.client.access import Access
+from jetlake.client.api import Api, open_api
 from jetlake.client.pulls import Start, pull, read
 from jetlake.errors import ClientError
+from tests.lossy_proxy import LossyProxy
+from tests.waiting import WAIT_S_MAX, until
+
+TIMEOUT_S = 4.0
+"""So that what is lost is missed soon, and an answer that is only late on a busy machine is not taken for lost."""
 
 
 @pytest.fixture
@@ -71,6 +79,89 @@ async def test_reader_goes_on_after_its_consumer_was_lost(api: Api, stream: str)
                 break
 
     assert seen == list(range(1, 1201))
+
+
+@pytest.fixture
+async def proxy(url: str) -> AsyncIterator[LossyProxy]:
+    async with LossyProxy(url) as started:
+        yield started
+
+
+@pytest.fixture
+async def far(proxy: LossyProxy) -> AsyncIterator[Api]:
+    """The API behind the proxy."""
+    async with open_api(Access(url=proxy.url, timeout_s=TIMEOUT_S), reconnect=True) as opened:
+        yield opened
+
+
+def cut_once_at(proxy: LossyProxy, number: int) -> None:
+    """Lose what a consumer delivers from its message of this number on, until the connection is cut."""
+    delivered = 0
+
+    def cut() -> None:
+        proxy.lose = lambda _frame: False
+        proxy.cut()
+
+    def lose(frame: bytes) -> bool:
+        nonlocal delivered
+        delivered += b" $JS.ACK." in frame
+        if delivered == number:
+            asyncio.get_running_loop().call_soon(cut)
+        return delivered >= number
+
+    proxy.lose = lose
+
+
+@pytest.mark.parametrize("number", [1, 300, 1100])
+async def test_reader_gives_what_was_lost_with_its_connection(proxy: LossyProxy, far: Api, stream: str, number: int):
+    cut_once_at(proxy, number)
+
+    async with asyncio.timeout(WAIT_S_MAX):
+        found = await read_all(read(far, stream, to_end=True))
+
+    assert found == list(range(1, 1201))
+    assert proxy.lost
+
+
+async def test_reader_that_follows_gives_what_was_lost_with_its_connection(
+    proxy: LossyProxy, far: Api, api: Api, stream: str
+):
+    cut_once_at(proxy, 1)
+
+    async with aclosing(read(far, stream, start=Start(new=True))) as messages:
+        reading = asyncio.ensure_future(anext(messages))
+        await until(lambda: api.consumer_names(stream))
+        for number in (1201, 1202):
+            await api.connection.publish("read.0", b"%d" % number)
+        async with asyncio.timeout(WAIT_S_MAX):
+            found = [int((await reading).data), int((await anext(messages)).data)]
+
+    assert found == [1201, 1202]
+    assert proxy.lost
+
+
+async def test_reader_of_last_values_goes_on_with_last_values(proxy: LossyProxy, far: Api, api: Api, stream: str):
+    for number, subject in ((1201, "read.8"), (1202, "read.9"), (1203, "read.9")):
+        await api.connection.request(subject, b"%d" % number)
+    cut_once_at(proxy, 5)
+
+    async with asyncio.timeout(WAIT_S_MAX):
+        found = await read_all(read(far, stream, start=Start(last_per_subject=True), to_end=True))
+
+    assert found == [1198, 1199, 1200, 1201, 1203]
+    assert proxy.lost
+
+
+async def test_reader_ends_when_the_rest_is_purged(api: Api, stream: str):
+    seen = []
+
+    async with asyncio.timeout(WAIT_S_MAX), aclosing(read(api, stream, to_end=True)) as messages:
+        async for message in messages:
+            seen.append(int(message.data))
+            if len(seen) == 500:
+                await api.request(f"STREAM.PURGE.{stream}")
+
+    assert seen == list(range(1, 501))
 
 
 async def test_stream_that_is_not_there_cannot_be_read(api: Api):

@@ -222,6 +222,44 @@ def test_what_destroys_is_refused_unless_it_is_allowed(server, tmp_path):
     assert request(server, "STREAM.INFO.A")["state"]["messages"] == 2
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "left", "loss"),
+    [
+        ("max_msgs: 2, discard: new", "max_msgs: 2, discard: old", 2, "discard becomes old: 3 of 5 messages"),
+        ("max_msgs: 2, discard: new", "max_msgs: 4, discard: old", 4, "max_msgs becomes 4: 1 of 5 messages"),
+    ],
+)
+def test_what_a_stream_above_its_limit_loses_is_said(server, tmp_path, before, after, left, loss):
+    carried_out(server, declared(tmp_path, "streams: {A: {subjects: [a], discard: new}}"))
+    publish(server, "a", 5)
+    carried_out(server, declared(tmp_path, f"streams: {{A: {{subjects: [a], {before}}}}}"))
+    assert request(server, "STREAM.INFO.A")["state"]["messages"] == 5
+    declaration = declared(tmp_path, f"streams: {{A: {{subjects: [a], {after}}}}}")
+
+    with pytest.raises(ConfigurationError, match=loss):
+        check_allowed(planned(declaration, actual_of(server)), allow_destroy=False)
+    carried_out(server, declaration)
+
+    assert request(server, "STREAM.INFO.A")["state"]["messages"] == left
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left", "deletes"), [("jobs.>", "jobs.eu", 2, True), ("jobs.*", "jobs.>", 5, False)]
+)
+def test_what_other_filters_of_an_interest_stream_lose_is_said(server, tmp_path, before, after, left, deletes):
+    text = "streams: {JOBS: {subjects: [jobs.>], retention: interest, consumers: {w: {filter_subject: %s}}}}"
+    text += "\ndefaults: {consumer: {ack_policy: explicit}}"
+    carried_out(server, declared(tmp_path, text % before))
+    publish(server, "jobs.eu", 2)
+    publish(server, "jobs.us", 3)
+    plan = planned(declared(tmp_path, text % after), actual_of(server))
+
+    assert [bool(step.destroys) for step in plan.steps] == [deletes]
+    carried_out(server, declared(tmp_path, text % after))
+
+    assert request(server, "STREAM.INFO.JOBS")["state"]["messages"] == left
+
+
 def test_templates_are_made_where_there_are_some(server, tmp_path):
     """On a server that has none, the refusal says so before anything is done."""
     declaration = declared(tmp_path, "templates: {devices: {max_streams: 3, subjects: [device.*], max_age: 1h}}")

@@ -26,8 +26,9 @@ def stream(name, messages=0, **config):
     )
 
 
-def consumer(owner, name, **config):
-    return Found(("consumer", owner, name), {"durable_name": name, "name": name, **config})
+def consumer(owner, name, messages=0, **config):
+    config = {"durable_name": name, "name": name, **config}
+    return Found(("consumer", owner, name), config, messages=messages)
 
 
 def test_what_is_not_there_is_created_in_order(tmp_path):
@@ -117,6 +118,10 @@ def test_what_cannot_change_in_place_is_replaced(tmp_path, declaration, config):
         ("max_msgs: 2", {"max_msgs": 10}),
         ("max_bytes: 100", {}),
         ("max_msgs_per_subject: 1", {}),
+        ("max_msgs: 2, discard: old", {"max_msgs": 2, "discard": "new"}),
+        ("max_bytes: 100, discard: old", {"max_bytes": 100, "discard": "new"}),
+        ("max_msgs: 2, discard: old", {"max_msgs": 1, "discard": "new"}),
+        ("max_bytes: 200, discard: old", {"max_bytes": 100, "discard": "new"}),
     ],
 )
 def test_limits_that_delete_messages_are_named(tmp_path, declaration, config):
@@ -138,6 +143,11 @@ def test_limits_that_delete_messages_are_named(tmp_path, declaration, config):
         ("max_bytes: 10MiB", 3, {}),
         ("retention: limits", 3, {"retention": "interest"}),
         ("sealed: true", 3, {}),
+        ("discard: old", 3, {"discard": "new"}),
+        ("max_msgs: 3, discard: old", 3, {"max_msgs": 3, "discard": "new"}),
+        ("max_msgs: 5, discard: old", 3, {"max_msgs": 1, "discard": "new"}),
+        ("max_msgs: 2, discard: new", 3, {"max_msgs": 2}),
+        ("max_msgs: 1, discard: new", 3, {"max_msgs": 2, "discard": "new"}),
     ],
 )
 def test_limits_that_delete_nothing_are_not_destructive(tmp_path, declaration, messages, config):
@@ -177,6 +187,36 @@ def test_a_consumer_that_cannot_change_in_place_is_replaced(tmp_path, declaratio
 
     assert steps_of(plan) == ["replace consumer A/c"]
     assert plan.steps[0].destroys == ("what it has delivered and acknowledged is forgotten",)
+
+
+@pytest.mark.parametrize(
+    ("retention", "before", "after", "messages", "deletes"),
+    [
+        ("interest", ["a.>"], ["a.eu"], 3, True),
+        ("interest", [], ["a.eu"], 3, True),
+        ("interest", ["a.eu", "a.us"], ["a.us", "a.asia"], 3, True),
+        ("interest", ["a.*"], ["a.eu", "b"], 3, True),
+        ("interest", ["a.>"], ["a.eu"], 0, False),
+        ("interest", ["a.eu"], ["a.*"], 3, False),
+        ("interest", ["a.eu"], [], 3, False),
+        ("limits", ["a.>"], ["a.eu"], 3, False),
+        ("workqueue", ["a.>"], ["a.eu"], 3, False),
+    ],
+)
+def test_filters_that_delete_messages_of_an_interest_stream_are_named(
+    tmp_path, retention, before, after, messages, deletes
+):
+    declaration = f"consumers: {{c: {{ack_policy: explicit, filter_subjects: {after}}}}}"
+    found = consumer("A", "c", messages, ack_policy="explicit", filter_subjects=before)
+
+    plan = planned(
+        declared(tmp_path, f"streams: {{A: {{retention: {retention}, {declaration}}}}}"),
+        server_with(stream("A", messages, retention=retention), found),
+    )
+
+    (step,) = plan.steps
+    assert (step.action, len(step.destroys)) == ("update", int(deletes))
+    assert ("deletes messages" in {change.note for change in step.changes}) == deletes
 
 
 def test_consumers_of_a_replaced_stream_are_made_again_and_others_are_named(tmp_path):

@@ -5,8 +5,11 @@ import time
 
 import pytest
 
+from jetlake import kv
+from jetlake.client.access import Access
 from jetlake.errors import ApiError, ClientError, ConfigurationError, ConflictError, NotFoundError
 from jetlake.kv import BucketConfig, Operation
+from tests.lossy_proxy import LossyProxy
 from tests.waiting import WAIT_S_MAX, until
 
 
@@ -212,6 +215,33 @@ async def test_compact_removes_what_is_left_of_deleted_keys(buckets, name):
     assert await bucket.compact(older_than_s=0) == 0
     assert (await bucket.get("c")).value == "2"
     assert (await bucket.status()).values == 2
+
+
+@pytest.mark.parametrize(("older_than_s", "marker"), [(0, []), (3600, [None])])
+async def test_compact_keeps_values_that_are_set_while_it_runs(buckets, name, url, older_than_s, marker):
+    bucket = await buckets.create(BucketConfig(bucket=name, history=5), str)
+    await bucket.put("a", "1")
+    await bucket.delete("a")
+
+    async def put_again() -> None:
+        for value in ("2", "3"):
+            await bucket.put("a", value)
+
+    async with LossyProxy(url) as proxy, kv.connect(Access(url=proxy.url, timeout_s=1)) as far:
+        putting: list[asyncio.Task[None]] = []
+
+        def lose_sent(frame: bytes) -> bool:
+            # It is sent once more when it is not answered.
+            if b"STREAM.PURGE" not in frame:
+                return False
+            putting[:] = putting or [asyncio.create_task(put_again())]
+            return not putting[0].done()
+
+        proxy.lose_sent = lose_sent
+        assert await (await far.open(name, str)).compact(older_than_s=older_than_s) == 1
+
+    assert proxy.lost
+    assert [entry.value for entry in await bucket.history("a")] == [*marker, "2", "3"]
 
 
 async def test_a_cleared_bucket_is_empty(buckets, name):

@@ -1,8 +1,8 @@
-"""The two questions about subjects."""
+"""The questions about subjects."""
 
 import pytest
 
-from jetlake.shared.subjects import is_literal
+from jetlake.shared.subjects import covers, is_literal
 from jetlake.shared.subjects import overlap as collide
 
 
@@ -34,3 +34,26 @@ def test_subjects_that_cannot_be_published_to(subject):
 def test_wildcards_meet(first, second, expected):
     assert collide(first, second) is expected
     assert collide(second, first) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "expected"),
+    [
+        ("a.b", "a.b", True),
+        ("a.*", "a.b", True),
+        ("a.*", "a.*", True),
+        ("a.>", "a.*", True),
+        ("a.>", "a.b.>", True),
+        ("a.>", "a.>", True),
+        (">", ">", True),
+        ("a.b", "a.*", False),
+        ("a.*", "a.>", False),
+        ("a.*.>", "a.>", False),
+        ("*.>", ">", False),
+        ("a.>", ">", False),
+        ("a.>", "a", False),
+        ("a.*", "a.b.c", False),
+    ],
+)
+def test_a_pattern_covers_another_one_that_matches_nothing_else(pattern, other, expected):
+    assert covers(pattern, other) is expected

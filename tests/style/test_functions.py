@@ -18,7 +18,6 @@ EXCEPTIONS = {
     "cli/bench.py::make_plan": "the flags of `jetlake bench`",
     "cli/sub.py::stored": "the flags of `jetlake sub` that are about streams",
     "governor/lease.py::Lease.__init__": "everything a slot is known by, each named by the one caller",
-    "iac/differences.py::_note": "both sides of one field, and where what it costs is put down",
     "server/callout/callout.py::Callout.__init__": "what the server does for it, each named by the one caller",
     "server/system/handler.py::Handler.__init__": "what the server does for it, one function each",
     "spark/lake/table.py::LakeTable._commit_rows": "rows, and the rule by which they replace others",

@@ -201,6 +201,27 @@ async def test_a_file_that_is_no_message_is_moved_aside(api, spool, make_stream,
     assert rejected(spool) == ["1-bad.msg"]
 
 
+async def test_a_file_that_is_damaged_while_it_waits_is_moved_aside(api, spool, make_stream, start_sender):
+    submit("bad", "1", spool=spool, reliable=True)
+    sender = start_sender()
+    (name,) = waiting(spool)
+    await until(lambda: spool.read(4, name).tries >= 1, "it is not tried")
+
+    def is_rejected_once_damaged() -> bool:
+        # A try that is under way writes the whole message again.
+        for file in waiting(spool):
+            (spool.lane(4) / file).write_bytes(b"")
+        return rejected(spool) == [name] or sender.task.done()
+
+    await until(is_rejected_once_damaged, "it is not moved aside")
+    assert not sender.task.done()
+    stream = await make_stream()
+    submit("good", "2", spool=spool, reliable=True)
+    await until_count(api, stream, 1)
+
+    assert [message.payload for message in await messages(api, stream)] == [b"2"]
+
+
 async def test_a_file_with_a_forged_subject_is_moved_aside(api, spool, start_sender):
     """Whoever may write to the folder must not be able to break the protocol."""
     submit("app", "x", spool=spool, reliable=True)

@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from jetlake.client.access import Access
@@ -216,6 +217,27 @@ def test_a_message_that_is_changed_is_changed_in_one_step(spool):
 
     assert spool.read(4, name).tries == 3
     assert [name for name in os.listdir(spool.folder) if name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_a_reliable_message_that_is_changed_is_on_disk_before_it_takes_the_place_of_the_old_one(
+    spool, monkeypatch, reliable
+):
+    submit("a", "x", spool=spool, reliable=reliable)
+    name = files(spool)[0].name
+    message = spool.read(4, name)
+    synced: list[int] = []
+    real = os.fsync
+
+    def recorded(descriptor):
+        synced.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    spool.replace(4, name, msgspec.structs.replace(message, tries=3))
+
+    assert spool.read(4, name).tries == 3
+    assert (files(spool)[0].stat().st_ino in synced) == reliable
 
 
 def test_one_sender_has_the_lock(spool):

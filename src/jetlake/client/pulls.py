@@ -11,7 +11,7 @@ async with aclosing(read(api, "ORDERS", start=Start(sequence=1), to_end=True)) a
 
 A caller that may stop before the end closes them, so that the server knows at once.
 
-Invariant: a reader yields every message once and in order, even after its consumer was lost and recreated.
+Invariant: a reader yields every message once and in order, even after its consumer, or messages in flight, were lost.
 """
 
 import asyncio
@@ -44,12 +44,19 @@ LOOK_S = 0.5
 INACTIVE_S = 60
 """The server removes a reader's consumer that has had no request for this long."""
 
+PAUSE_S = 0.2
+"""Before a server that has messages, but does not send them, is asked again."""
+
 NO_MESSAGES = "404"
 REQUEST_IS_OVER = "408"
 CONFLICT = "409"
 NO_RESPONDERS = "503"
 
 SECOND = 1_000_000_000
+
+
+class _LostMessagesError(Exception):
+    """A consumer has delivered messages that did not arrive, and will not deliver them again."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,10 +82,21 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def pull(
-    api: Api, stream: str, consumer: str, *, batch: int = 1, expires_s: float = EXPIRES_S, no_wait: bool = False
+    api: Api,
+    stream: str,
+    consumer: str,
+    *,
+    batch: int = 1,
+    expires_s: float = EXPIRES_S,
+    no_wait: bool = False,
+    ends_on_reconnect: bool = False,
 ) -> AsyncGenerator["Msg", None]:
-    """Send one request for messages and yield those that come; ends when the request does. Raises `ClientError`."""
+    """Send one request for messages and yield those that come; ends when the request does. Raises `ClientError`.
+
+    With `ends_on_reconnect` it also ends when the connection was lost and is back: messages may be missing then.
+    """
     connection = api.connection
+    reconnects = connection.stats["reconnects"]
     inbox = connection.new_inbox()
     arrived: deque[Msg] = deque()
     has_arrived = asyncio.Event()
@@ -106,6 +124,8 @@ async def pull(
                         await has_arrived.wait()
                 if not arrived and connection.is_closed:
                     raise ClientError(f"the connection to {api.access.shown} was closed while reading {stream}")
+                if not arrived and ends_on_reconnect and connection.stats["reconnects"] != reconnects:
+                    return
             message = arrived.popleft()
             status = (message.headers or {}).get("Status") if not message.data else None
             if status is None:
@@ -142,14 +162,23 @@ async def read(
 ) -> AsyncGenerator["Msg", None]:
     """Yield the messages of a stream in order; with `to_end` until there are no more, else for ever."""
     begin = start or Start()
+    last = 0
     while True:
-        name = await _reader(api, stream, subjects or [], begin, headers_only=headers_only)
+        name, begin = await _reader(api, stream, subjects or [], begin, headers_only=headers_only)
         try:
             async with aclosing(_read_by(api, stream, name, to_end=to_end)) as messages:
                 async for message in messages:
-                    begin = Start(sequence=message.metadata.sequence.stream + 1)
+                    sequence = message.metadata.sequence.stream
+                    if begin.last_per_subject and sequence <= last:
+                        continue
+                    last = sequence
+                    # What lies behind one of the last values of subjects need not be the last value of another.
+                    if not begin.last_per_subject or not message.metadata.num_pending:
+                        begin = Start(sequence=last + 1)
                     yield message
             return
+        except _LostMessagesError:
+            continue
         except ClientError:
             # The server was restarted, or forgot a reader that was gone for too long: continue after the last one.
             if to_end or await api.find(f"CONSUMER.INFO.{stream}.{name}") is not None:
@@ -159,18 +188,45 @@ async def read(
 
 
 async def _read_by(api: Api, stream: str, consumer: str, *, to_end: bool) -> AsyncGenerator["Msg", None]:
-    if to_end and not (await api.request(f"CONSUMER.INFO.{stream}.{consumer}"))["num_pending"]:
+    """Yield what a consumer delivers. Raises `_LostMessagesError` where something is missing."""
+    reconnects = api.connection.stats["reconnects"]
+    delivered = 0
+    if to_end and await _is_drained(api, stream, consumer, delivered):
         return
     while True:
-        async with aclosing(pull(api, stream, consumer, batch=BATCH, no_wait=to_end)) as messages:
+        before = delivered
+        request = pull(api, stream, consumer, batch=BATCH, no_wait=to_end, ends_on_reconnect=True)
+        async with aclosing(request) as messages:
             async for message in messages:
+                delivered += 1
+                if message.metadata.sequence.consumer != delivered:
+                    raise _LostMessagesError
                 yield message
                 if to_end and not message.metadata.num_pending:
                     return
+        if api.connection.stats["reconnects"] != reconnects:
+            # Nothing need come behind the lost ones that would show that they are missing.
+            raise _LostMessagesError
+        if to_end and delivered == before:
+            # The rest may have been removed.
+            if await _is_drained(api, stream, consumer, delivered):
+                return
+            await asyncio.sleep(PAUSE_S)
 
 
-async def _reader(api: Api, stream: str, subjects: list[str], start: Start, *, headers_only: bool) -> str:
-    """Make a consumer for this reader alone; the server forgets it when nobody asks it any more."""
+async def _is_drained(api: Api, stream: str, consumer: str, delivered: int) -> bool:
+    """Tell whether a consumer has nothing left. Raises `_LostMessagesError` if it has delivered more than arrived."""
+    info = await api.request(f"CONSUMER.INFO.{stream}.{consumer}")
+    if info["delivered"]["consumer_seq"] != delivered:
+        raise _LostMessagesError
+    return not info["num_pending"]
+
+
+async def _reader(api: Api, stream: str, subjects: list[str], start: Start, *, headers_only: bool) -> tuple[str, Start]:
+    """Make a consumer for this reader alone, and return where it begins.
+
+    The server forgets it when nobody asks it any more.
+    """
     name = f"jetlake_{uuid4().hex[:12]}"
     config: dict[str, Any] = {
         "name": name,
@@ -190,8 +246,11 @@ async def _reader(api: Api, stream: str, subjects: list[str], start: Start, *, h
         config["filter_subject"] = subjects[0]
     elif subjects:
         config["filter_subjects"] = subjects
-    await api.request(f"CONSUMER.CREATE.{token(stream)}.{name}", {"stream_name": stream, "config": config})
-    return name
+    made = await api.request(f"CONSUMER.CREATE.{token(stream)}.{name}", {"stream_name": stream, "config": config})
+    if start.new or start.last:
+        # What comes later must not move the place where another consumer has to begin if this one is lost.
+        start = Start(sequence=made["delivered"]["stream_seq"] + 1)
+    return name, start
 
 
 async def _forget(api: Api, stream: str, consumer: str) -> None:

@@ -29,7 +29,7 @@ class ActualResource:
     key: Key
     config: dict[str, Any]
     created: str = ""
-    # Of a stream: how many messages and bytes there are, and when the first one came.
+    # Of a stream: how many messages and bytes there are, and when the first one came; of a consumer those messages too.
     messages: int = 0
     size_bytes: int = 0
     first_time: str = ""
@@ -84,7 +84,8 @@ async def read_actual(api: Api, *, with_templates: bool = False) -> Actual:
 
     async def consumers_of(name: str) -> list[ActualResource]:
         async with limit:
-            return [_consumer(name, info) for info in await api.consumers(name)]
+            messages = actual.found["stream", "", name].messages
+            return [_consumer(name, messages, info) for info in await api.consumers(name)]
 
     names = [key[2] for key in actual.found]
     for consumers in await asyncio.gather(*(consumers_of(name) for name in names)):
@@ -146,11 +147,12 @@ def _stream(info: dict[str, Any]) -> ActualResource:
     )
 
 
-def _consumer(stream: str, info: dict[str, Any]) -> ActualResource:
+def _consumer(stream: str, messages: int, info: dict[str, Any]) -> ActualResource:
     config = info["config"]
     return ActualResource(
         ("consumer", stream, info["name"]),
         config,
         info.get("created", ""),
+        messages=messages,
         is_ephemeral=not config.get("durable_name"),
     )

@@ -5,11 +5,13 @@
 | storage, persist_mode, allow_msg_counter                 | needs a new stream                               |
 | retention to or from workqueue, another mirror           | needs a new stream                               |
 | sealed, deny_delete, deny_purge, allow_msg_ttl, schedules | cannot be undone: taking it back needs a new one |
-| max_msgs, max_bytes, max_age, max_msgs_per_subject lower | deletes messages that are beyond it; the first   |
-|                                                          | two do not where `discard` is `new`              |
+| max_age, max_msgs_per_subject lower                      | deletes messages that are beyond it              |
+| max_msgs, max_bytes, discard                             | deletes messages that are beyond the limits,     |
+|                                                          | unless `discard` is to be `new`                  |
 | retention limits to interest                             | deletes messages that no consumer waits for      |
 
-Of a consumer the way of delivery and of acknowledgement need a new one, which begins where its policy says.
+Of a consumer the way of delivery and of acknowledgement need a new one, which begins where its policy says. Filters
+that leave something out delete messages of a stream with retention interest that no other consumer waits for.
 """
 
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from jetlake.iac.declaration import OWNER_KEY, Resource
 from jetlake.iac.normal import may_differ, normal_consumer, normal_stream, normal_template
 from jetlake.iac.plan import Change
 from jetlake.iac.times import canonical_timestamp, parse_timestamp
+from jetlake.shared.subjects import ANY_TAIL, covers
 
 _NEW_STREAM = ("storage", "persist_mode", "allow_msg_counter")
 _ONE_WAY = ("sealed", "deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
@@ -63,7 +66,10 @@ def compare(
             if name in found.config:
                 differences.kept[name] = found.config[name]
             continue
-        note = _note(resource, found, name, wanted, actual, now, differences)
+        lost = _lost(found, name, wanted, actual, now) if resource.kind == "stream" else ""
+        if name == "filter_subjects" and stream.get("retention") == "interest":
+            lost = _lost_by_filters(found, wanted[name], actual[name])
+        note = _note(resource, name, wanted, actual, lost, differences)
         differences.changes += _changes(name, actual[name], wanted[name], note)
     if resource.kind == "consumer" and found.is_ephemeral:
         differences.changes.append(
@@ -116,11 +122,10 @@ def _changes(name: str, before: Any, after: Any, note: str) -> list[Change]:
 
 def _note(
     resource: Resource,
-    found: ActualResource,
     name: str,
     wanted: dict[str, Any],
     actual: dict[str, Any],
-    now: datetime,
+    lost: str,
     differences: Differences,
 ) -> str:
     """Return what is special about a change, and put down what it costs."""
@@ -136,12 +141,11 @@ def _note(
     if needs_new:
         differences.replaces.append(name)
         return f"needs a new {resource.kind}"
-    if resource.kind == "consumer":
-        return ""
-    lost = _lost(found, name, wanted, actual, now)
     if lost:
         differences.destroys.append(lost)
         return "deletes messages"
+    if resource.kind == "consumer":
+        return ""
     if name in _ONE_WAY:
         return "cannot be undone"
     if name == "allow_direct" and not wanted[name]:
@@ -167,19 +171,45 @@ def _lost(found: ActualResource, name: str, wanted: dict[str, Any], actual: dict
     value, before = wanted[name], actual[name]
     if name == "retention" and value == "interest":
         return f"retention becomes interest: of {found.messages:,} messages those go that no consumer waits for"
-    # A stream that refuses what is new keeps what it has, and takes nothing until it is below its limit.
-    if not _is_lower(value, before) or (name in ("max_msgs", "max_bytes") and wanted["discard"] == "new"):
+    if name in ("max_msgs", "max_bytes", "discard"):
+        return _lost_above_limits(found, name, wanted, actual)
+    if not _is_lower(value, before):
         return ""
     match name:
-        case "max_msgs" if found.messages > value:
-            return f"max_msgs becomes {value:,}: {found.messages - value:,} of {found.messages:,} messages go"
-        case "max_bytes" if found.size_bytes > value:
-            return f"max_bytes becomes {value:,}: {found.size_bytes - value:,} of {found.size_bytes:,} bytes go"
         case "max_msgs_per_subject" if found.messages > value:
             return f"max_msgs_per_subject becomes {value:,}: older ones of {found.messages:,} messages go"
         case "max_age" if _oldest(found, now) > timedelta(microseconds=value / 1_000):
             return f"max_age becomes shorter: older ones of {found.messages:,} messages go"
     return ""
+
+
+def _lost_above_limits(found: ActualResource, name: str, wanted: dict[str, Any], actual: dict[str, Any]) -> str:
+    """Return what a change of `max_msgs`, `max_bytes` or `discard` deletes."""
+    # A stream that refuses what is new keeps what it has, and takes nothing until it is below its limit.
+    if wanted["discard"] == "new":
+        return ""
+    losses = []
+    for limit, there, what in (("max_msgs", found.messages, "messages"), ("max_bytes", found.size_bytes, "bytes")):
+        value = wanted[limit]
+        # With another `discard` a limit that stays as it is deletes too; one that changes is told of by itself.
+        is_told = name == limit or (name == "discard" and value == actual[limit])
+        if is_told and 0 < value < there:
+            losses.append(f"{there - value:,} of {there:,} {what}")
+    shown = f"{wanted[name]:,}" if isinstance(wanted[name], int) else wanted[name]
+    return f"{name} becomes {shown}: {' and '.join(losses)} go" if losses else ""
+
+
+def _lost_by_filters(found: ActualResource, wanted: list[str], actual: list[str]) -> str:
+    """Return what other filters of a consumer delete in a stream with retention interest."""
+    left_out = [
+        before
+        for before in actual or [ANY_TAIL]
+        if not any(covers(filter_subject, before) for filter_subject in wanted or [ANY_TAIL])
+    ]
+    if not left_out or not found.messages:
+        return ""
+    shown = ", ".join(wanted)
+    return f"filter_subjects becomes {shown}: of {found.messages:,} messages those go that no consumer waits for"
 
 
 def _is_lower(value: Any, before: Any) -> bool:

@@ -219,22 +219,24 @@ class Bucket(Generic[T]):
     async def compact(self, *, older_than_s: float = COMPACT_AGE_S) -> int:
         """Remove what is left of deleted keys, and return how many there were.
 
-        Markers younger than `older_than_s` stay, without the values before them.
+        Markers younger than `older_than_s` stay, without the values before them. A value that is set meanwhile stays.
         """
-        markers: dict[bytes, int] = {}
+        markers: dict[bytes, MessagePosition] = {}
         reader = self._reader([">"], Start(last_per_subject=True), headers_only=True)
         async for raw in _all_of(reader):
             for subject, reply, headers, _ in raw:
                 markers.pop(subject, None)
                 if operation_of(headers) is not Operation.PUT:
-                    markers[subject] = position_of(reply).created_ns
+                    markers[subject] = position_of(reply)
         limit_ns = time.time_ns() - round(older_than_s * SECOND)
         places = asyncio.Semaphore(PURGES_MAX)
 
-        async def purge(subject: bytes, created_ns: int) -> None:
-            keep = {"keep": 1} if created_ns > limit_ns else {}
+        async def purge(subject: bytes, marker: MessagePosition) -> None:
+            # Only what is older than the first one that stays: the key may have a new value by now.
+            first = marker.sequence if marker.created_ns > limit_ns else marker.sequence + 1
+            body = {"filter": subject.decode(), "seq": first}
             async with places:
-                await self._api.insist(f"STREAM.PURGE.{self._layout.stream}", {"filter": subject.decode(), **keep})
+                await self._api.insist(f"STREAM.PURGE.{self._layout.stream}", body)
 
         await asyncio.gather(*(purge(*marker) for marker in markers.items()))
         return len(markers)

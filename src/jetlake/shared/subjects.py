@@ -1,4 +1,4 @@
-"""Subjects with wildcards: which subjects a pattern matches, and which patterns share one.
+"""Subjects with wildcards: which subjects a pattern matches, and which patterns share one or have all of another's.
 
 Wildcards count only as whole tokens. Routing itself is the engine's. What a stream may take is decided by
 `jetlake.management.subjects`, which also repeats what nats-server makes of texts that are not valid subjects.
@@ -32,6 +32,11 @@ def matches(pattern: str, subject: str) -> bool:
         if position >= len(given) or token not in (ANY_TOKEN, given[position]):
             return False
     return len(wanted) == len(given)
+
+
+def covers(pattern: str, other: str) -> bool:
+    """Return whether a pattern matches every subject that another one matches."""
+    return matches(pattern, other) and (not other.endswith(ANY_TAIL) or pattern.endswith(ANY_TAIL))
 
 
 def overlap(first: str, second: str) -> bool:

@@ -234,6 +234,8 @@ class Sender:
         self._changed.set()
 
     async def _deliver(self, delivery: Delivery, waiting: WaitingMessage) -> None:
+        # Stays None if the file was damaged since it was looked at.
+        message: SpoolMessage | None = None
         try:
             message = self._spool.read(waiting.priority, waiting.name)
             if message is None:

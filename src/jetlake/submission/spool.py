@@ -13,8 +13,8 @@ A message is written to a temporary file, synced to disk if it is reliable, and 
 sees whole files only.
 
 Durability: when `put` has returned for a reliable message, file and name are on disk. What a crash leaves is a `.tmp`,
-which the sender removes after an hour. Changing a file is the same write and rename: the old or the new content is
-there.
+which the sender removes after an hour. Changing a file is the same write and rename: of a reliable message the old or
+the new content is on disk, at any moment.
 
 Invariant: a name in a lane never stands for an incomplete message.
 """
@@ -148,7 +148,8 @@ class Spool:
     def replace(self, priority: int, name: str, message: SpoolMessage) -> None:
         """Rewrite a message in one step. Raises `SpoolError`; then the file is what it was."""
         try:
-            unfinished = self._write(encode(message), durable=False)
+            # Only the content: where the new name is not on disk yet, the old content is.
+            unfinished = self._write(encode(message), durable=message.reliable)
             try:
                 unfinished.replace(self.lane(priority) / name)
             except BaseException:
