@@ -20,7 +20,7 @@ from jetlake.devices.store.contract import EventFilter
 from jetlake.devices.store.in_memory import MemoryStore
 from jetlake.devices.store.in_stream import StreamStore
 from jetlake.devices.subjects import AggregateKey
-from jetlake.errors import DeviceError
+from jetlake.errors import ClientError, DeviceError
 from tests.devices import commands as c
 from tests.devices.samples import D1, D2
 from tests.devices.waiting import until
@@ -287,6 +287,72 @@ async def test_deleted_device_starts_again_at_version_zero(session, open_session
     found = await stored(api, stream, f"events.{D1}.>")
     assert [event.version for event in found] == [0, 1]
     assert found[0].timestamp_ns > before
+
+
+async def test_command_that_another_user_sent_can_be_confirmed(session, open_session, api, stream):
+    other = await open_session()
+    await session.execute("NotifyResourceChanged", c.notify({"power": 1}))
+    await other.execute("UpdateResource", c.command("k1", {"power": 2}))
+
+    await session.execute("ConfirmResourceUpdate", c.confirm("k1", value={"power": 2}))
+
+    types = [event.event_type for event in await stored(api, stream)]
+    assert types == ["resourcechanged", "resourceupdatepending", "resourceupdated"]
+
+
+async def test_content_is_stored_again_after_another_user_stored_something_else(session, open_session, api, stream):
+    other = await open_session()
+    await session.execute("NotifyResourceChanged", c.notify(7))
+    await other.execute("NotifyResourceChanged", c.notify(9))
+
+    answer = await session.execute("NotifyResourceChanged", c.notify(7))
+
+    assert len(answer.events) == 1
+    assert [value_of(event.message.content) for event in await stored(api, stream)] == [7, 9, 7]
+
+
+async def test_links_that_another_user_published_are_unpublished(session, open_session):
+    other = await open_session()
+    await session.execute("PublishResourceLinks", c.publish_links("/light/0"))
+    await other.execute("PublishResourceLinks", c.publish_links("/light/1"))
+
+    answer = await session.execute("UnpublishResourceLinks", c.unpublish_links())
+
+    assert list(event_of(answer.events[0]).hrefs) == ["/light/0", "/light/1"]
+
+
+@pytest.mark.parametrize("deletes_itself", [True, False])
+async def test_content_from_before_a_device_was_deleted_is_stored_again(
+    session, open_session, api, stream, deletes_itself
+):
+    await session.execute("NotifyResourceChanged", c.notify(7))
+    deleting = session if deletes_itself else await open_session()
+    await deleting.execute("DeleteDevices", api_pb2.DeleteDevicesRequest(device_id_filter=[D1]))
+
+    await session.execute("NotifyResourceChanged", c.notify(7))
+
+    assert [event.version for event in await stored(api, stream)] == [0]
+
+
+async def test_aggregate_is_read_from_its_start_after_reading_it_was_cut_off(session, open_session, monkeypatch):
+    for value in range(17):
+        await session.execute("NotifyResourceChanged", c.notify(value))
+    other = await open_session()
+    request, calls = other.api.request, []
+
+    async def request_once(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise ClientError("the connection broke")
+        return await request(*arguments, **options)
+
+    monkeypatch.setattr(other.api, "request", request_once)
+    with pytest.raises(DeviceError, match="broke"):
+        await other.execute("NotifyResourceChanged", c.notify(17))
+
+    answer = await other.execute("NotifyResourceChanged", c.notify(17))
+
+    assert event_of(answer.events[0]).event_metadata.version == 18
 
 
 async def test_malformed_message_of_somebody_else_does_not_stop_an_aggregate(session, open_session, api, stream):

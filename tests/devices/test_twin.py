@@ -84,6 +84,30 @@ async def test_deleted_device_is_gone_from_the_twin_of_others(session, live):
     assert [view.device_id for view in (await live.current()).devices()] == [D1]
 
 
+@pytest.mark.parametrize("has_past", [False, True])
+async def test_oldest_device_that_is_deleted_is_gone_from_a_twin_that_began_empty(session, live, has_past):
+    if has_past:
+        await session.execute("NotifyResourceChanged", c.notify(1, 1))
+        await session.execute("DeleteDevices", api_pb2.DeleteDevicesRequest(device_id_filter=[D1]))
+    assert (await live.current()).devices() == []
+    await session.execute("NotifyResourceChanged", c.notify(1, 1))
+    await session.execute("NotifyResourceChanged", c.notify(1, 1, device=D2))
+
+    await session.execute("DeleteDevices", api_pb2.DeleteDevicesRequest(device_id_filter=[D1]))
+
+    assert [view.device_id for view in (await live.current()).devices()] == [D2]
+
+
+async def test_twin_that_began_empty_reads_on_while_nothing_is_deleted(session, live):
+    assert (await live.current()).devices() == []
+    reading = live._task
+
+    await session.execute("NotifyResourceChanged", c.notify(1, 1))
+
+    assert [view.device_id for view in (await live.current()).devices()] == [D1]
+    assert live._task is reading
+
+
 async def test_garbage_in_the_stream_does_not_stop_the_twin(session, live, api):
     await api.ask(f"events.{D1}.metadata.devicemetadataupdated", b"garbage")
     await session.execute("UpdateDeviceMetadata", c.online())

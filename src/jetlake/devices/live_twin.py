@@ -37,7 +37,7 @@ class LiveTwin:
         self._sequence = 0
         self._has_advanced = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
-        # What was deleted from the stream when reading began.
+        # What was deleted from the stream when reading began: another value means that more is deleted now.
         self._deletions: tuple[int, int] = (0, 0)
 
     async def current(self) -> Twin:
@@ -66,10 +66,10 @@ class LiveTwin:
 
     async def _start_if_needed(self) -> None:
         state = (await self._api.request(f"STREAM.INFO.{self._stream}"))["state"]
-        deletions = (int(state["first_seq"]) if state["messages"] else 0, int(state.get("num_deleted", 0)))
-        is_same = self._deletions == deletions or (self._deletions[0] == 0 and deletions[1] == self._deletions[1])
-        if self._task is not None and is_same and not self._is_done():
-            self._deletions = deletions
+        # An empty stream begins with the message that comes next.
+        first = int(state["first_seq"]) if state["messages"] else int(state["last_seq"]) + 1
+        deletions = (first, int(state.get("num_deleted", 0)))
+        if self._task is not None and self._deletions == deletions and not self._is_done():
             return
         # Devices were deleted, or reading ended: what is left in the stream is the truth.
         await self.close()

@@ -8,7 +8,8 @@ response = await session.execute("NotifyResourceChanged", request)
 ```
 
 Invariant: a command's events are all decided on the state that the store confirms; if another writer was faster, the
-command is decided again, at most `conflict_retries_max` times.
+command is decided again, at most `conflict_retries_max` times. A command without events, or one that is refused, is
+decided on a state that was read or compared with the store after the command came.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from jetlake.devices.ids import check_device_id, check_href
 from jetlake.devices.live_twin import LiveTwin
 from jetlake.devices.protos import api_pb2
 from jetlake.devices.settings import Settings
-from jetlake.devices.store.contract import EventFilter, EventStore, VersionConflictError
+from jetlake.devices.store.contract import EventFilter, EventStore, Held, VersionConflictError
 from jetlake.devices.subjects import AggregateKey, Family
 from jetlake.devices.twin import Twin
 from jetlake.errors import ClientError, DeviceError
@@ -239,11 +240,11 @@ class UserSession:
         async with held.lock:
             for attempt in range(self.settings.conflict_retries_max + 1):
                 try:
-                    await self.store.load(held)
-                    aggregate, caller = held.aggregate, self._caller(peer)
-                    messages = decision(aggregate, caller)
+                    caller = self._caller(peer)
+                    messages = await self._decided(held, decision, caller)
                     if not messages:
                         return []
+                    aggregate = held.aggregate
                     messages = [*self._snapshot(aggregate, caller), *messages]
                     return await self.store.append(held, aggregate.stamped(messages, command, caller))
                 except VersionConflictError:
@@ -255,6 +256,20 @@ class UserSession:
             f"{key.pattern} was changed by others {self.settings.conflict_retries_max + 1} times in a row: "
             "send the command again",
         )
+
+    async def _decided(self, held: Held, decision: Decision, caller: Caller) -> list[Any]:
+        """Return the events of a command. Only storing an event shows that an aggregate at hand is old: ask without."""
+        was_at_hand = held.is_loaded
+        await self.store.load(held)
+        try:
+            messages = decision(held.aggregate, caller)
+        except DeviceError:
+            if not was_at_hand or not await self.store.refresh(held):
+                raise
+        else:
+            if messages or not was_at_hand or not await self.store.refresh(held):
+                return messages
+        return decision(held.aggregate, caller)
 
     def _snapshot(self, aggregate: Any, caller: Caller) -> list[Any]:
         """Return a snapshot if it is time for one and it fits into a message; without it, loading takes longer."""

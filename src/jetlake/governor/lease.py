@@ -58,6 +58,8 @@ class Lease:
         # Set when the slot is lost although the work continues: evicted, or expired before it was renewed.
         self.lost = asyncio.Event()
         self.renewals = 0
+        # Leases that another one has taken the place of; each may still be in the stream.
+        self._replaced: list[int] = []
         self._stop = asyncio.Event()
         self._renewing: asyncio.Task[None] | None = None
         if renew and settings.expires_ns:
@@ -92,8 +94,9 @@ class Lease:
         if self._renewing is not None:
             # A renewal under way is finished, so that it is known which message is to be deleted.
             await self._renewing
-        if not self._keep_until_expiry:
-            await self._delete()
+        own = [] if self._keep_until_expiry else [self.sequence]
+        for sequence in own + self._replaced:
+            await self._delete(sequence)
         await events.publish(
             self._api.connection,
             "exit",
@@ -105,17 +108,17 @@ class Lease:
         if not self._keep_until_expiry:
             await vacancies.announce(self._api.connection, self._settings.subject)
 
-    async def _delete(self) -> None:
+    async def _delete(self, sequence: int) -> None:
         deadline_s = time.monotonic() + RELEASE_S_MAX
         while True:
             try:
-                await delete_lease(self._api, self.governor, self.sequence)
+                await delete_lease(self._api, self.governor, sequence)
             except ApiError as error:
                 if error.code < 500 or time.monotonic() >= deadline_s:
                     raise
             except ClientError as error:
                 if time.monotonic() >= deadline_s:
-                    text = f"slot {self.sequence} of {self.governor} could not be given back: {error}"
+                    text = f"slot {sequence} of {self.governor} could not be given back: {error}"
                     raise reworded(error, f"{text}; it becomes free when the lease expires") from error
             else:
                 return
@@ -133,19 +136,32 @@ class Lease:
                 break
             began_s = time.monotonic()
             try:
-                renewed = await self._renew(ballot, may_swap=self.age_s >= 2 * third_s)
+                await self._delete_replaced()
+                # The last try may have failed after the lease was renewed.
+                if self.age_s >= third_s and await self._renew(ballot, may_swap=self.age_s >= 2 * third_s):
+                    self._entered_s, ballot = began_s, self._ballot()
+                    await self._delete_replaced()
                 has_failed = False
             except ClientError as error:
                 _log.warning("governor %s: %s", self.governor, error)
                 has_failed = True
                 if self.is_expired:
                     self.lost.set()
-                continue
-            if renewed:
-                self._entered_s = began_s
-                ballot = self._ballot()
-        # A renewal whose acknowledgement was lost may have left a second lease.
-        await ballot.withdraw()
+        await self._withdraw(ballot)
+
+    async def _withdraw(self, ballot: Ballot) -> None:
+        """Remove the second lease that a renewal without an answer may have left."""
+        deadline_s = time.monotonic() + RELEASE_S_MAX
+        while not await ballot.withdraw():
+            if time.monotonic() >= deadline_s:
+                _log.warning("governor %s: no answer; a renewed lease may remain until it expires", self.governor)
+                return
+            await asyncio.sleep(jittered(RELEASE_RETRY_S))
+
+    async def _delete_replaced(self) -> None:
+        while self._replaced:
+            await delete_lease(self._api, self.governor, self._replaced[0])
+            del self._replaced[0]
 
     async def _renew(self, ballot: Ballot, *, may_swap: bool) -> bool:
         renewed = await renew(
@@ -157,6 +173,7 @@ class Lease:
             return False
         if not renewed:
             return False
+        self._replaced.append(self.sequence)
         self.sequence = renewed
         self.renewals += 1
         return True

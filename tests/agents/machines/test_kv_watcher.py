@@ -1,6 +1,7 @@
 """The kv watcher, on both servers: a change of a key moves a machine, and the value reaches its commands."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -64,6 +65,54 @@ async def test_a_value_that_has_not_changed_does_not_fire_after_a_restart(url, n
             assert seen(folder) == []
             await bucket.put("auth.username", "carol")
             await found.until(lambda: seen(folder) == ["carol"])
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.0.1"])
+@pytest.mark.parametrize("last", ["alice", None])
+async def test_a_change_fires_after_a_restart_if_the_agent_stopped_before_the_transition(
+    url, name, tmp_path, last, version
+):
+    folder = write(tmp_path / "m", machine(name, "watch"), **USE)
+
+    async with kv.connect(url) as buckets:
+        bucket = await buckets.create(name, str)
+        await bucket.put("auth.username", "bob")
+        async with running(folder, url=url) as found:
+            await found.until(lambda: seen(folder) == ["bob"])
+            await found.until_state("A")
+            slow_down(found.machine)
+            await (bucket.put("auth.username", last) if last else bucket.delete("auth.username"))
+            await found.until(lambda: found.machine.data.get(f"{name}_auth.username") == last)
+        write(folder, machine(name, "watch").replace("1.0.0", version), **USE)
+        (folder / "seen").unlink()
+        async with running(folder, url=url) as found:
+            await found.until(lambda: seen(folder) == [last or "nobody"])
+            await found.until_state("A")
+
+    assert "unfired" not in read_json(folder / "machine_state.json")
+
+
+async def test_a_change_fires_when_its_state_is_back_if_another_transition_was_faster(url, name, tmp_path):
+    folder = write(tmp_path / "m", machine(name, "watch"), **USE)
+
+    async with kv.connect(url) as buckets:
+        bucket = await buckets.create(name, str)
+        async with running(folder, url=url) as found:
+            await found.until(lambda: found.machine._watchers[0]._is_live)
+            slow_down(found.machine)
+            other = asyncio.create_task(found.machine.fire("fail"))
+            await asyncio.sleep(0)
+            await bucket.put("auth.username", "bob")
+            await found.until(lambda: f"{name}_auth.username" in found.machine.data or found.machine.state == "F")
+            await other
+            found.machine._last_transition_s = float("-inf")
+            await found.machine.fire("retry")
+            await found.until(lambda: seen(folder) == ["bob"])
+
+
+def slow_down(machine):
+    """Have the next transition wait for seconds, as after many others."""
+    machine._fast_transitions, machine._last_transition_s = 1_000, time.monotonic()
 
 
 async def test_a_newer_revision_of_the_same_value_fires_if_that_is_wanted(url, name, tmp_path):

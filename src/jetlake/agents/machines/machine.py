@@ -4,6 +4,9 @@ A transition happens as a whole and in order: the new state is on the disk, the 
 the watchers look again, the event is queued. Transitions that follow each other quickly are slowed down, as in the
 original, so that a machine that goes in circles does no harm.
 
+A watcher that keeps what it saw in the data notes its change first, and the transition removes the note in the same
+write as it stores the state. So a change is not lost if the agent ends between the data and the transition.
+
 Invariant: what `state` says is on the disk, unless the disk refuses; `run` returns when no watcher is left.
 """
 
@@ -54,7 +57,12 @@ class Machine:
         self.entered_unix_s = time.time()
         self._store = MachineStore(self.folder, self.report)
         self._data = self._store.load_data()
-        saved = self._store.load_state(manifest.name, manifest.version) if resume else None
+        saved = self._store.load_state(manifest.name)
+        names = {each.name for each in manifest.watchers}
+        # Watchers with a change that no transition has followed yet; a change outlives the version that saw it.
+        self._unfired = names.intersection(saved.unfired if saved else ())
+        if not resume or (saved is not None and saved.version != manifest.version):
+            saved = None
         self._states = StateMachine(manifest, saved.state if saved else "")
         self._is_resumed = saved is not None and saved.state == self._states.state
         if saved is not None and self._is_resumed:
@@ -62,6 +70,7 @@ class Machine:
         self._lock = asyncio.Lock()
         # One writer of the data at a time, so that no value is lost between two of them.
         self._data_lock = asyncio.Lock()
+        self._save_lock = asyncio.Lock()
         self._fast_transitions = 0
         self._last_transition_s = 0.0
         self._watchers: list[Watcher] = [watcher_of(each, self) for each in manifest.watchers]
@@ -133,8 +142,11 @@ class Machine:
     def knows(self, event: str) -> bool:
         return self._states.knows(event)
 
-    async def fire(self, event: str) -> StateChange | None:
-        """Enter the state that an event leads to; None, and a warning, if that is not possible now."""
+    async def fire(self, event: str, *, change_of: str = "") -> StateChange | None:
+        """Enter the state that an event leads to; None, and a warning, if that is not possible now.
+
+        `change_of` is the watcher whose noted change this transition follows.
+        """
         if not event:
             return None
         async with self._lock:
@@ -146,6 +158,7 @@ class Machine:
             if change is None:
                 return None
             self.entered_unix_s = time.time()
+            self._unfired.discard(change_of)
             await self._save_state()
             self._tell_change(change)
         return change
@@ -185,16 +198,37 @@ class Machine:
         )
 
     async def _save_state(self) -> None:
-        saved = SavedState(
-            name=self.name, version=self.manifest.version, state=self.state, entered_unix_s=self.entered_unix_s
-        )
-        try:
-            await finish(asyncio.to_thread(self._store.save_state, saved))
-        except ConfigurationError as error:
-            # The machine goes on: doing its work matters more than where it would resume.
-            self.report("error", f"the state is not kept: {error}")
+        async with self._save_lock:
+            saved = SavedState(
+                name=self.name,
+                version=self.manifest.version,
+                state=self.state,
+                entered_unix_s=self.entered_unix_s,
+                unfired=tuple(sorted(self._unfired)),
+            )
+            try:
+                await finish(asyncio.to_thread(self._store.save_state, saved))
+            except ConfigurationError as error:
+                # The machine goes on: doing its work matters more than where it would resume.
+                self.report("error", f"the state is not kept: {error}")
 
     # What watchers use
+
+    def has_noted_change(self, watcher: str) -> bool:
+        """Return whether no transition has followed a change of a watcher yet."""
+        return watcher in self._unfired
+
+    async def note_change(self, watcher: str) -> None:
+        """Remember the change of a watcher until a transition follows it. To be called before the data shows it."""
+        if watcher not in self._unfired:
+            self._unfired.add(watcher)
+            await self._save_state()
+
+    async def drop_change(self, watcher: str) -> None:
+        """Forget the change of a watcher: no transition can follow it."""
+        if watcher in self._unfired:
+            self._unfired.discard(watcher)
+            await self._save_state()
 
     async def put_data(self, values: dict[str, Any]) -> None:
         """Set data. Raises `ConfigurationError` if it cannot be kept."""

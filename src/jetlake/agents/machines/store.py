@@ -33,7 +33,7 @@ FILE_MODE = 0o600
 Report = Callable[[str, str], None]
 
 
-class SavedState(msgspec.Struct, frozen=True, kw_only=True):
+class SavedState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a machine was."""
 
     name: str
@@ -41,6 +41,8 @@ class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     # When it entered the state.
     entered_unix_s: float
+    # Watchers whose change is in the data, or about to be, and whose transition has not happened yet.
+    unfired: tuple[str, ...] = ()
 
 
 class MachineStore:
@@ -63,8 +65,8 @@ class MachineStore:
         self._report("warning", f"{self._folder / DATA_FILE} is not a JSON object and is ignored")
         return {}
 
-    def load_state(self, name: str, version: str) -> SavedState | None:
-        """Return where the machine was; None if it never ran, or ran in another version."""
+    def load_state(self, name: str) -> SavedState | None:
+        """Return where the machine was, in whichever version; None if it never ran."""
         content = self._read(STATE_FILE)
         if content is None:
             return None
@@ -73,7 +75,7 @@ class MachineStore:
         except (msgspec.DecodeError, UnicodeDecodeError):
             self._report("warning", f"{self._folder / STATE_FILE} cannot be read: beginning at the initial state")
             return None
-        return saved if (saved.name, saved.version) == (name, version) else None
+        return saved if saved.name == name else None
 
     def save_data(self, data: dict[str, Any]) -> None:
         """Raises `ConfigurationError` if the data cannot be kept."""

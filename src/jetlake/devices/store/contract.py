@@ -61,7 +61,10 @@ class EventStore(Protocol):
         """Return an aggregate at hand; it may not be loaded yet."""
 
     async def load(self, held: Held) -> None:
-        """Bring an aggregate up to date. The caller has its lock."""
+        """Load an aggregate that is not at hand. The caller has its lock."""
+
+    async def refresh(self, held: Held) -> bool:
+        """Bring an aggregate at hand up to date; tell whether it was old. The caller has its lock."""
 
     async def append(self, held: Held, messages: Sequence[Any]) -> list[Any]:
         """Store events and apply them; the caller has its lock.
@@ -85,21 +88,27 @@ class AggregateCache:
     def hold(self, key: AggregateKey, href: str) -> Held:
         held = self._held.get(key)
         if held is None:
+            self._make_room()
             held = self._held[key] = Held(new_aggregate(key, href))
-            self._shrink()
         self._held.move_to_end(key)
         return held
 
     def forget(self, held: Held) -> None:
-        """Reset an aggregate: what is known of it may be wrong."""
+        """Reset an aggregate to one without events: what is known of it may be wrong."""
         held.aggregate = new_aggregate(held.aggregate.key, getattr(held.aggregate, "href", ""))
         held.is_loaded = False
 
-    def _shrink(self) -> None:
-        if len(self._held) <= AGGREGATES_AT_HAND_MAX:
+    def forget_device(self, device_id: str) -> None:
+        """Forget a device's aggregates, except those that a command is changing: the stream refuses its events."""
+        for key, held in self._held.items():
+            if key.device_id == device_id and not held.lock.locked():
+                self.forget(held)
+
+    def _make_room(self) -> None:
+        """Remove the aggregate that was used longest ago, of those that no command uses: there may be none."""
+        if len(self._held) < AGGREGATES_AT_HAND_MAX:
             return
         for key, held in self._held.items():
-            # The newest is not locked yet, and is the one the caller is about to use.
             if not held.lock.locked():
                 del self._held[key]
                 return

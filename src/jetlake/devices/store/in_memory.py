@@ -87,6 +87,11 @@ class MemoryStoreOnBus:
         """Nothing to do: all there is is at hand."""
         assert held.is_loaded
 
+    async def refresh(self, held: Held) -> bool:
+        """Nothing to do: no one else has these events."""
+        assert held.is_loaded
+        return False
+
     async def append(self, held: Held, messages: Sequence[Any]) -> list[Any]:
         self._store.append(held, messages)
         for message in messages:

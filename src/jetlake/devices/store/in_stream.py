@@ -48,9 +48,17 @@ class StreamStore:
         return self._cache.hold(key, href)
 
     async def load(self, held: Held) -> None:
-        """Load an aggregate that is not at hand; one that is stays as it is, and the stream tells if it is old."""
+        """Load an aggregate that is not at hand; one that is stays: the stream refuses an event if it is old."""
         if not held.is_loaded:
             await self._read_whole(held)
+
+    async def refresh(self, held: Held) -> bool:
+        """Read an aggregate once more if its last event is another one; it may have been deleted meanwhile."""
+        last = await self._get({"last_by_subj": held.aggregate.key.pattern})
+        if (0 if last is None else last["seq"]) == held.aggregate.sequence:
+            return False
+        await self._read_whole(held)
+        return True
 
     async def append(self, held: Held, messages: Sequence[Any]) -> list[Any]:
         for message in messages:
@@ -78,6 +86,7 @@ class StreamStore:
 
     async def delete_device(self, device_id: str) -> bool:
         answer = await self._api.request(f"STREAM.PURGE.{self.stream}", {"filter": pattern(device_id)})
+        self._cache.forget_device(device_id)
         return bool(answer.get("purged"))
 
     async def _append_one(self, held: Held, message: Any) -> None:
@@ -111,7 +120,6 @@ class StreamStore:
             # The versions do not follow: the device was deleted and has started over, or a full read tells more.
             is_deleted = True
         if is_deleted:
-            self._cache.forget(held)
             await self._read_whole(held)
         raise VersionConflictError
 
@@ -126,7 +134,8 @@ class StreamStore:
         raise DeviceError("UNAVAILABLE", f"the event was not acknowledged: {cause}; send the command again") from cause
 
     async def _read_whole(self, held: Held) -> None:
-        """Read an aggregate from its last snapshot on."""
+        """Read an aggregate from its last snapshot on; what an earlier reading left, complete or not, is forgotten."""
+        self._cache.forget(held)
         aggregate = held.aggregate
         answer = await self._get({"last_by_subj": aggregate.key.snapshot_subject})
         if answer is not None:

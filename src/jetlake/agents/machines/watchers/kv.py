@@ -1,7 +1,7 @@
 """`KvWatcher`: waits for a key of a bucket, and keeps its value in the machine's data.
 
 A value that changes is stored and is a success; so is one that is deleted. The value before a restart is in the data,
-so a value that has not changed meanwhile does not fire.
+so a value that has not changed meanwhile does not fire, unless the agent ended before the transition.
 
 With `mode: watch` the server reports a change; as long as that is not possible, and with `mode: poll`, the key is read
 in every interval. While there is no connection nothing is known, and nothing fires. What comes while the machine is in
@@ -96,6 +96,12 @@ class KvWatcher(Watcher):
         if changed:
             await self.succeed()
 
+    async def succeed(self) -> None:
+        fired = await self.machine.fire(self.manifest.success_transition, change_of=self.name)
+        # If another transition was faster, the change waits until the machine is in a matching state again.
+        if fired is None and self.is_active:
+            await self.machine.drop_change(self.name)
+
     async def _compare(self) -> bool:
         """Return whether the value is another one than before, or counts as such."""
         options, machine = self._options, self.machine
@@ -105,16 +111,19 @@ class KvWatcher(Watcher):
         previous = machine.data.get(data_key, _ABSENT)
         if entry is None or entry.is_deleted:
             if previous is _ABSENT:
-                return False
+                return machine.has_noted_change(self.name)
+            await machine.note_change(self.name)
             await machine.delete_data(data_key)
             self._previous_revision = 0
             return True
         value = parsed(entry.value or b"", options.query)
         before, self._previous_revision = self._previous_revision, entry.revision
         if previous is _ABSENT or previous != value:
+            await machine.note_change(self.name)
             await machine.put_data({data_key: value})
             return True
-        return options.on_successful_get or (options.on_matching_update and 0 < before < entry.revision)
+        is_newer = options.on_matching_update and 0 < before < entry.revision
+        return options.on_successful_get or is_newer or machine.has_noted_change(self.name)
 
     def _data_key(self) -> str:
         options = self._options
