@@ -128,6 +128,26 @@ def test_nested_payload_is_refused_and_does_not_use_up_the_stack():
         open_token(f"{head}.{part}.{key.sign(f'{head}.{part}')}")
 
 
+def test_nested_header_is_refused_and_does_not_use_up_the_stack():
+    head = base64.urlsafe_b64encode(
+        ('{"typ":"JWT","alg":"ed25519-nkey","x":' + "[" * 1_200 + "]" * 1_200 + "}").encode()
+    )
+
+    with pytest.raises(InvalidTokenError, match="the header cannot be read"):
+        open_token(f"{head.decode().rstrip('=')}.e30.AAAA")
+
+
+@pytest.mark.parametrize("nats", [5, "x", [1]])
+def test_claims_of_version_1_that_are_not_an_object_are_refused(nats):
+    account, user = Key("account"), Key("user")
+    body = {"type": "user", "iss": account.public, "sub": user.public, "nats": nats}
+    head = base64.urlsafe_b64encode(b'{"typ":"jwt","alg":"ed25519"}').decode().rstrip("=")
+    part = base64.urlsafe_b64encode(json.dumps(body).encode()).decode().rstrip("=")
+
+    with pytest.raises(InvalidTokenError, match="must be an object"):
+        read_user(f"{head}.{part}.{account.sign(part)}")
+
+
 def test_damaged_tokens_never_open():
     """Any character replaced by any other: nothing but `InvalidTokenError`, and never an opened token."""
     token = make_user(Operator().system).jwt

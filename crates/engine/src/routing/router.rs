@@ -200,7 +200,12 @@ impl Router {
         };
         let deliveries = dispatch.deliver_to_all(routes, &mut self.random, staging);
         if staging.has_onward() {
-            return deliveries + self.send_onward(&publisher, publish, buffer, staging, None);
+            let sent = as_sent(&publisher, publish);
+            let publisher = Publisher {
+                deliver_subject: None,
+                ..publisher
+            };
+            return deliveries + self.send_onward(&publisher, &sent, buffer, staging, None);
         }
         deliveries
     }
@@ -277,12 +282,12 @@ impl Dispatch<'_> {
         let weight_of = |member: &Arc<Subscription>| match &member.receiver {
             Receiver::Leaf(receiver) if !member.has_ended() => {
                 let is_possible = self.publisher.may_send_to(receiver);
-                receiver.weight * u32::from(is_possible)
+                u64::from(receiver.weight) * u64::from(is_possible)
             }
             _ => 0,
         };
-        let total: u32 = group.members.iter().map(weight_of).sum();
-        let mut chosen = random.below(total as usize) as u32;
+        let total: u64 = group.members.iter().map(weight_of).sum();
+        let mut chosen = random.below(total as usize) as u64;
         for member in &group.members {
             let weight = weight_of(member);
             if chosen < weight {
@@ -330,11 +335,12 @@ fn deliver(
     let receiver = match &subscription.receiver {
         Receiver::Connection(receiver) => receiver,
         Receiver::Service(service) => {
-            staging.request(*service, publisher, publish);
+            staging.request(*service, publisher, &as_sent(publisher, publish));
             return true;
         }
         Receiver::Sink(sink) => {
-            let taken = !subscription.has_ended() && sink.accept(publisher, publish, staging);
+            let taken = !subscription.has_ended()
+                && sink.accept(publisher, &as_sent(publisher, publish), staging);
             if taken {
                 staging.note_sink(sink);
             }
@@ -374,6 +380,19 @@ fn deliver(
         end_subscription(shared, publisher, subscription, receiver);
     }
     true
+}
+
+/// A message as it was sent. Over a link, what a consumer sends has two subjects: clients and other servers get the one that follows the reply. Only for the
+/// other one was it checked what the link may send, and so a stream, a service or an import gets that one.
+fn as_sent<'a>(publisher: &Publisher<'a>, publish: &Publish<'a>) -> Publish<'a> {
+    match (publisher.linked, publisher.deliver_subject) {
+        (Some(linked), Some(subject)) => Publish {
+            subject,
+            reply: linked.reply,
+            ..*publish
+        },
+        _ => *publish,
+    }
 }
 
 /// Delivers to a receiver in another account, or notes that it is for one.
@@ -416,6 +435,15 @@ fn deliver_to_original(
     let (Some(account), mut subject) = (shadow.account.upgrade(), Vec::new()) else {
         return false;
     };
+    let is_of_server = !matches!(
+        shadow.original.receiver,
+        Receiver::Connection(_) | Receiver::Leaf(_)
+    );
+    let (sent, deliver_subject) = match is_of_server {
+        true => (as_sent(publisher, publish), None),
+        false => (*publish, publisher.deliver_subject),
+    };
+    let publish = &sent;
     if shadow.map.forward(publish.subject, &mut subject) {
         if !shadow.original.may_see(&subject) {
             return false;
@@ -431,6 +459,7 @@ fn deliver_to_original(
         account: &account,
         // What it may do in its own account says nothing about this one.
         permissions: None,
+        deliver_subject,
         ..*publisher
     };
     let publish = Publish {

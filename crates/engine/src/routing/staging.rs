@@ -203,7 +203,13 @@ impl Staging {
             self.entry_of_slot.resize(slot + 1, NOT_STAGED);
         }
         let mut position = self.entry_of_slot[slot];
-        if position == NOT_STAGED {
+        let is_its_own = self
+            .entries
+            .get(position as usize)
+            .and_then(|entry| entry.connection.as_ref())
+            .is_some_and(|staged| Arc::ptr_eq(staged, connection));
+        // Another connection may have had the slot a moment ago, and what is staged for that one is not for this one.
+        if !is_its_own {
             position = self.begin(connection);
         }
         &mut self.entries[position as usize]

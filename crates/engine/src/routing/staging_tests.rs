@@ -84,3 +84,31 @@ fn what_was_handed_over_counts_no_more_and_its_size_is_told() {
         .collect();
     assert!(told.is_empty() || told == [(Some(7), (count * 100) as u64)]);
 }
+
+#[test]
+fn a_connection_gets_nothing_that_was_staged_for_the_one_that_had_its_slot() {
+    let ((before, _peer), (after, _other)) = (receiver(3), receiver(3));
+    let buffer = b"m\r\n";
+    let publish = Publish {
+        subject: b"x",
+        reply: None,
+        header_size_text: b"0",
+        total_size_text: b"1",
+        header_len: 0,
+        body: &buffer[..1],
+    };
+    let mut staging = Staging::new(0);
+    staging.limit_entries(PENDING_BYTES_MAX);
+
+    staging.deliver(&before, Some(7), &publish, b"1", buffer);
+    staging.deliver(&after, Some(7), &publish, b"1", buffer);
+    staging.deliver(&after, Some(7), &publish, b"1", buffer);
+    let mut followups = Vec::new();
+    staging.flush(buffer, 0, &mut followups);
+
+    let sent = |connection: &Connection| {
+        let messages = &connection.traffic.out_messages;
+        messages.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    assert_eq!((sent(&before), sent(&after)), (1, 2));
+}

@@ -170,7 +170,8 @@ impl SubscriptionTree {
                 let mut groups = leaf.groups.iter();
                 let group = groups.find(|group| *group.name == *queue);
                 let members = group.map_or(&[][..], |group| &group.members);
-                members.iter().map(|member| weight_of(member)).sum()
+                let weights = members.iter().map(|member| weight_of(member));
+                weights.fold(0, u32::saturating_add)
             }
         }
     }
@@ -186,7 +187,7 @@ impl SubscriptionTree {
         let mut routes = Routes::default();
         if !subject::has_empty_token(subject) {
             let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
-            self.root.collect(&tokens, 0, &mut routes, &mut 0);
+            self.root.collect(&tokens, &mut routes, &mut 0);
             routes.drop_unneeded();
         }
         routes
@@ -200,7 +201,7 @@ impl SubscriptionTree {
             return (routes, usize::MAX);
         }
         let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
-        self.root.collect(&tokens, 0, &mut routes, &mut deciding);
+        self.root.collect(&tokens, &mut routes, &mut deciding);
         routes.drop_unneeded();
         if routes.is_restricted() {
             routes.drop_unseen(subject);
@@ -212,23 +213,21 @@ impl SubscriptionTree {
 }
 
 impl Node {
-    fn collect(&self, tokens: &[&[u8]], depth: usize, routes: &mut Routes, deciding: &mut usize) {
-        let Some((first, behind)) = tokens.split_first() else {
-            self.leaf.collect(routes);
-            return;
-        };
-        if let Some(rest) = &self.rest {
-            rest.collect(routes);
-        }
-        if let Some(star) = &self.star {
-            star.collect(behind, depth + 1, routes, deciding);
-        }
-        if self.literal.is_empty() {
-            return;
-        }
-        *deciding = (*deciding).max(depth + 1);
-        if let Some(literal) = self.literal.get(*first) {
-            literal.collect(behind, depth + 1, routes, deciding);
+    fn collect(&self, tokens: &[&[u8]], routes: &mut Routes, deciding: &mut usize) {
+        let mut waiting = vec![(self, 0)];
+        while let Some((node, depth)) = waiting.pop() {
+            let Some(first) = tokens.get(depth) else {
+                node.leaf.collect(routes);
+                continue;
+            };
+            if let Some(rest) = &node.rest {
+                rest.collect(routes);
+            }
+            if !node.literal.is_empty() {
+                *deciding = (*deciding).max(depth + 1);
+                waiting.extend(node.literal.get(*first).map(|literal| (literal, depth + 1)));
+            }
+            waiting.extend(node.star.as_deref().map(|star| (star, depth + 1)));
         }
     }
 
@@ -246,54 +245,86 @@ impl Node {
     }
 
     fn remove(&mut self, tokens: &[&[u8]], subscription: &Arc<Subscription>) -> bool {
-        let Some((first, behind)) = tokens.split_first() else {
-            return self.leaf.remove(subscription);
-        };
-        match *first {
-            b">" => {
-                let Some(rest) = &mut self.rest else {
+        let mut node = &mut *self;
+        for token in tokens {
+            if *token == b">" {
+                let Some(rest) = &mut node.rest else {
                     return false;
                 };
                 let removed = rest.remove(subscription);
                 if rest.is_empty() {
-                    self.rest = None;
+                    node.rest = None;
                 }
-                removed
+                self.prune(tokens);
+                return removed;
             }
-            b"*" => {
-                let Some(star) = &mut self.star else {
-                    return false;
-                };
-                let removed = star.remove(behind, subscription);
-                if star.is_empty() {
-                    self.star = None;
-                }
-                removed
+            let Some(child) = node.child_mut(token) else {
+                return false;
+            };
+            node = child;
+        }
+        let removed = node.leaf.remove(subscription);
+        self.prune(tokens);
+        removed
+    }
+
+    /// Removes what nothing is below any more on the way of these tokens.
+    fn prune(&mut self, tokens: &[&[u8]]) {
+        // The last node on the way that stays: it has something else, or something is at the end.
+        let (mut node, mut stays) = (&*self, 0);
+        for (depth, token) in tokens.iter().enumerate() {
+            if !node.is_passage() {
+                stays = depth;
             }
-            literal => {
-                let Some(node) = self.literal.get_mut(literal) else {
-                    return false;
-                };
-                let removed = node.remove(behind, subscription);
-                if node.is_empty() {
-                    self.literal.remove(literal);
-                }
-                removed
-            }
+            let Some(child) = node.child(token) else {
+                break;
+            };
+            node = child;
+        }
+        if !node.is_empty() {
+            return;
+        }
+        let mut node = self;
+        for token in &tokens[..stays] {
+            node = node.child_mut(token).expect("it was walked");
+        }
+        match tokens.get(stays) {
+            Some(&b"*") => node.star = None,
+            Some(literal) => drop(node.literal.remove(*literal)),
+            None => {}
         }
     }
 
     fn list(&self, all: &mut Vec<Arc<Subscription>>) {
-        self.leaf.list(all);
-        if let Some(rest) = &self.rest {
-            rest.list(all);
+        let mut waiting = vec![self];
+        while let Some(node) = waiting.pop() {
+            node.leaf.list(all);
+            if let Some(rest) = &node.rest {
+                rest.list(all);
+            }
+            waiting.extend(node.star.as_deref());
+            waiting.extend(node.literal.values());
         }
-        if let Some(star) = &self.star {
-            star.list(all);
+    }
+
+    fn child(&self, token: &[u8]) -> Option<&Self> {
+        match token {
+            b"*" => self.star.as_deref(),
+            literal => self.literal.get(literal),
         }
-        for node in self.literal.values() {
-            node.list(all);
+    }
+
+    fn child_mut(&mut self, token: &[u8]) -> Option<&mut Self> {
+        match token {
+            b"*" => self.star.as_deref_mut(),
+            literal => self.literal.get_mut(literal),
         }
+    }
+
+    /// Whether nothing is here, or only one way on.
+    fn is_passage(&self) -> bool {
+        let ways = self.literal.len() + usize::from(self.star.is_some());
+        ways <= 1 && self.rest.is_none() && self.leaf.is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -301,6 +332,21 @@ impl Node {
             && self.star.is_none()
             && self.rest.is_none()
             && self.leaf.is_empty()
+    }
+}
+
+/// A subject may have as many tokens as fit into a line: what is as deep as that must not be dropped level by level on the stack.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut waiting: Vec<Self> = Vec::new();
+        let take_children = |node: &mut Self, waiting: &mut Vec<Self>| {
+            waiting.extend(node.star.take().map(|star| *star));
+            waiting.extend(node.literal.drain().map(|(_, child)| child));
+        };
+        take_children(self, &mut waiting);
+        while let Some(mut node) = waiting.pop() {
+            take_children(&mut node, &mut waiting);
+        }
     }
 }
 

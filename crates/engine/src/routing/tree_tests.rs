@@ -206,3 +206,28 @@ fn who_wants_what_nobody_stores_is_passed_over_where_somebody_does() {
     tree.remove(&stream);
     assert!(has(&tree, b"orders.new", &template));
 }
+
+#[test]
+fn a_subject_of_any_number_of_tokens_needs_little_of_the_stack() {
+    const TOKENS: usize = 100_000;
+    let work = || {
+        let connection = connection();
+        let deep = ["a"; TOKENS].join(".");
+        let kept = subscription(&connection, "a.b", None);
+        let mut tree = SubscriptionTree::default();
+        tree.insert(Arc::clone(&kept));
+        for subject in [deep.clone(), format!("{deep}.>"), "*.".repeat(TOKENS) + "x"] {
+            let one = subscription(&connection, &subject, None);
+            tree.insert(Arc::clone(&one));
+            assert_eq!(tree.all().len(), 2);
+            assert!(tree.find(deep.as_bytes()).plain.len() <= 1);
+            assert!(tree.remove(&one) && !tree.remove(&one));
+        }
+        tree.insert(subscription(&connection, &deep, None));
+        assert_eq!(tree.find(b"a.b").plain.len(), 1);
+        drop(tree);
+    };
+    let thread = std::thread::Builder::new().stack_size(256 * 1024);
+
+    thread.spawn(work).unwrap().join().unwrap();
+}

@@ -302,7 +302,10 @@ def _read(token: OpenedToken, kind: str, type_: type[Claimed]) -> Claimed:
 
 def _from_version_1(payload: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return claims of version 1 as those of version 2: some keys have moved, and users had no limits by default."""
-    inner = dict(payload.get("nats", {}))
+    inner = payload.get("nats", {})
+    if not isinstance(inner, dict):
+        raise InvalidTokenError('the claims cannot be read: "nats" must be an object')
+    inner = dict(inner)
     if kind == tokens.ACTIVATION:
         inner["kind"] = inner.pop("type", "")
     if kind == tokens.USER:

@@ -88,7 +88,7 @@ def open_token(text: str) -> OpenedToken:
 def _read_header(part: str) -> Header:
     try:
         header = msgspec.json.decode(_decode(part), type=Header)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidTokenError(f"the header cannot be read: {error}") from error
     if header.typ.upper() != "JWT":
         raise InvalidTokenError(f"not supported type {header.typ!r}")

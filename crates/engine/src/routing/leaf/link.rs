@@ -115,6 +115,8 @@ pub struct LinkedPublish<'a> {
     pub link: &'a Arc<LeafLink>,
     /// The queue groups that are to have it, with blanks between them.
     pub queues: &'a [u8],
+    /// The whole reply as it came.
+    pub reply: Option<&'a [u8]>,
     /// Its subject was mapped, so that the other side could not name the groups.
     pub is_mapped: bool,
 }

@@ -129,6 +129,7 @@ impl Session {
         let linked = LinkedPublish {
             link,
             queues: message.queues,
+            reply: routed.reply,
             is_mapped: mapped == Mapped::Changed,
         };
         let publisher = Publisher {
