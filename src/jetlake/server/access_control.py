@@ -6,7 +6,7 @@ access.open()                               # operator mode finds its claims; ra
 gate = access.make_gate(engine, on_broken)
 access.serve(engine, system, jetstream)     # changes reach them from now on
 access.options()                            # with the accounts that are known by now
-lines = access.reload(options)
+lines = access.reload(options, put_in_force)
 ```
 
 Accounts of a file change by a reload; accounts of claims also when a user of a new one logs in, and when claims are
@@ -138,9 +138,17 @@ class AccessControl:
         if self.mode is not None:
             self.mode.close()
 
-    def reload(self, options: ServerOptions) -> list[str]:
-        """Go by other options from now on, and return a line for each account that is gone."""
+    def reload(self, options: ServerOptions, put_in_force: Callable[[ServerOptions], None]) -> list[str]:
+        """Go by other options from now on, and return a line for each account that is gone.
+
+        `put_in_force` gives the engine the options with the accounts known from claims. What it raises is raised; then
+        nothing has changed.
+        """
         with self._applying:
+            # Under the lock: accounts that come by claims meanwhile would be missing, or put the old options back.
+            completed = self.completed(options)
+            put_in_force(completed)
+            self._told = _told_of(completed)
             before, self._given = self._given, options
             lines = [] if self.mode is None else self.mode.reload(options.access)
             # First, because clients go by their old rights until they have been asked about.

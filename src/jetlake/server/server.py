@@ -318,17 +318,20 @@ class Server:
                 raise ServerError("a server that has stopped cannot be reloaded; make a new Server")
             before = self._options
             lines = plan_reload(before, options)
-            engine_options = self._access.completed(options).engine_options(GIT_COMMIT).to_json()
-            if options.log != before.log:
-                replace_log(options.log)
-            try:
-                engine.reload(engine_options)
-            except EngineError as error:
+
+            def put_in_force(completed: ServerOptions) -> None:
+                engine_options = completed.engine_options(GIT_COMMIT).to_json()
                 if options.log != before.log:
-                    replace_log(before.log)
-                raise ConfigurationError(message_of(error)) from error
-            self._options = options
-            lines += self._access.reload(options)
+                    replace_log(options.log)
+                try:
+                    engine.reload(engine_options)
+                except EngineError as error:
+                    if options.log != before.log:
+                        replace_log(before.log)
+                    raise ConfigurationError(message_of(error)) from error
+                self._options = options
+
+            lines += self._access.reload(options, put_in_force)
             self._config_loaded_unix_ns = time.time_ns()
             self._config_digest = digest
             self._files.move(before, options, self._ports)
