@@ -2,20 +2,23 @@
 
 Arrow parses a struct for all payloads of a batch at once. A batch that Arrow refuses, because one payload is not JSON
 or a value has another type than its field, is parsed again one by one: that payload or field becomes NULL, the others
-stay. A row is never lost and never stops a query.
+stay. A row is never lost and never stops a query. Numbers of structs are decimals until the type of their field is
+known, so they lose no digits.
 
-Invariant: the result has one element per payload; it is NULL where the payload is NULL or not JSON.
+Invariant: the result has one element per payload; it is NULL where the payload is NULL or not JSON. An element depends
+on its own payload only, so Arrow gets nothing that it would read in another way than `parse_each`.
 """
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jetlake.spark.variant import VariantEncoder
+from jetlake.spark.variant import VariantEncoder, nearest_double
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +28,17 @@ __all__ = ["decode_json"]
 BLOCK_BYTES_SPARE = 1024
 """Room in Arrow's block beside the payloads, so that a batch is one block."""
 
-NEVER_IN_JSON = b"\n"
+DECIMAL_CONTEXT = Context(prec=76)
+"""Digits of the widest decimal of Arrow; Python's usual 28 are too few for Spark's 38."""
+
+LINE_BREAK = b"\n"
+"""Between the payloads for Arrow, so not in one of them, though JSON has it between its tokens."""
+
+YEAR_ZERO = (b'"0000-', b"\\u0030", b"\\u002d", b"\\u002D")
+"""What the only timestamps that Arrow takes and Python does not have one of, with escapes or without."""
+
+MINUS_ZERO = re.compile(rb"-0[\s,}\]]")
+"""A double with a sign for Arrow, a whole number without one for msgspec."""
 
 
 def decode_json(payloads: "pa.Array", field: "pa.Field") -> "pa.Array":
@@ -53,8 +66,12 @@ def variants(payloads: "pa.Array", kind: "pa.DataType") -> "pa.Array":
     metadata: list[bytes] = []
     missing: list[bool] = []
     for payload in payloads.to_pylist():
-        ok, decoded = load(payload)
-        value, names = encoder.encode(decoded)
+        ok, decoded = load(payload, float)
+        try:
+            value, names = encoder.encode(decoded)
+        except RecursionError:
+            ok = False
+            value, names = encoder.encode(None)
         values.append(value)
         metadata.append(names)
         missing.append(not ok)
@@ -71,12 +88,14 @@ def parse_all(payloads: "pa.Array", kind: "pa.DataType") -> "pa.Array | None":
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
-    if payloads.null_count or not len(payloads):
+    if payloads.null_count or not len(payloads) or not is_read_alike(kind):
         return None
     lines = payloads.to_pylist()
-    if any(NEVER_IN_JSON in line or not line.lstrip().startswith(b"{") for line in lines):
+    text = LINE_BREAK.join(lines)
+    if any(year in text for year in YEAR_ZERO) or MINUS_ZERO.search(text):
         return None
-    text = b"\n".join(lines)
+    if not are_objects(lines) or not is_utf8(text):
+        return None
     try:
         table = arrow_json.read_json(
             pa.BufferReader(text),
@@ -88,9 +107,53 @@ def parse_all(payloads: "pa.Array", kind: "pa.DataType") -> "pa.Array | None":
         if table.num_rows != len(payloads):
             return None
         columns = [table.column(child.name).combine_chunks().cast(child.type) for child in kind]
+        parsed = pa.StructArray.from_arrays(columns, fields=list(kind))
+        # Arrow reads decimals with more digits than their type has.
+        parsed.validate(full=True)
     except (pa.ArrowException, KeyError):
         return None
-    return pa.StructArray.from_arrays(columns, fields=list(kind))
+    return parsed
+
+
+def is_read_alike(kind: "pa.DataType") -> bool:
+    """Tell whether Arrow reads values of this type as `maker` does.
+
+    It takes days for a date, pairs for a map and a string for bytes, and rounds to a float once instead of twice.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind):
+        return all(is_read_alike(child.type) for child in kind)
+    if types.is_list(kind):
+        return is_read_alike(kind.value_type)
+    numbers = (types.is_integer, types.is_float64, types.is_decimal)
+    return any(is_one(kind) for is_one in (*numbers, types.is_string, types.is_boolean, types.is_timestamp))
+
+
+def are_objects(lines: list[bytes]) -> bool:
+    """Tell whether each line is one complete JSON object.
+
+    Arrow does not care about the breaks between lines: two objects in a line are two rows for it, and an object that
+    goes on in the next line is one.
+    """
+    try:
+        for line in lines:
+            if LINE_BREAK in line or not line.lstrip().startswith(b"{"):
+                return False
+            SCANNER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def is_utf8(text: bytes) -> bool:
+    """Tell whether the payloads are UTF-8, in the fields that nobody asked for, too."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def parse_each(payloads: "pa.Array", kind: "pa.DataType") -> "pa.Array":
@@ -105,19 +168,59 @@ def parse_each(payloads: "pa.Array", kind: "pa.DataType") -> "pa.Array":
     return pa.array(rows, kind)
 
 
-def load(payload: bytes | None) -> tuple[bool, Any]:
-    """Return whether a payload is JSON, and its value."""
+def exact_number(text: str) -> Any:
+    """Return a number with all its digits; the nearest double if its exponent is beyond those of decimals."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return float(text)
+
+
+SCANNER = msgspec.json.Decoder(msgspec.Raw)
+ENCODER = msgspec.json.Encoder(decimal_format="number")
+DECODERS: dict[Callable[[str], Any], msgspec.json.Decoder[Any]] = {
+    float: msgspec.json.Decoder(),
+    exact_number: msgspec.json.Decoder(float_hook=exact_number),
+}
+
+
+def load(payload: bytes | None, number: Callable[[str], Any] = exact_number) -> tuple[bool, Any]:
+    """Return whether a payload is JSON, and its value; `number` reads what has a point or an exponent."""
     if not payload:
         return False, None
     try:
-        return True, msgspec.json.decode(payload)
+        return True, DECODERS[number].decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    try:
-        # Python takes some that the faster one refuses: numbers beyond a double, for one.
-        return True, json.loads(payload)
-    except (ValueError, RecursionError):
+        return load_lenient(payload, number)
+    except RecursionError:
         return False, None
+
+
+def load_lenient(payload: bytes, number: Callable[[str], Any]) -> tuple[bool, Any]:
+    """Load what Python takes and msgspec refuses: NaN, UTF-16, and numbers beyond a double or of 4,301 digits."""
+
+    def whole_number(text: str) -> Any:
+        try:
+            return int(text)
+        except ValueError:
+            return number(text)
+
+    try:
+        value = json.loads(payload, parse_float=number, parse_int=whole_number)
+        if not has_lone_surrogates(value):
+            return True, value
+    except (ValueError, RecursionError):
+        pass
+    return False, None
+
+
+def has_lone_surrogates(value: Any) -> bool:
+    """Tell whether a text in it is half a character, which no UTF-8 can hold."""
+    if isinstance(value, str):
+        return any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, dict):
+        return any(has_lone_surrogates(name) or has_lone_surrogates(inner) for name, inner in value.items())
+    return isinstance(value, list) and any(has_lone_surrogates(inner) for inner in value)
 
 
 Maker = Callable[[Any], Any]
@@ -147,7 +250,7 @@ def maker(kind: "pa.DataType") -> Maker:
         bits = kind.bit_width - 1
         return lambda value: integer_of(value, bits)
     if types.is_floating(kind):
-        return lambda value: float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return double_of
     if types.is_decimal(kind):
         return lambda value: decimal_of(value, kind)
     if types.is_timestamp(kind):
@@ -158,25 +261,42 @@ def maker(kind: "pa.DataType") -> Maker:
 
 
 def text_of(value: Any) -> str | None:
-    """Return a string as it is, and anything else as the JSON it was."""
+    """Return a string as it is, and anything else as the JSON it was; None for what is nested too deeply."""
     if value is None or isinstance(value, str):
         return value
-    return msgspec.json.encode(value).decode()
+    try:
+        return ENCODER.encode(value).decode()
+    except RecursionError:
+        return None
 
 
 def integer_of(value: Any, bits: int) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    # The range first: a whole number may have more digits than fit into memory, and NaN is in no range.
+    if not -(1 << bits) <= value < 1 << bits:
         return None
     whole = int(value)
-    return whole if -(1 << bits) <= whole < 1 << bits else None
+    return whole if whole == value else None
+
+
+def double_of(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    return nearest_double(value)
 
 
 def decimal_of(value: Any, kind: Any) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+        return None
     try:
-        number = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
+        exact = Decimal(str(value) if isinstance(value, float) else value)
+        if not exact.is_finite():
+            return None
+        number = exact.quantize(Decimal(1).scaleb(-kind.scale), context=DECIMAL_CONTEXT)
     except InvalidOperation:
         return None
-    return number if not isinstance(value, bool) and len(number.as_tuple().digits) <= kind.precision else None
+    return number if len(number.as_tuple().digits) <= kind.precision else None
 
 
 def timestamp_of(value: Any) -> datetime | None:

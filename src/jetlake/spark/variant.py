@@ -2,15 +2,17 @@
 
 The form is Spark's own (and Parquet's): a value begins with a byte whose low two bits say what it is, a primitive, a
 short string, an object or an array; objects name their fields by numbers of the dictionary, in the order of the names.
-Numbers with a point become doubles.
+Numbers with a point become doubles, as do whole numbers of more than 64 bits.
 
 Invariant: `metadata` holds every name that `value` refers to; equal lists of names give the same bytes of metadata.
 """
 
+import math
 import struct
+from decimal import Decimal
 from typing import Any
 
-__all__ = ["METADATA_CACHE_MAX", "VariantEncoder"]
+__all__ = ["METADATA_CACHE_MAX", "VariantEncoder", "nearest_double"]
 
 METADATA_CACHE_MAX = 1024
 """Different lists of names that are remembered; messages of a stream have few."""
@@ -113,7 +115,15 @@ def integer(value: int) -> bytes:
         return INT32.pack(5 << 2, value)
     if -(1 << 63) <= value < 1 << 63:
         return INT64.pack(6 << 2, value)
-    return DOUBLE.pack(7 << 2, float(value))
+    return DOUBLE.pack(7 << 2, nearest_double(value))
+
+
+def nearest_double(value: float | Decimal) -> float:
+    """Return the nearest double; for a number beyond all doubles, infinity, as for 1e400."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def metadata_of(names: tuple[str, ...]) -> bytes:

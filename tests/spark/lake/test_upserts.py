@@ -62,6 +62,19 @@ def test_rows_of_one_moment_are_told_apart_by_the_next_column_of_the_order(table
     assert contents(table) == {("a", "disk"): "eight"}
 
 
+def test_without_an_order_the_row_with_the_highest_sequence_of_the_last_batch_stays(spark, table):
+    def frame(*statuses):
+        rows = [("a", "disk", None, sequence, status) for sequence, status in enumerate(statuses)]
+        return spark.createDataFrame(rows, COLUMNS).repartition(1)
+
+    table.upsert(frame("one", "two", "three").orderBy("sequence"), "q", 0, KEY)
+    after_one = contents(table)
+    table.upsert(frame("four", "five").orderBy("sequence", ascending=False), "q", 1, KEY)
+
+    assert after_one == {("a", "disk"): "three"}
+    assert contents(table) == {("a", "disk"): "five"}
+
+
 def test_any_order_of_rows_and_batches_gives_the_same_table(spark, tmp_path):
     rows = [("a", "x", at, at, f"s{at}") for at in range(4)] + [("b", "x", None, 1, "none"), ("b", "x", 0, 0, "zero")]
     results = []

@@ -174,3 +174,17 @@ def test_several_frames_may_add_rows_to_one_table_and_only_one_may_upsert_them()
     assert made().table_names() == ["all", "p_bad"]
     with pytest.raises(ConfigurationError, match="all is written twice"):
         made(key=("id",)).check()
+
+
+def test_outputs_that_share_a_table_are_refused_where_rows_of_one_would_be_lost():
+    def made(*frames, table="all", given=None):
+        outputs = tuple(TableOutput(table, of=frame) for frame in frames)
+        return Pipeline("p", {"orders": given or StreamInput("ORDERS")}, lambda frames: frames, outputs)
+
+    with pytest.raises(ConfigurationError, match="all is written twice"):
+        # A pipeline from tables only replaces all rows.
+        made("one", "two", given=TableInput("orders")).check()
+    with pytest.raises(ConfigurationError, match="p_bad is written twice"):
+        made("one", "one", table="p_bad").check()
+    with pytest.raises(ConfigurationError, match="'t/wo' is not a name for a frame that shares table all"):
+        made("one", "t/wo").check()

@@ -5,17 +5,28 @@ import json
 import pytest
 
 from jetlake.spark.pipelines.fleet import folding
-from jetlake.spark.pipelines.fleet.events import BUCKETS, EVENTS, NO_IDENTITY, NO_TIME, NOT_OURS, event_of
+from jetlake.spark.pipelines.fleet.events import (
+    BUCKETS,
+    EVENTS,
+    NO_IDENTITY,
+    NO_TIME,
+    NOT_OURS,
+    TOO_LARGE,
+    event_of,
+)
+from jetlake.spark.pipelines.fleet.folding import AHEAD_S_MAX, TOO_DEEP, WRONG_TIME
 from jetlake.spark.pipelines.messages import NOT_JSON, NOT_TEXT
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra `spark` is not installed")
+
+STORED_S = 1_767_225_600
 
 CHECK = {"protocol": "io.choria.machine.watcher.nagios.v1.state", "identity": "n1", "timestamp": 7, "name": "disk"}
 
 
 def event(message):
     payload = message if isinstance(message, bytes) else json.dumps(message).encode()
-    return event_of("STREAM", "a.subject", 3, 9, payload)
+    return event_of("STREAM", "a.subject", 3, STORED_S, payload)
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
@@ -54,6 +65,14 @@ def test_the_protocol_says_what_an_event_is(protocol, kind):
         ({"data": {"protocol": CHECK["protocol"], "timestamp": 1}}, NO_IDENTITY),
         ({"data": {"protocol": CHECK["protocol"], "identity": "n1"}}, NO_TIME),
         ({"data": {"protocol": CHECK["protocol"], "identity": "n1", "timestamp": "soon"}}, NO_TIME),
+        (b"[" * 5000, TOO_DEEP),
+        ({"data": CHECK | {"timestamp": -1}}, WRONG_TIME),
+        ({"data": CHECK | {"timestamp": STORED_S + AHEAD_S_MAX + 1}}, WRONG_TIME),
+        ({"data": CHECK | {"timestamp": STORED_S * 1000}}, WRONG_TIME),
+        ({"data": CHECK | {"timestamp": 2**64 - 1}}, WRONG_TIME),
+        (CHECK | {"timestamp": 10**30}, WRONG_TIME),
+        ({"data": CHECK | {"sequence": 2**63}}, TOO_LARGE),
+        ({"data": CHECK | {"sequence": -(2**63) - 1}}, TOO_LARGE),
     ],
 )
 def test_a_message_that_says_too_little_is_set_aside_with_the_reason(message, reason):
@@ -61,6 +80,11 @@ def test_a_message_that_says_too_little_is_set_aside_with_the_reason(message, re
 
     assert (found.kind, found.value, found.name, found.more) == (folding.BAD, reason, "STREAM", "a.subject")
     assert found.payload is not None
+
+
+def test_an_event_may_be_a_day_ahead_of_the_server_and_as_old_as_it_likes():
+    for at_s in (0, 1, STORED_S, STORED_S + AHEAD_S_MAX):
+        assert event({"data": CHECK | {"timestamp": at_s, "sequence": 2**63 - 1}})[:3] == (folding.CHECK, "n1", at_s)
 
 
 def test_a_field_of_another_type_is_left_out_and_the_rest_counts():

@@ -50,6 +50,7 @@ def test_a_good_pipeline_has_no_problems_and_shows_its_columns_and_rows(spark, l
         ({"to": {"table": "out", "partition_by": "total"}, "sql": "SELECT * FROM orders"}, "column total is double"),
         ({"sql": "SELECT city, count(*) AS n FROM orders GROUP BY city"}, "give the input a `watermark`"),
         ({"sql": "SELECT id FROM orders ORDER BY id"}, "output out: "),
+        ({"to": {"table": "out", "key": "id"}}, "nothing says which is the newest; give `order_by`"),
         ({"to": {"stream": "ALERTS", "subject": "a.{cty}"}}, "output ALERTS: there is no such stream"),
         (
             {"to": {"stream": "ORDERS", "subject": "a.{cty}"}, "sql": "SELECT city FROM orders"},
@@ -110,3 +111,21 @@ def test_the_examples_are_good(spark, lake, name):
     verdict = validate(Catalog().find(str(path)), spark, lake, None)
 
     assert verdict.problems == []
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "is_good"),
+    [
+        ({"stream": "ORDERS"}, "id", True),
+        ({"pattern": ".*"}, "id", False),
+        ({"pattern": ".*"}, ["stream", "id"], True),
+    ],
+)
+def test_a_key_needs_no_order_if_the_sequence_of_one_stream_is_there(spark, lake, source, key, is_good):
+    source = {"orders": {**source, "columns": "id BIGINT"}}
+    given = {"from": source, "sql": "SELECT stream, id, sequence FROM orders", "to": {"table": "out", "key": key}}
+
+    found = validate(parse(given, "check"), spark, lake, ["ORDERS"]).problems
+
+    assert bool(found) is not is_good
+    assert all("nothing says which is the newest" in problem for problem in found)

@@ -116,8 +116,9 @@ class LakeTable:
     ) -> Appended:
         """Have the table hold the newest row of every key, given the rows of one more batch, once.
 
-        `order_by` says what is newest; without it that is the row that came last. The batch is reduced to one row per
-        key where its rows are (unless it is `reduced` already), and what is left comes together in this process.
+        `order_by` says what is newest; without it that is the row of the last batch with the highest `sequence`. The
+        batch is reduced to one row per key where its rows are (unless it is `reduced` already), and what is left comes
+        together in this process.
         """
         upserts.check_key(self.name, frame.schema, key, order_by)
         snapshot = self._opened(frame.schema, partition_by or [])

@@ -21,6 +21,9 @@ THERE, NEW = "there", "new"
 
 ROW = "_row"
 
+SEQUENCE = "sequence"
+"""The column that says in which order the rows of a batch came, as messages have it."""
+
 KEY_TYPES = {"string", "long", "integer", "short", "byte", "date", "timestamp", "boolean"}
 """Types whose values are equal or not for every reader."""
 
@@ -41,9 +44,13 @@ def check_key(table: str, columns: "StructType", key: Sequence[str], order_by: S
 
 
 def newest(frame: "DataFrame", key: Sequence[str], order_by: Sequence[str]) -> "DataFrame":
-    """Return the newest row of every key."""
+    """Return the newest row of every key; without an order that is the one with the highest sequence.
+
+    Without either it is any of them: Spark keeps no order of the rows of a frame.
+    """
     from pyspark.sql import functions
 
+    order_by = order_by or [name for name in frame.columns if name == SEQUENCE]
     if not order_by:
         return frame.dropDuplicates(list(key))
     row = functions.struct(*(functions.col(f"`{name}`") for name in frame.columns))

@@ -56,6 +56,7 @@ class BatchWriter:
     checkpoint: Path
     url: str = ""
     connection: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[TableOutput | StreamOutput, ...] = ()
     targets: dict[str, TargetTable] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
     """Rows that reached each table in this run."""
@@ -65,11 +66,29 @@ class BatchWriter:
         text = (self.checkpoint / "metadata").read_text(encoding="utf-8")
         return str(json.loads(text)["id"])
 
-    def append(self, frame: "DataFrame", table: str, batch: int, partition_by: tuple[str, ...] = ()) -> LakeTable:
+    def sets_aside(self) -> bool:
+        """Whether this query may add bad rows to the pipeline's table for them."""
+        return False
+
+    def query_for(self, output: TableOutput) -> str:
+        """Return the name under which a table remembers the batches of an output.
+
+        What a query writes to a table first has the query's own name. Each further output to the same table commits
+        the same batch once more, so it needs another name: with the same one, its batch would already be there.
+        """
+        frames = [each.of for each in self.outputs if isinstance(each, TableOutput) and each.table == output.table]
+        follows_bad_rows = self.sets_aside() and output.table == self.pipeline.bad_table
+        if follows_bad_rows or output.of in frames[1:]:
+            return f"{self.query()}-{output.of or output.table}"
+        return self.query()
+
+    def append(
+        self, frame: "DataFrame", table: str, query: str, batch: int, partition_by: tuple[str, ...] = ()
+    ) -> LakeTable:
         """Add the rows of a batch to a table, once, and tidy it now and then."""
         target = self._target(table)
         result = target.table.append(
-            frame, self.query(), batch, list(partition_by), before_commit=lambda: self._sync_offsets(batch)
+            frame, query, batch, list(partition_by), before_commit=lambda: self._sync_offsets(batch)
         )
         self._written(target, result.rows)
         return target.table
@@ -77,11 +96,11 @@ class BatchWriter:
     def write(self, frame: "DataFrame", output: TableOutput, batch: int) -> LakeTable:
         """Add the rows of a batch to the table of an output, or upsert them if it has a key."""
         if not output.key:
-            return self.append(frame, output.table, batch, output.partition_by)
+            return self.append(frame, output.table, self.query_for(output), batch, output.partition_by)
         target = self._target(output.table, upserted=True)
         result = target.table.upsert(
             frame,
-            self.query(),
+            self.query_for(output),
             batch,
             output.key,
             output.order_by,
@@ -100,7 +119,7 @@ class BatchWriter:
         target = self._target(output.table, upserted=bool(output.key))
         result = target.table.write_rows(
             rows,
-            self.query(),
+            self.query_for(output),
             batch,
             output.key,
             output.order_by,
@@ -120,7 +139,7 @@ class BatchWriter:
         target = self._target(output.table)
         changed = ordered.reconciled(spark.createDataFrame(rows), target.table.read(spark))
         # A second commit of the same batch, so under a name of its own.
-        target.table.upsert(changed, f"{self.query()}{LATE_SUFFIX}", batch, ordered.key, reduced=True)
+        target.table.upsert(changed, f"{self.query_for(output)}{LATE_SUFFIX}", batch, ordered.key, reduced=True)
 
     def _target(self, table: str, *, upserted: bool = False) -> TargetTable:
         if table not in self.targets:
@@ -149,7 +168,7 @@ class BatchWriter:
             return
         if output.sums:
             table = self._target(output.table, upserted=True).table
-            frame = with_totals(frame, table, output, self.query(), batch)
+            frame = with_totals(frame, table, output, self.query_for(output), batch)
         table = self.write(frame, output, batch)
         for derived in output.derived:
             follows = derived.function(frame, table.read(frame.sparkSession))
@@ -178,13 +197,16 @@ class RowBatches(BatchWriter):
     """Rows of one stream, each treated by itself: outputs without state, and rows that are set aside."""
 
     input_name: str = ""
-    outputs: tuple[TableOutput | StreamOutput, ...] = ()
     tables: "Callable[[DataFrame], Frames]" = lambda _: {}
     """The inputs that are tables, as they are now."""
 
+    def sets_aside(self) -> bool:
+        """See `BatchWriter`."""
+        return self.pipeline.streams[self.input_name].may_have_bad_rows
+
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Treat one batch."""
-        sets_aside = self.pipeline.streams[self.input_name].may_have_bad_rows
+        sets_aside = self.sets_aside()
         # Every write is a job of its own, and each would read the stream again.
         shared = sets_aside + len(self.outputs) > 1
         if shared:
@@ -201,7 +223,7 @@ class RowBatches(BatchWriter):
     def _set_aside(self, rows: "DataFrame", number: int) -> None:
         # Mostly there are none, and looking is cheaper than a commit that says so.
         if not rows.isEmpty():
-            self.append(rows, self.pipeline.bad_table, number, ("day",))
+            self.append(rows, self.pipeline.bad_table, self.query(), number, ("day",))
 
     def _write(self, batch: "DataFrame", number: int) -> None:
         frames = self.pipeline.transform({self.input_name: messages.good(batch), **self.tables(batch)})
@@ -212,8 +234,6 @@ class RowBatches(BatchWriter):
 @dataclass
 class ResultBatches(BatchWriter):
     """Rows that a query with state gives: the outputs that take them, and what follows those."""
-
-    outputs: tuple[TableOutput | StreamOutput, ...] = ()
 
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Treat one batch."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jetlake.errors import ConfigurationError
 from jetlake.spark.lake.folder import Lake
+from jetlake.spark.lake.upserts import SEQUENCE
 from jetlake.spark.pipelines import messages
 from jetlake.spark.pipelines.batches import BatchWriter, ResultBatches, RowBatches
 from jetlake.spark.pipelines.model import ONCE, Frames, Output, Pipeline, StreamInput, StreamOutput, TableOutput
@@ -113,8 +114,27 @@ def divided(pipeline: Pipeline, frames: Frames) -> tuple[tuple[Output, ...], tup
                 "its own, from tables only"
             )
         check_streaming(frame, f"pipeline {pipeline.name}, output {output.name}", mode_of((output,)))
-        (apart if keeps_state(frame) else alone).append(output)
+        if keeps_state(frame):
+            apart.append(output)
+        else:
+            check_order(pipeline, output, frame)
+            alone.append(output)
     return tuple(alone), tuple(apart)
+
+
+def check_order(pipeline: Pipeline, output: Output, frame: "DataFrame") -> None:
+    """Refuse rows without a state if nothing says which of a key is the newest. Raises `ConfigurationError`."""
+    if not isinstance(output, TableOutput) or not output.key or output.order_by:
+        return
+    if output.reduced or output.sums or output.pick is not None:
+        # Every key is there once, or the rows are known only when there is a batch.
+        return
+    has_one_stream = len(pipeline.streams) == 1 and not any(given.pattern for given in pipeline.streams.values())
+    if SEQUENCE not in frame.columns or not (has_one_stream or "stream" in output.key):
+        raise ConfigurationError(
+            f"pipeline {pipeline.name}, table {output.table}: a batch may have several rows of a key, and nothing says "
+            f"which is the newest; give `order_by`, or select the column {SEQUENCE} of a single stream"
+        )
 
 
 def table_frames(pipeline: Pipeline, lake: Lake, spark: "SparkSession") -> Frames:

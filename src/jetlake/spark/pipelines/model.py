@@ -144,7 +144,7 @@ class TableOutput:
     """The columns by which a row is found again. Where rows are grouped, they are then written as they fill."""
 
     order_by: tuple[str, ...] = ()
-    """What is newest, by these columns one after the other; without them that is what comes last."""
+    """What is newest, by these columns one after the other; without them that is what comes last, by its `sequence`."""
 
     reduced: bool = False
     """A batch has every key once already: nobody need look for the newest of its rows."""
@@ -266,7 +266,7 @@ class Pipeline:
                 check_table(where, output)
             elif not output.stream:
                 raise ConfigurationError(f"{where}: an output needs the name of a table or of a stream")
-        check_unique(where, self.outputs, self.bad_table)
+        check_unique(where, self.outputs, adds=bool(self.streams))
         trigger_s(self.trigger, where)
 
 
@@ -313,25 +313,32 @@ def picked(output: Output, frame: "DataFrame") -> "DataFrame":
     return frame if pick is None else pick(frame)
 
 
-def check_unique(where: str, outputs: tuple[Output, ...], bad_table: str) -> None:
-    """Refuse two outputs of one name; only rows that are added may come to a table from several frames."""
+def check_unique(where: str, outputs: tuple[Output, ...], *, adds: bool) -> None:
+    """Refuse two outputs of one name; only rows that are added may come to a table from several frames.
+
+    Without `adds` an output replaces all rows of its table, as in a pipeline from tables only.
+    """
     names = []
     for output in outputs:
         if isinstance(output, StreamOutput):
             names.append((output.stream, ""))
-        elif output.table != bad_table:
-            names.append((output.table, "" if output.key else output.of))
+        else:
+            names.append((output.table, output.of if adds and not output.key else ""))
             names += [(derived.table, "") for derived in output.derived]
     of_frames: dict[str, list[str]] = {}
     for name, frame in names:
         of_frames.setdefault(name, []).append(frame)
-    twice = sorted(
-        name
-        for name, frames in of_frames.items()
-        if len(frames) > 1 and ("" in frames or len(set(frames)) < len(frames))
-    )
+    shared = {name: frames for name, frames in of_frames.items() if len(frames) > 1}
+    twice = sorted(name for name, frames in shared.items() if "" in frames or len(set(frames)) < len(frames))
     if twice:
         raise ConfigurationError(f"{where}: {', '.join(twice)} is written twice; give every output a name of its own")
+    for name, frames in shared.items():
+        for frame in frames:
+            # The table remembers batches of a frame by its name, which also begins the names of files.
+            if not IDENTIFIER.fullmatch(frame):
+                raise ConfigurationError(
+                    f"{where}: {frame!r} is not a name for a frame that shares table {name}: use letters, digits and _"
+                )
 
 
 def trigger_s(trigger: str, where: str = "trigger") -> float | None:

@@ -18,6 +18,7 @@ import numpy as np
 from jetlake.choria.events import LIFECYCLE, MACHINE
 from jetlake.spark.packs import RowPart
 from jetlake.spark.pipelines.fleet.folding import (
+    AHEAD_S_MAX,
     BAD,
     CHECK,
     GOVERNOR,
@@ -26,6 +27,8 @@ from jetlake.spark.pipelines.fleet.folding import (
     RUN,
     STARTED,
     STOPPED,
+    TOO_DEEP,
+    WRONG_TIME,
     FleetEvent,
 )
 from jetlake.spark.pipelines.fleet.folding import TRANSITION as STEPPED
@@ -59,6 +62,10 @@ COLUMNS = {
 NO_IDENTITY = "it does not say which node it is about"
 NO_TIME = "it does not say when it happened"
 NOT_OURS = "it is neither an event nor a registration of Choria"
+TOO_LARGE = "its sequence does not fit into 64 bits"
+
+NUMBERS = range(-(2**63), 2**63)
+"""What a BIGINT holds."""
 
 OLD_LIFECYCLE = re.compile(r"choria:lifecycle:(\w+):")
 TRANSPORTS = ("choria:transport:1", "io.choria.protocol.v2.transport")
@@ -167,14 +174,15 @@ def event_of(stream: str, subject: str, sequence: int, stored_s: int, payload: b
     payload = payload or b""
     try:
         body, event_id, sender = read(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return FleetEvent(BAD, "", 0, sequence, 0, stream, reason_of(payload), subject, "", 0, stored_s, payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        reason = TOO_DEEP if isinstance(error, RecursionError) else reason_of(payload)
+        return FleetEvent(BAD, "", 0, sequence, 0, stream, reason, subject, "", 0, stored_s, payload)
     kind = kind_of(body.protocol or "")
     identity = body.identity or sender
     at_s = body.timestamp
-    if kind is None or not identity or (at_s is None and kind != REGISTRATION):
-        reason = NOT_OURS if kind is None else NO_TIME if identity else NO_IDENTITY
-        return FleetEvent(BAD, identity, at_s or 0, sequence, 0, stream, reason, subject, "", 0, stored_s, payload)
+    reason = refusal_of(kind, identity, body, stored_s)
+    if kind is None or reason:
+        return FleetEvent(BAD, identity, 0, sequence, 0, stream, reason, subject, "", 0, stored_s, payload)
     name, value, more, extra = texts_of(kind, body)
     is_registration = kind == REGISTRATION
     return FleetEvent(
@@ -191,6 +199,19 @@ def event_of(stream: str, subject: str, sequence: int, stored_s: int, payload: b
         stored_s,
         payload if is_registration else None,
     )
+
+
+def refusal_of(kind: int | None, identity: str, body: EventBody, stored_s: int) -> str:
+    """Return why a message that can be read is no event of a fleet; empty when it is one."""
+    if kind is None:
+        return NOT_OURS
+    if not identity:
+        return NO_IDENTITY
+    if body.timestamp is None and kind != REGISTRATION:
+        return NO_TIME
+    if not 0 <= (body.timestamp or 0) <= stored_s + AHEAD_S_MAX:
+        return WRONG_TIME
+    return "" if (body.sequence or 0) in NUMBERS else TOO_LARGE
 
 
 def read(payload: bytes) -> tuple[EventBody, str, str]:

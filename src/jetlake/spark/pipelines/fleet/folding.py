@@ -26,6 +26,20 @@ BAD, REGISTRATION, STARTED, STOPPED, HEARD, GOVERNOR, TRANSITION, CHECK, RUN = r
 NODE, SESSION, INVENTORY, CHECK_STATE, CHECK_CHANGE, MACHINE, STEP, LEASE, BAD_ROW = range(9)
 """Kinds of rows."""
 
+AHEAD_S_MAX = 24 * 3600
+"""How far the time of an event may be after the time it was stored.
+
+Enough for a clock in the wrong time zone. After a later time, such as one in milliseconds, all events that follow of
+the same check or machine would come too late to count; one in microseconds does not even fit into a table.
+"""
+
+TOO_DEEP = "it is nested too deeply to be read"
+WRONG_TIME = "its time is before 1970, or more than a day after it was stored; times are in seconds"
+WRONG_FILE_TIME = "its mtime is outside the years 1 to 9999; times are in seconds"
+
+CALENDAR_S = range(-62_135_596_800, 253_402_300_800)
+"""Seconds of the years 1 to 9999: tables and their readers know no others."""
+
 TRANSPORTS = (b"choria:transport:1", b"io.choria.protocol.v2.transport")
 
 
@@ -200,6 +214,7 @@ class Fold:
                 return
             body = _decode_body(received.data)
             at_s = seconds_of(received.time)
+            check_times(at_s, body.mtime, event.stored_s)
             digest = zlib.crc32(received.request_id.encode(errors="replace"))
             if not node.registered.add(at_s, event.sequence, digest, ""):
                 return
@@ -207,6 +222,8 @@ class Fold:
             node.registered_s = max(node.registered_s, at_s)
             node.last_s = max(node.last_s, at_s)
             self._note_inventory(node, event.identity, at_s, body, received.data)
+        except RecursionError:
+            self._set_aside(event, TOO_DEEP)
         except (EnvelopeError, msgspec.MsgspecError, ValueError) as error:
             self._set_aside(event, str(error))
 
@@ -358,6 +375,14 @@ def received_of(payload: bytes) -> Received:
     except msgspec.MsgspecError as error:
         raise EnvelopeError(f"neither a request nor an output document: {error}") from error
     return Received(document.data, document.sender, document.time, document.requestid)
+
+
+def check_times(at_s: int, file_changed_s: int, stored_s: int) -> None:
+    """Refuse times of a registration that cannot be right. Raises `ValueError`."""
+    if not 0 <= at_s <= stored_s + AHEAD_S_MAX:
+        raise ValueError(WRONG_TIME)
+    if file_changed_s not in CALENDAR_S:
+        raise ValueError(WRONG_FILE_TIME)
 
 
 def seconds_of(time: str) -> int:
