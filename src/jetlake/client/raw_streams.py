@@ -44,6 +44,8 @@ class RemoteStreamState(msgspec.Struct, frozen=True, kw_only=True):
     sealed: bool
     duplicate_window_ns: int
     subjects: tuple[str, ...]
+    # Sequences of messages that the server found damaged on its disk.
+    damaged: tuple[int, ...] = ()
 
     @property
     def next_sequence(self) -> int:
@@ -132,6 +134,7 @@ class Streams:
             sealed=bool(config.get("sealed", False)),
             duplicate_window_ns=int(config.get("duplicate_window", 0)),
             subjects=tuple(config.get("subjects") or ()),
+            damaged=tuple((state.get("lost") or {}).get("msgs") or ()),
         )
 
     def plan(

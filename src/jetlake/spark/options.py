@@ -158,8 +158,9 @@ OPTIONS = (
         kind="flag",
         side="read",
         default=True,
-        meaning="Fail when messages are gone that were not read, or the stream was deleted and created again; "
-        "otherwise continue after them.",
+        meaning="Fail when messages are gone or damaged that were not read, or the stream was deleted and created "
+        "again; otherwise continue after them. Messages that go while they are read count as not read if their number "
+        "is not known.",
     ),
     Option(
         name="decode",

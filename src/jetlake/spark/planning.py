@@ -41,6 +41,8 @@ class StreamRange(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     # How many rows there are if that is known, else -1.
     rows: int = -1
+    # The first sequence of the stream when this was planned: messages before it are not lost to this reading.
+    first_sequence: int = 1
 
 
 class Planner:
@@ -205,6 +207,7 @@ class Planner:
                 end=high,
                 source=source,
                 rows=high - low if whole and low >= state.first_sequence and high <= state.next_sequence else -1,
+                first_sequence=state.first_sequence,
             )
             for low, high in itertools.pairwise(edges)
         ]
@@ -217,7 +220,14 @@ class Planner:
         subjects = self._values["subjects"]
         plan = self.streams.plan(state.name, start=start, end=end, parts=parts, subjects=subjects)
         return [
-            StreamRange(stream=state.name, start=one.start, end=one.end, source=self.source(state), rows=one.rows)
+            StreamRange(
+                stream=state.name,
+                start=one.start,
+                end=one.end,
+                source=self.source(state),
+                rows=one.rows,
+                first_sequence=state.first_sequence,
+            )
             for one in plan.ranges
         ]
 

@@ -37,6 +37,9 @@ RESTART_S_MAX = 30.0
 
 RESTART_POLL_S = 0.2
 
+DAMAGED_NAMED_MAX = 10
+"""Damaged messages that an error names."""
+
 
 def read_range(
     wanted: StreamRange, columns: tuple[str, ...], values: dict[str, Any], *, executor: bool = True
@@ -74,6 +77,11 @@ def read_range(
         try:
             for batch in batches_of(reader, connection):
                 yield pa.record_batch(batch)
+            if wanted.source != "scan" and may_miss_rows(wanted, rows + reader.rows, values):
+                # The reader may have kept the beginning of a message from beyond the range: the rest is no answer.
+                connection.close()
+                streams = connect_again(values, patient=True, executor=executor)
+                connection = streams.connection
             check_count(streams, wanted, rows + reader.rows, values)
             return
         except (ClientError, EngineError) as error:
@@ -140,20 +148,52 @@ def reader_options(
 
 
 def check_count(streams: Streams, wanted: StreamRange, rows: int, values: dict[str, Any]) -> None:
-    """Raise when rows are missing that the plan promised and nobody has deleted since."""
-    if wanted.rows < 0 or rows == wanted.rows or not values["failOnDataLoss"]:
+    """Raise when messages are lost, or rows are missing that the plan promised and nobody has deleted since."""
+    if not may_miss_rows(wanted, rows, values):
         return
     state = streams.state(wanted.stream)
-    if state.first_sequence > wanted.start:
+    check_damage(wanted, state)
+    if rows == wanted.rows or (wanted.rows < 0 and is_worked_off(state, values)):
+        return
+    # Without a promised count nobody can say whether these were read before they went, so they count as lost.
+    expected = max(wanted.start, wanted.first_sequence)
+    if state.first_sequence > expected and wanted.end > expected:
+        last = min(state.first_sequence, wanted.end) - 1
         raise ClientError(
-            f"{wanted.stream} lost the messages {wanted.start} to {state.first_sequence - 1} while they were read: "
+            f"{wanted.stream} lost the messages {expected} to {last} while they were read: "
             "set failOnDataLoss=false to go on without them"
         )
+    if wanted.rows < 0:
+        return
     now = rows_now(streams, wanted, state, values)
     if now is not None and rows != now:
         raise ClientError(
             f"{wanted.stream} gave {rows} of {wanted.rows} messages from {wanted.start} to {wanted.end}: try again"
         )
+
+
+def may_miss_rows(wanted: StreamRange, rows: int, values: dict[str, Any]) -> bool:
+    """Tell whether it must be asked if all rows came: not where each sequence gave one."""
+    has_every_sequence = rows == wanted.end - wanted.start and wanted.rows in (-1, rows)
+    return values["failOnDataLoss"] and not has_every_sequence
+
+
+def check_damage(wanted: StreamRange, state: RemoteStreamState) -> None:
+    """Raise when the server found messages of a range damaged: it passes over them and no longer counts them."""
+    expected = max(wanted.start, wanted.first_sequence)
+    damaged = [sequence for sequence in state.damaged if expected <= sequence < wanted.end]
+    if damaged:
+        named = ", ".join(map(str, damaged[:DAMAGED_NAMED_MAX]))
+        more = ", …" if len(damaged) > DAMAGED_NAMED_MAX else ""
+        raise ClientError(
+            f"{wanted.stream} has messages that are damaged on the server's disk, {named}{more}: restore them from a "
+            "backup, or set failOnDataLoss=false to go on without them"
+        )
+
+
+def is_worked_off(state: RemoteStreamState, values: dict[str, Any]) -> bool:
+    """Tell whether messages go because consumers of others have them, which is no loss."""
+    return state.retention != "limits" and not values["deleteOnCommit"]
 
 
 def rows_now(streams: Streams, wanted: StreamRange, state: RemoteStreamState, values: dict[str, Any]) -> int | None:

@@ -175,7 +175,7 @@ class BatchWriter:
             self.write(follows, TableOutput(derived.table, partition_by=derived.partition_by, key=derived.key), batch)
 
     def send(self, frame: "DataFrame", output: StreamOutput, url: str, batch: int) -> None:
-        """Publish the rows of a batch, once: repeated, the batch has the same name and stores nothing twice."""
+        """Publish the rows of a batch: repeated within the stream's duplicate window, it stores nothing twice."""
         options = {
             "url": url,
             "stream": output.stream,
