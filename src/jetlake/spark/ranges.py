@@ -78,7 +78,7 @@ def read_range(
             for batch in batches_of(reader, connection):
                 yield pa.record_batch(batch)
             if wanted.source != "scan" and may_miss_rows(wanted, rows + reader.rows, values):
-                # The reader may have kept the beginning of a message from beyond the range: the rest is no answer.
+                # The reader may have kept the beginning of a message from beyond the range: the rest is not an answer.
                 connection.close()
                 streams = connect_again(values, patient=True, executor=executor)
                 connection = streams.connection
@@ -192,7 +192,7 @@ def check_damage(wanted: StreamRange, state: RemoteStreamState) -> None:
 
 
 def is_worked_off(state: RemoteStreamState, values: dict[str, Any]) -> bool:
-    """Tell whether messages go because consumers of others have them, which is no loss."""
+    """Tell whether messages go because consumers of others have them, which is not a loss."""
     return state.retention != "limits" and not values["deleteOnCommit"]
 
 

@@ -202,7 +202,7 @@ def event_of(stream: str, subject: str, sequence: int, stored_s: int, payload: b
 
 
 def refusal_of(kind: int | None, identity: str, body: EventBody, stored_s: int) -> str:
-    """Return why a message that can be read is no event of a fleet; empty when it is one."""
+    """Return why a message that can be read is not an event of a fleet; empty when it is one."""
     if kind is None:
         return NOT_OURS
     if not identity:
