@@ -28,7 +28,7 @@ from tests.compatibility.archives import (
     varint,
 )
 from tests.compatibility.jetstream import JetStream, error_of
-from tests.compatibility.origins import payloads, publish_numbers, wait_until
+from tests.compatibility.origins import payloads, publish_numbers, wait_for_messages, wait_until
 from tests.compatibility.server_process import ServerProcess
 
 js, js_server, stream = jetstream.js, jetstream.js_server, jetstream.stream
@@ -191,4 +191,5 @@ def test_message_that_claims_a_huge_sequence_of_its_origin_stops_nothing(
     position = 1 if copied else sequence
     wait_until(js, stream, lambda _: js.info(stream)["sources"][0].get("seq") == position)
     wait_until(js, stream, lambda _: js.info(stream)["sources"][0]["active"] >= 0)
+    wait_for_messages(js, stream, 1 + len(copied))
     assert payloads(js, stream) == ["restored", *copied]
