@@ -213,3 +213,26 @@ fn nothing_follows_what_was_refused() {
     // Nothing is accepted that is not after what is there.
     assert_eq!(append(&store, 5, resets).unwrap(), None);
 }
+
+#[test]
+fn a_jump_over_more_than_half_of_all_sequences_is_no_loss() {
+    const FAR: u64 = (1 << 63) + 100;
+    for is_maintained in [false, true] {
+        let disk = SimulatedDisk::default();
+        let store = open(&disk);
+        append(&store, 3, store.resets()).unwrap();
+        store.commit().unwrap();
+        let jumped = store.advance(FAR).unwrap();
+        store.commit_through(&jumped).unwrap();
+        append(&store, FAR, store.resets()).unwrap();
+        store.commit().unwrap();
+        while is_maintained && store.maintain().unwrap() {}
+        drop(store);
+
+        let store = open(&disk);
+
+        assert_eq!(store.take_findings(), vec![], "maintained: {is_maintained}");
+        assert!(store.messages().state().lost.is_empty());
+        assert_eq!(contents(&store), [FAR]);
+    }
+}

@@ -156,3 +156,50 @@ fn messages_expire_though_the_oldest_lies_on_a_bad_sector() {
     assert_eq!(next, Some(AGE_NS_MAX), "all were stored at time 0");
     assert_eq!(store.messages().state().first_sequence, BAD + 1);
 }
+
+#[test]
+fn a_message_that_is_erased_and_whose_removal_is_lost_is_not_there() {
+    const REMOVED: u64 = 3;
+    let disk = SimulatedDisk::default();
+    let options = StoreOptions {
+        segment_bytes: 4096 + 1200,
+        fill_ahead: false,
+        ..StoreOptions::default()
+    };
+    let open = || Store::open(Arc::new(disk.clone()), Path::new("/s"), options.clone()).unwrap();
+    let store = open();
+    for sequence in 1..=MESSAGES {
+        let text = payload(sequence);
+        let message = NewMessage {
+            subject: b"a",
+            payload: text.as_bytes(),
+            time_ns: sequence as i64,
+            ..NewMessage::default()
+        };
+        store.append(&message).unwrap();
+    }
+    store.commit().unwrap();
+    while store.maintain().unwrap() {}
+    let (erased_in, _) = place(&disk, &payload(REMOVED));
+    let before = disk.files();
+    store.remove(REMOVED, true).unwrap();
+    store.commit().unwrap();
+    drop(store);
+    for (path, old) in before.into_iter().filter(|(path, _)| *path != erased_in) {
+        disk.tamper(&path, |bytes| *bytes = old);
+    }
+    let store = open();
+
+    let first_later = store.messages().sequence_at(REMOVED as i64).unwrap();
+    let mut seen = Vec::new();
+    let scanned = store.messages().scan(1, |record| {
+        seen.push(record.sequence);
+        true
+    });
+
+    scanned.unwrap();
+    assert_eq!(first_later, REMOVED + 1);
+    let others: Vec<u64> = (1..=MESSAGES).filter(|one| *one != REMOVED).collect();
+    assert_eq!(seen, others);
+    assert_eq!(store.messages().counts().messages, MESSAGES - 1);
+}

@@ -55,7 +55,7 @@ pub fn judge(
     let going_on = match closed {
         Some(closed) => closed.last_sequence + 1,
         None if cut_off => reserved,
-        None => next_sequence + torn_bytes / HEAD_BYTES as u64 + 1,
+        None => next_sequence.saturating_add(torn_bytes / HEAD_BYTES as u64 + 1),
     };
     let mut findings = vec![Finding::TailCut {
         path: segment.file.path.clone(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::storage::disk::file_system::{FileSystem, OpenMode};
 use crate::storage::format::footer;
 use crate::storage::format::segment_header::{HeaderState, SegmentHeader};
-use crate::storage::segment::loading::{read_finished, LoadedSegment};
+use crate::storage::segment::loading::{is_cut, read_finished, LoadedSegment};
 use crate::storage::segment::segment_file::SegmentFile;
 
 /// Looks at a segment whose footer cannot be understood, only verified. `None` if it has no header.
@@ -30,7 +30,9 @@ pub fn load(
     if let Some(start) = sealed_at {
         contents.index.end = start;
     }
+    let is_cut = sealed_at.is_none() && is_cut(&file, &scan)?;
     Ok(Some(LoadedSegment {
+        is_cut,
         file,
         footer: contents,
         file_bytes,

@@ -129,6 +129,22 @@ pub fn read(
     Ok(decode(&bytes).filter(|footer| footer.index.base_sequence == header.base_sequence))
 }
 
+/// Whether a footer that is damaged begins here. One wrong bit leaves the mark at its front, where it is not encrypted,
+/// or one of two places in the trailer that say so.
+pub fn begins_at(file: &dyn File, position: u64) -> io::Result<bool> {
+    let trailer_start = file.len()?.saturating_sub(TRAILER_BYTES as u64);
+    if trailer_start < position + FOOTER_MARK.len() as u64 {
+        return Ok(false);
+    }
+    let mut mark = [0; FOOTER_MARK.len()];
+    file.read_exact_at(&mut mark, position)?;
+    let mut trailer = [0; TRAILER_BYTES];
+    file.read_exact_at(&mut trailer, trailer_start)?;
+    let mut reader = ByteReader::new(&trailer[TRAILER_MARK.len()..]);
+    let (start, length) = (reader.u64(), reader.u64());
+    Ok(mark == *FOOTER_MARK || start == Some(position) || length == Some(trailer_start - position))
+}
+
 /// Where the footer begins, and its bytes, encrypted if they are, if they are as they were written.
 pub fn read_bytes(file: &dyn File, header: &SegmentHeader) -> io::Result<Option<(u64, Vec<u8>)>> {
     let file_len = file.len()?;

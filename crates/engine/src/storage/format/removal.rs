@@ -7,6 +7,9 @@ use super::bytes::ByteReader;
 /// Most ranges one record holds, so that it is read and written as one small piece.
 pub const RANGES_MAX: usize = 4096;
 
+/// From the first to the last of one written range at most: the number shares its 64 bits with whether they are erased.
+const SPAN_MAX: u64 = u64::MAX >> 1;
+
 /// Messages that are gone, first and last included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Removal {
@@ -43,16 +46,26 @@ pub fn push(removals: &mut Vec<Removal>, removal: Removal) {
     removals.push(removal);
 }
 
+/// Writes a list; a range that is too long for one is written as two that follow one another.
 pub fn encode(removals: &[Removal], out: &mut Vec<u8>) {
-    put_varint(out, removals.len() as u64);
+    let is_long = |removal: &&Removal| removal.last - removal.first > SPAN_MAX;
+    let long_count = removals.iter().filter(is_long).count();
+    put_varint(out, (removals.len() + long_count) as u64);
     let mut previous = 0u64;
     for removal in removals {
-        // Zigzag: the next one may lie before.
-        let step = removal.first.wrapping_sub(previous) as i64;
-        put_varint(out, ((step << 1) ^ (step >> 63)) as u64);
-        let span = removal.last - removal.first;
-        put_varint(out, span << 1 | u64::from(removal.erase));
-        previous = removal.last;
+        let mut first = removal.first;
+        loop {
+            // Zigzag: the next one may lie before.
+            let step = first.wrapping_sub(previous) as i64;
+            put_varint(out, ((step << 1) ^ (step >> 63)) as u64);
+            let span = (removal.last - first).min(SPAN_MAX);
+            put_varint(out, span << 1 | u64::from(removal.erase));
+            previous = first + span;
+            if previous == removal.last {
+                break;
+            }
+            first = previous + 1;
+        }
     }
 }
 
@@ -134,6 +147,34 @@ mod tests {
             let mut bytes = Vec::new();
             encode(&removals, &mut bytes);
             prop_assert_eq!(decode(&mut ByteReader::new(&bytes)), Some(removals));
+        }
+
+        #[test]
+        fn ranges_of_any_length_are_found_again(
+            ends in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<bool>()), 0..10),
+        ) {
+            let removals: Vec<Removal> = ends
+                .iter()
+                .map(|(one, other, erase)| Removal {
+                    first: *one.min(other),
+                    last: *one.max(other),
+                    erase: *erase,
+                })
+                .collect();
+            let mut bytes = Vec::new();
+            encode(&removals, &mut bytes);
+            let read = decode(&mut ByteReader::new(&bytes)).expect("it was written so");
+            let mut parts = read.iter();
+            for removal in removals {
+                let mut whole = *parts.next().expect("a part of each");
+                while whole.last != removal.last {
+                    let next = parts.next().expect("the rest of it");
+                    prop_assert_eq!((next.first, next.erase), (whole.last + 1, whole.erase));
+                    whole.last = next.last;
+                }
+                prop_assert_eq!(whole, removal);
+            }
+            prop_assert!(parts.next().is_none());
         }
 
         #[test]

@@ -42,6 +42,8 @@ pub struct LoadedSegment {
     pub header_healed: bool,
     /// How reading its records went, if there was no good footer.
     pub scan: Option<SegmentScan>,
+    /// What follows its last record is neither blank nor a footer: there may have been more.
+    pub is_cut: bool,
 }
 
 /// Looks at one file. Nothing is changed but a bad copy of its header, if `heal` is set. With `in_use` its last write may be unfinished.
@@ -89,13 +91,23 @@ pub fn load(
             (footer, Some(scan))
         }
     };
+    let is_cut = match &scan {
+        Some(scan) => is_cut(&file, scan)?,
+        None => false,
+    };
     Ok(Loading::Segment(Box::new(LoadedSegment {
         file,
         footer,
         file_bytes,
         header_healed,
         scan,
+        is_cut,
     })))
+}
+
+/// Whether something else than a footer follows the last record.
+pub fn is_cut(file: &SegmentFile, scan: &SegmentScan) -> io::Result<bool> {
+    Ok(scan.tail == Tail::Torn && !footer::begins_at(&*file.file, scan.end)?)
 }
 
 /// As `read_records`, of a segment without a footer; with `in_use`, without what was never finished at its end.

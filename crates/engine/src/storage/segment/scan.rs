@@ -8,6 +8,7 @@ use std::io;
 
 use crate::storage::disk::file_system::File;
 use crate::storage::format::group::Group;
+use crate::storage::format::record;
 use crate::storage::format::record::{
     decode, Binding, NotARecord, Record, RecordKind, ALIGNMENT, HEAD_BYTES,
 };
@@ -19,6 +20,12 @@ pub const SECTOR_BYTES: u64 = 512;
 
 /// Read at once.
 const CHUNK_BYTES: usize = 1 << 20;
+
+/// Behind damage anything may look like the length of a record. Those longer than this are read only …
+const LONG_BYTES: usize = 1 << 20;
+
+/// … up to this sum, so that a payload made of such numbers does not take minutes: as much as a segment usually has.
+const SEARCHED_BYTES_MAX: usize = 64 << 20;
 
 /// A stretch of a segment that holds no readable record although records follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +79,7 @@ pub fn scan(
     let mut window = Window::new(file, until);
     let mut position = RECORDS_START;
     let mut holes = Vec::new();
-    let mut hole_start = None;
+    let mut search = Search::default();
     let mut end = RECORDS_START;
     let mut written_behind_end = false;
     let mut dirty_end = RECORDS_START;
@@ -85,11 +92,11 @@ pub fn scan(
         let mut decoded = decode(bytes, binding, position);
         if let Err(NotARecord::Short { bytes_needed }) = decoded {
             // A length beyond the file is damage, not a reason to read it all.
-            bytes = if position + bytes_needed as u64 <= until {
-                window.at(position, bytes_needed)?
-            } else {
-                beyond |= position == end;
-                &[1][..]
+            let fits = position + bytes_needed as u64 <= until;
+            beyond |= !fits && position == end;
+            bytes = match fits && search.is_worth(position, bytes_needed) {
+                true => window.at(position, bytes_needed)?,
+                false => &[1][..],
             };
             decoded = match decode(bytes, binding, position) {
                 Err(NotARecord::Short { .. }) => Err(NotARecord::Damaged),
@@ -98,9 +105,9 @@ pub fn scan(
         }
         match decoded {
             Ok((record, length)) => {
-                if let Some(start) = hole_start.take() {
+                if let Some(damage) = search.damage.take() {
                     holes.push(Hole {
-                        start,
+                        start: damage.start,
                         end: position,
                     });
                 }
@@ -130,7 +137,7 @@ pub fn scan(
                 written_behind_end = false;
             }
             Err(error) => {
-                hole_start.get_or_insert(position);
+                search.begin(position, window.at(position, HEAD_BYTES)?);
                 if error == NotARecord::Blank {
                     position = window.skip_blank(position)?;
                 } else {
@@ -209,6 +216,53 @@ impl SegmentScan {
     }
 }
 
+/// The first thing that is not a record, where one was to follow.
+struct Damage {
+    start: u64,
+    /// What stands there as its length.
+    length: u32,
+}
+
+/// The search for the next record behind damage.
+#[derive(Default)]
+struct Search {
+    damage: Option<Damage>,
+    /// Read so far in vain, of long ones.
+    bytes: usize,
+}
+
+impl Search {
+    /// There is no record here; nothing new while the search is on.
+    fn begin(&mut self, position: u64, bytes: &[u8]) {
+        let four = bytes.first_chunk().copied().unwrap_or_default();
+        self.damage.get_or_insert(Damage {
+            start: position,
+            length: u32::from_le_bytes(four),
+        });
+    }
+
+    /// Whether to read what would be a record of this length, if it is one.
+    fn is_worth(&mut self, position: u64, length: usize) -> bool {
+        let Some(damage) = &self.damage else {
+            return true;
+        };
+        if length <= LONG_BYTES || damage.may_end_at(position) {
+            return true;
+        }
+        self.bytes += length;
+        self.bytes <= SEARCHED_BYTES_MAX
+    }
+}
+
+impl Damage {
+    /// Whether it was a record up to here, of whose length one bit may be wrong.
+    fn may_end_at(&self, position: u64) -> bool {
+        let ends_here =
+            |length: u32| self.start + record::padded(length as usize) as u64 == position;
+        ends_here(self.length) || (0..u32::BITS).any(|bit| ends_here(self.length ^ (1 << bit)))
+    }
+}
+
 /// A part of the file in memory.
 struct Window<'a> {
     file: &'a dyn File,
@@ -273,7 +327,103 @@ fn first_nonzero(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use proptest::prelude::*;
 
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
+
+    const BINDING: Binding = Binding {
+        identity: 7,
+        base_sequence: 1,
+    };
+
+    /// Bytes in memory that count what is read of them.
+    struct CountedFile {
+        bytes: Vec<u8>,
+        read: AtomicU64,
+    }
+
+    impl File for CountedFile {
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            buffer.copy_from_slice(&self.bytes[offset as usize..][..buffer.len()]);
+            Ok(())
+        }
+
+        fn write_all_at(&self, _bytes: &[u8], _offset: u64) -> io::Result<()> {
+            unreachable!("nothing is written")
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn set_len(&self, _length: u64) -> io::Result<()> {
+            unreachable!("nothing is written")
+        }
+
+        fn links(&self) -> io::Result<u64> {
+            Ok(1)
+        }
+    }
+
+    /// Bytes that look like lengths which fit into the file, wherever one begins to read.
+    fn misleading(count: usize) -> Vec<u8> {
+        [0x20, 0x20, 0x20, 0x00].repeat(count / 4)
+    }
+
+    /// A segment of messages with these payloads, and where each begins.
+    fn segment(payloads: &[&[u8]]) -> (CountedFile, Vec<u64>) {
+        let mut bytes = vec![0; RECORDS_START as usize];
+        let mut places = Vec::new();
+        for (number, payload) in payloads.iter().enumerate() {
+            let position = bytes.len() as u64;
+            places.push(position);
+            let record = Record {
+                kind: RecordKind::Message,
+                ..Record::removed(BINDING.base_sequence + number as u64, payload)
+            };
+            record.encode(&mut bytes, BINDING, position, None);
+        }
+        let read = AtomicU64::new(0);
+        (CountedFile { bytes, read }, places)
+    }
+
+    fn sequences(file: &CountedFile) -> Vec<u64> {
+        let mut found = Vec::new();
+        let until = file.bytes.len() as u64;
+        scan(file, BINDING, until, |record, _, _| {
+            found.push(record.sequence)
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn damage_in_a_payload_that_looks_like_lengths_does_not_take_long() {
+        let (mut file, places) = segment(&[&misleading(3 << 20), &misleading(2 << 20), b"last"]);
+        file.bytes[places[0] as usize + 100] ^= 1;
+
+        let found = sequences(&file);
+
+        assert_eq!(found, [2, 3]);
+        let read = file.read.into_inner();
+        assert!(read < 2 * SEARCHED_BYTES_MAX as u64, "{read} bytes");
+    }
+
+    #[test]
+    fn a_wrong_bit_in_a_length_costs_one_message_however_long_the_next_ones_are() {
+        for bit in 0..32 {
+            let long = misleading(LONG_BYTES + 1_000);
+            let (mut file, places) = segment(&[b"first", &long, &long, b"last"]);
+            file.bytes[places[1] as usize + bit / 8] ^= 1 << (bit % 8);
+
+            assert_eq!(sequences(&file), [1, 3, 4], "bit {bit}");
+        }
+    }
 
     proptest! {
         #[test]

@@ -76,8 +76,13 @@ pub fn apply(
     lazy
 }
 
-/// Replaces segments by the one that was rewritten from them.
-pub fn exchange(index: &mut MessageIndex, run: Range<usize>, rewritten: Rewritten, path: PathBuf) {
+/// Replaces segments by the one that was rewritten from them. Returns what is not in it and should be: it could not be read, and is lost.
+pub fn exchange(
+    index: &mut MessageIndex,
+    run: Range<usize>,
+    rewritten: Rewritten,
+    path: PathBuf,
+) -> Vec<u64> {
     let mut file = rewritten.file;
     file.path = path;
     let file = Arc::new(file);
@@ -87,9 +92,6 @@ pub fn exchange(index: &mut MessageIndex, run: Range<usize>, rewritten: Rewritte
         ..rewritten.footer.index
     };
     let mut segment = Segment::new(file, contents, true);
-    for sequence in &rewritten.lost {
-        index.lose(*sequence);
-    }
     for rank in 0..segment.index.rank_count() {
         if index.locate(segment.index.sequence(rank)).is_none() {
             segment.dead.set(rank);
@@ -100,7 +102,30 @@ pub fn exchange(index: &mut MessageIndex, run: Range<usize>, rewritten: Rewritte
         let id = segment.index.subject_ids[rank];
         segment.subjects.set(id as usize);
     }
+    let old_count: u64 = index.segments[run.clone()]
+        .iter()
+        .map(|old| old.live_count)
+        .sum();
+    let missing = match old_count == segment.live_count {
+        true => Vec::new(),
+        false => missing_from(&segment, &index.segments[run.clone()]),
+    };
+    for sequence in &missing {
+        index.lose(*sequence);
+    }
     index.segments.splice(run, [segment]);
+    missing
+}
+
+/// Live messages of old segments that the new one does not have.
+fn missing_from(new: &Segment, old: &[Segment]) -> Vec<u64> {
+    let live = |one| {
+        let one: &Segment = one;
+        let ranks = std::iter::successors(one.next_live(0), |rank| one.next_live(rank + 1));
+        ranks.map(|rank| one.index.sequence(rank))
+    };
+    let is_missing = |sequence: &u64| new.index.rank(*sequence).is_none();
+    old.iter().flat_map(live).filter(is_missing).collect()
 }
 
 /// The index of the segment that is written to.

@@ -55,6 +55,8 @@ pub struct Assembly {
     erasures: Vec<Removal>,
     /// Stretches without a record, by the place of their segment.
     holes: Vec<(usize, Hole)>,
+    /// Segments of which something may be missing at the end.
+    cut_ends: Vec<usize>,
     /// Segments whose footer has to be made again.
     pub torn_footers: Vec<usize>,
 }
@@ -109,6 +111,7 @@ pub fn assemble(loaded: Vec<LoadedSegment>, origin: u64, findings: &mut Vec<Find
         leftovers: Vec::new(),
         erasures: Vec::new(),
         holes: Vec::new(),
+        cut_ends: Vec::new(),
         torn_footers: Vec::new(),
     };
     assembly.index.last_sequence = origin - 1;
@@ -149,6 +152,7 @@ fn add_segment(
         footer,
         file_bytes,
         scan,
+        is_cut,
         ..
     } = loaded;
     let mut contents = footer.index;
@@ -166,6 +170,7 @@ fn add_segment(
         let at = assembly.index.segments.len();
         let holes = scan.holes.iter().map(|hole| (at, *hole));
         assembly.holes.extend(holes);
+        assembly.cut_ends.extend(is_cut.then_some(at));
         let erasures = contents.removals.iter().filter(|removal| removal.erase);
         assembly.erasures.extend(erasures);
         if is_last {
@@ -282,19 +287,26 @@ fn find_missing(
 
 /// Reports messages that should be in a segment without a footer and are not.
 fn find_lost(assembly: &mut Assembly, removals: &[Removal], findings: &mut Vec<Finding>) {
-    for segment in &mut assembly.index.segments {
+    for (at, segment) in assembly.index.segments.iter_mut().enumerate() {
         if segment.sealed {
             continue;
         }
         let contents = &segment.index;
+        let rewritten = segment.file.header.rewritten;
+        let is_damaged = |from: u64, to: u64| {
+            let mut holes = assembly.holes.iter();
+            holes.any(|(of, hole)| *of == at && from <= hole.start && hole.start < to)
+                || to == u64::MAX && assembly.cut_ends.contains(&at)
+        };
         let mut lost: Vec<Removal> = Vec::new();
         let mut expected = contents.base_sequence;
+        let mut previous = RECORDS_START;
         let there = (0..contents.rank_count())
             .filter(|rank| contents.place(*rank) != RecordLocation::NONE)
-            .map(|rank| contents.sequence(rank));
-        for sequence in there.chain([contents.last_sequence + 1]) {
-            // They may be very many, where sequences were passed over.
-            if sequence > expected {
+            .map(|rank| (contents.sequence(rank), contents.place(rank).position()));
+        for (sequence, position) in there.chain([(contents.last_sequence + 1, u64::MAX)]) {
+            // They may be very many, where sequences were passed over. In a rewritten segment they were left out, unless something between cannot be read.
+            if sequence > expected && (!rewritten || is_damaged(previous, position)) {
                 let gap = Removal {
                     first: expected,
                     last: sequence - 1,
@@ -304,6 +316,7 @@ fn find_lost(assembly: &mut Assembly, removals: &[Removal], findings: &mut Vec<F
                     removal::push(&mut lost, range);
                 }
             }
+            previous = position;
             expected = sequence.saturating_add(1);
         }
         let open = Arc::get_mut(&mut segment.index).expect("nobody else has it yet");

@@ -347,6 +347,13 @@ impl CommittedMessages {
         self.index.write().lose(sequence)
     }
 
+    /// Takes out a message that is erased on the disk.
+    pub(super) fn forget_erased(&self, sequence: u64) {
+        let mut index = self.index.write();
+        index.remove(sequence);
+        debug_assert!(index.is_whole());
+    }
+
     /// Everything up to the last of the segments at the front that have no message any more.
     pub(super) fn emptied_front(&self) -> Option<Removal> {
         let index = self.index();
@@ -393,11 +400,16 @@ impl CommittedMessages {
         }
     }
 
-    /// Replaces segments by the one that was rewritten from them.
+    /// Replaces segments by the one that was rewritten from them; what could not be read for it is lost, and reported.
     pub(super) fn exchange(&self, run: Range<usize>, rewritten: Rewritten, path: PathBuf) {
         let mut index = self.index.write();
-        applying::exchange(&mut index, run, rewritten, path);
+        let missing = applying::exchange(&mut index, run, rewritten, path);
         debug_assert!(index.is_whole());
+        drop(index);
+        for sequence in missing {
+            let range = Removal::of(sequence);
+            self.report(Finding::Lost { range });
+        }
     }
 
     /// Ensures that the file with this message can be written into; the caller keeps segments as they are.

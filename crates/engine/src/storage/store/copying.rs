@@ -151,15 +151,17 @@ impl<'a> SegmentCopy<'a> {
                     chained.push((sequence, remains));
                 }
             })?;
-            for (sequence, remains) in chained {
+            for (sequence, remains) in &chained {
+                let (sequence, remains) = (*sequence, remains.as_ref());
                 let rank = source.index.rank(sequence);
                 match rank.filter(|rank| source.is_live(*rank)) {
                     Some(rank) => self.live(source, rank, &mut buffers)?,
                     // Nothing before the first message is ever verified.
-                    None if sequence > first_sequence => self.remains(sequence, remains.as_ref()),
+                    None if sequence > first_sequence => self.remains(sequence, remains),
                     None => {}
                 }
             }
+            self.note_lost(source, &chained);
         } else {
             for rank in 0..source.index.rank_count() {
                 let wanted = source.index.sequence(rank) <= self.last_sequence;
@@ -169,6 +171,18 @@ impl<'a> SegmentCopy<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Notes the live messages of a chained segment of which no record was found.
+    fn note_lost(&mut self, source: &CopySource, found: &[(u64, Option<Remains>)]) {
+        for rank in 0..source.index.rank_count() {
+            let sequence = source.index.sequence(rank);
+            let wanted = sequence <= self.last_sequence && source.is_live(rank);
+            let place = found.binary_search_by_key(&sequence, |(found, _)| *found);
+            if wanted && place.is_err() {
+                self.lost.push(sequence);
+            }
+        }
     }
 
     fn live(&mut self, source: &CopySource, rank: usize, buffers: &mut Buffers) -> io::Result<()> {

@@ -79,11 +79,18 @@ impl Maintenance {
         !self.erasures.lock().is_empty()
     }
 
-    /// Overwrites the bytes of messages whose removal is durable; when this returns, no other thread is still doing so.
-    pub fn carry_out_erasures(&self, store: MaintainedStore<'_>) -> io::Result<()> {
+    /// Overwrites the bytes of messages whose removal is committed; when this returns, no other thread is still doing so. `settle` makes the removals
+    /// durable, where commits do not.
+    pub fn carry_out_erasures(
+        &self,
+        store: MaintainedStore<'_>,
+        settle: impl FnOnce() -> StoreResult<()>,
+    ) -> StoreResult<()> {
         let _held = self.hold_segments();
+        store.health.check_removable()?;
         let removals = std::mem::take(&mut *self.erasures.lock());
-        let erased = erase(store, &removals);
+        let erased = settle()
+            .and_then(|()| erase(store, &removals).map_err(|error| store.health.postpone(error)));
         if erased.is_err() {
             // The next caller must not take it for done.
             self.erasures.lock().extend(removals);
@@ -195,7 +202,12 @@ fn replace(
 /// Neighbours that are worth rewriting: mostly of no use, or small, or not compressed although they should be.
 fn run_to_rewrite(index: &MessageIndex, options: &StoreOptions) -> Option<Range<usize>> {
     let bytes_max = options.segment_bytes;
-    let is_small = |segment: &Segment| segment.live_bytes < bytes_max / SMALL_PART;
+    // Of a chained segment something stays of every message.
+    let kept_bytes = |segment: &Segment| match segment.file.header.chained {
+        true => segment.index.end,
+        false => segment.live_bytes,
+    };
+    let is_small = |segment: &Segment| kept_bytes(segment) < bytes_max / SMALL_PART;
     let is_wasteful = |segment: &Segment| {
         let gained = segment.file.header.rewritten
             || segment.live_bytes + RECORDS_START * 2 < segment.index.end;
@@ -215,11 +227,12 @@ fn run_to_rewrite(index: &MessageIndex, options: &StoreOptions) -> Option<Range<
             .iter()
             .take(JOINED_MAX)
             .take_while(|segment| {
-                bytes += segment.live_bytes;
+                bytes += kept_bytes(segment);
                 let alike = segment.file.header.chained == first.file.header.chained;
                 let worth = is_small(segment) || is_wasteful(segment);
-                let span = segment.index.last_sequence - first.index.base_sequence;
-                let near = span < SEQUENCE_SPAN_MAX;
+                // The last sequence of a segment that none came into is the one before its base.
+                let span = segment.index.last_sequence + 1 - first.index.base_sequence;
+                let near = span <= SEQUENCE_SPAN_MAX;
                 segment.sealed && alike && worth && near && bytes <= bytes_max
             });
         let count = joined.count();

@@ -193,8 +193,8 @@ impl Store {
 
     /// Overwrites everything whose removal is durable; when this returns, no other thread is still doing so.
     fn carry_out_erasures(&self) -> StoreResult<()> {
-        let erased = self.maintenance.carry_out_erasures(self.maintained());
-        erased.map_err(|error| self.health.postpone(error))
+        self.maintenance
+            .carry_out_erasures(self.maintained(), || self.settle())
     }
 
     /// Commits what is staged; what must be overwritten, now that its removal is durable, is noted for maintenance.
@@ -205,7 +205,8 @@ impl Store {
     ) -> StoreResult<Committed> {
         let read_only = self.health.read_only();
         let mut staging = self.staging.lock();
-        let batch = staging.take_batch(writer.committed(), lazy);
+        let segment_bytes = self.folder.options.segment_bytes;
+        let batch = staging.take_batch(writer.committed(), lazy, segment_bytes);
         if self.folder.options.sync_commits {
             staging.begin_round();
         }
@@ -402,7 +403,10 @@ impl Store {
         }
         // Every removal that shows in some segments is durable by itself before they are. Otherwise some would become so with the segments and others, for
         // which those made room, would not: and the limits would not ask for them again.
-        let settle = || self.commit_batch(self.writer.lock(), true).map(drop);
+        let settle = || {
+            self.commit_batch(self.writer.lock(), true)?;
+            self.settle()
+        };
         let store = self.maintained();
         let done = self
             .maintenance
@@ -416,16 +420,30 @@ impl Store {
         Ok(freed || prepared || done?)
     }
 
+    /// Has everything committed durable, also where commits do not wait for the disk: what it replaces may be destroyed then.
+    fn settle(&self) -> StoreResult<()> {
+        match self.folder.options.sync_commits {
+            true => Ok(()),
+            false => self.sync(),
+        }
+    }
+
     /// Gives back segments at the front that have no message any more.
     fn free_front(&self) -> StoreResult<bool> {
         let Some(emptied) = self.messages.emptied_front() else {
             return Ok(false);
         };
-        // It must be known that they were removed before they are: a missing file would be taken for a loss.
+        // It must be known that they were removed before they are: a missing file would be taken for a loss. Of segments
+        // that no sequence ever came into there is nothing to know.
         self.health.check_removable()?;
-        let emptying = self.stage_range(emptied);
-        self.commit_through(&emptying)?;
+        if emptied.first <= emptied.last {
+            let emptying = self.stage_range(emptied);
+            self.commit_through(&emptying)?;
+        }
+        self.settle()?;
         let held = self.maintenance.hold_segments();
+        // A store that is retired meanwhile has left its folder to another one, whose files have the same names.
+        self.health.check_removable()?;
         let files = self.messages.free_front(emptied.last).into_iter();
         self.maintenance
             .remove_files(&held, &self.folder, files)

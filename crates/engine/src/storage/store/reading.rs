@@ -131,12 +131,16 @@ impl CommittedMessages {
                 Ok(Some(message))
             }
             FoundRecord::Erased => {
-                // Another store that shared the file erased the record there, after this store had replaced the file by
-                // its own.
-                let now = self.place_of(sequence);
-                match now.is_some_and(|(now, _)| !Arc::ptr_eq(&now, &file)) {
-                    true => self.read(sequence),
-                    false => Ok(None),
+                match self.place_of(sequence) {
+                    // Another store that shared the file erased the record there, after this store had replaced the file
+                    // by its own.
+                    Some((now, _)) if !Arc::ptr_eq(&now, &file) => self.read(sequence),
+                    // Only what is removed is overwritten: it is the memory of its removal that was lost.
+                    Some(_) => {
+                        self.forget_erased(sequence);
+                        Ok(None)
+                    }
+                    None => Ok(None),
                 }
             }
             FoundRecord::Damaged => self.report_damaged(sequence, &file, extent),
@@ -179,7 +183,7 @@ impl CommittedMessages {
         let mut next = sequence;
         let mut buffer = Vec::new();
         let mut body = Vec::new();
-        while let Some(chunk) = self.chunk(next) {
+        'chunks: while let Some(chunk) = self.chunk(next) {
             let first = chunk.messages[0].1.position;
             let (last_sequence, last) = chunk.messages[chunk.messages.len() - 1];
             buffer.resize((last.position - first) as usize + last.length, 0);
@@ -199,10 +203,14 @@ impl CommittedMessages {
                             return Ok(());
                         }
                     }
-                    FoundRecord::Erased => {}
-                    // Read once more by itself, which reports it.
-                    FoundRecord::Damaged => match self.read(*sequence) {
-                        Ok(_) | Err(StoreError::Damaged { .. }) => {}
+                    // Read once more by itself, which says what has become of it.
+                    FoundRecord::Erased | FoundRecord::Damaged => match self.read(*sequence) {
+                        Ok(None) | Err(StoreError::Damaged { .. }) => {}
+                        // Its segment has another file by now.
+                        Ok(Some(_)) => {
+                            next = *sequence;
+                            continue 'chunks;
+                        }
                         Err(error) => return Err(error),
                     },
                 }

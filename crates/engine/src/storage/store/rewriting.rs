@@ -46,8 +46,6 @@ pub struct Rewritten {
     pub footer: Footer,
     /// The subjects of its messages, by the numbers of the store.
     pub ids: Vec<SubjectId>,
-    /// Messages that could not be read.
-    pub lost: Vec<u64>,
 }
 
 /// Writes the live messages of some segments into one new file, which has no name yet.
@@ -97,10 +95,11 @@ pub fn rewrite(
     copy.flush()?;
     let SegmentCopy {
         mut index,
-        lost,
+        mut lost,
         last_time_ns,
         ..
     } = copy;
+    lost.sort_unstable();
     let last_sequence = target.last_sequence.min(last.index.last_sequence);
     index.first_time_ns = first.index.first_time_ns;
     index.last_time_ns = match last_sequence == last.index.last_sequence {
@@ -141,12 +140,7 @@ pub fn rewrite(
     sealing::seal(&file, &footer)?;
     let mut file = file;
     file.unpacker = compressed.then(|| Unpacker::new(&dictionary)).flatten();
-    Ok(Rewritten {
-        file,
-        footer,
-        ids,
-        lost,
-    })
+    Ok(Rewritten { file, footer, ids })
 }
 
 /// Where a segment is rewritten, until it is finished.

@@ -27,6 +27,9 @@ pub const STAGED_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A segment never spans more sequences, so that their distances fit into 32 bits.
 pub const SEQUENCE_SPAN_MAX: u64 = 1 << 31;
 
+/// Removals go into a segment until it has this many times the bytes that messages may fill.
+const REMOVALS_FACTOR: u64 = 2;
+
 /// Records longer than this would not fit into a segment's index.
 const RECORD_BYTES_MAX: usize = 1 << 29;
 
@@ -471,7 +474,12 @@ impl AppendStaging {
     }
 
     /// Everything staged, to be written now; `None` if there is nothing that anybody waits for. With `lazy`, what nobody waits for is written too.
-    pub fn take_batch(&mut self, committed: Committed, lazy: bool) -> Option<StagedBatch> {
+    pub fn take_batch(
+        &mut self,
+        committed: Committed,
+        lazy: bool,
+        segment_bytes: u64,
+    ) -> Option<StagedBatch> {
         let lazy_min = if lazy { 1 } else { RANGES_MAX };
         let enough_lazy = self.lazy_removals.len() >= lazy_min;
         if self.parts.is_empty() && self.removals.is_empty() && !enough_lazy {
@@ -482,6 +490,10 @@ impl AppendStaging {
         let mut asked = Vec::new();
         for (_, removal) in &removals {
             removal::push(&mut asked, *removal);
+        }
+        // Removals fill a segment as messages do. One that is somewhat too long needs no new file, which a full disk may not have.
+        if self.position > segment_bytes.saturating_mul(REMOVALS_FACTOR) {
+            self.roll();
         }
         self.remember(&asked);
         self.remember(&lazy_removals);
