@@ -158,6 +158,35 @@ def test_programs_manage_buckets_with_json(choria, cli):
     assert "does not exist" in json.loads(failed.stdout)["error"]
 
 
+def test_a_bucket_keeps_its_values_though_its_replicas_cannot_be_changed(choria, cli):
+    name = f"C{next(_numbers)}"
+    ensure = ("choria", "kv", "api", "--ensure", "--force", "--name", name, "--replicas", "3")
+    made = cli(*ensure)
+    choria("put", name, "a", "1")
+
+    same = cli(*ensure)
+    changed = cli(*ensure, "--history", "9")
+
+    assert choria("get", name, "a", "--raw") == "1"
+    answers = [json.loads(ran.stdout) for ran in (made, same, changed)]
+    assert [(answer["history"], answer["replicas"]) for answer in answers] == [(5, 1), (5, 1), (9, 1)]
+    warned = f"WARN: this server is not part of a cluster: {name}"
+    kept = f"{warned} keeps 1 replica, not 3\n"
+    assert [ran.stderr for ran in (made, same, changed)] == [f"{warned} has 1 replica instead of 3\n", kept, kept]
+
+
+def test_programs_change_only_what_they_ask_for(choria, done, read):
+    name = f"C{next(_numbers)}"
+    flags = ["--max-msgs", "1000", "--dupe-window", "5s", "--allow-rollup", "--discard", "old"]
+    done("stream", "add", f"KV_{name}", "--subjects", f"$KV.{name}.>", "--max-msgs-per-subject", "3", *flags)
+    before = read("stream", "info", f"KV_{name}")["config"]
+
+    choria("api", "--ensure", "--name", name, "--history", "4")
+
+    after = read("stream", "info", f"KV_{name}")["config"]
+    assert after == before | {"max_msgs_per_subject": 4, "max_msg_size": 10240}
+
+
 def test_a_configuration_file_may_stand_anywhere_and_names_the_servers(cli, url, bucket, tmp_path, monkeypatch):
     host = url.removeprefix("nats://")
     (tmp_path / "client.conf").write_text(f"# hosts\nplugin.choria.middleware_hosts = {host}\n")

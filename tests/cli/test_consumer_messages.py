@@ -66,6 +66,19 @@ def test_sub_listens_to_a_consumer_that_sends(done, consumer):
     assert done("consumer", "sub", "TAKE", "push", "--raw", "--count", "5") == "1\n2\n3\n4\n5\n"
 
 
+@pytest.mark.parametrize("status", ["shipped", "100", "503"])
+def test_sub_shows_an_empty_message_with_a_header_named_status(done, read, consumer, status):
+    subject = f"take.empty.{status}"
+    target = ["--target", "take-target", "--flow-control", "--heartbeat", "1s"]
+    done("consumer", "add", "TAKE", "push", "--filter", subject, *target)
+    done("pub", subject, "", "-H", f"Status:{status}", "-J", "-q")
+
+    shown = json.loads(done("consumer", "sub", "TAKE", "push", "--json", "--count", "1"))
+
+    assert (shown["subject"], shown["headers"]["Status"]) == (subject, status)
+    assert read("consumer", "info", "TAKE", "push")["num_ack_pending"] == 0
+
+
 def test_process_takes_the_next(process, consumer):
     assert process("consumer", "next", "TAKE", "c", "--raw").stdout == "1\n"
     assert process("consumer", "next", "TAKE", "none", "--timeout", "1s").returncode == 1

@@ -120,6 +120,38 @@ def test_buckets_are_listed_changed_and_deleted(done, read, cli, bucket):
     assert f"bucket {bucket} does not exist: `jetlake kv ls` lists those there are" in gone.stderr
 
 
+def test_an_edit_changes_only_what_was_asked_for(done, read, cli):
+    name = f"K{next(_numbers)}"
+    flags = ["--max-msgs-per-subject", "-1", "--max-msgs", "1000", "--dupe-window", "5s", "--allow-rollup", "--discard"]
+    done("stream", "add", f"KV_{name}", "--subjects", f"$KV.{name}.>", *flags, "old")
+    done("pub", f"$KV.{name}.a", "{{Count}}", "--count", "100", "-J", "-q")
+    before = read("stream", "info", f"KV_{name}")["config"]
+
+    printed = done("kv", "edit", name, "--description", "hello", "-f")
+
+    assert printed == f"+ description: hello\nChanged bucket {name}\n"
+    assert read("stream", "info", f"KV_{name}")["config"] == before | {"description": "hello"}
+    assert len(read("kv", "history", name, "a")) == 100
+
+
+def test_an_edit_shows_what_will_change_in_the_stream(done, read, cli):
+    name = f"K{next(_numbers)}"
+    done("stream", "add", f"KV_{name}", "--subjects", f"$KV.{name}.>", "--max-msgs-per-subject", "100")
+
+    printed = read("kv", "edit", name, "--history", "7", "--dry-run")
+
+    assert printed == {"max_msgs_per_subject": {"before": 100, "after": 7}}
+
+
+def test_an_edit_adds_to_the_metadata(done, read):
+    name = f"K{next(_numbers)}"
+    done("kv", "add", name, "--metadata", "jetlake.iac=shop", "--metadata", "team=a")
+
+    done("kv", "edit", name, "--metadata", "team=b", "--metadata", "tier=1", "-f")
+
+    assert read("kv", "status", name)["config"]["metadata"] == {"jetlake.iac": "shop", "team": "b", "tier": "1"}
+
+
 def test_a_bucket_is_saved_and_restored(done, cli, bucket, tmp_path):
     done("kv", "put", bucket, "a", "1")
     folder = str(tmp_path / "saved")

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from jetlake.client.access import Access
 from jetlake.client.api import Api, open_api
-from jetlake.client.pulls import Start, pull, read
+from jetlake.client.pulls import Start, pull, read, server_status
 from jetlake.errors import ClientError
 from tests.lossy_proxy import LossyProxy
 from tests.waiting import WAIT_S_MAX, until
@@ -178,6 +180,39 @@ async def test_one_request_ends_when_there_is_no_more(api: Api, stream: str):
     nothing = await read_all(pull(api, stream, "empty", batch=1, no_wait=True))
 
     assert (taken, nothing) == ([3, 6, 9], [])
+
+
+@pytest.mark.parametrize(
+    ("reply", "data", "status"),
+    [
+        ("", b"", "100"),
+        ("$JS.FC.ORDERS.push.x", b"", "100"),
+        ("$JS.ACK.ORDERS.push.1.1.1.1.0", b"", None),
+        # An import of another account may give the acknowledgement another subject.
+        ("_R_.x", b"", None),
+        ("", b"x", None),
+    ],
+)
+def test_status_is_known_by_its_reply_subject(reply: str, data: bytes, status: str | None):
+    message = Msg(Client(), subject="a", reply=reply, data=data, headers={"Status": "100"})
+
+    assert server_status(message) == status
+
+
+@pytest.mark.parametrize("status", ["shipped", "100", "404", "408", "409", "503"])
+async def test_empty_message_with_a_header_named_status_is_no_status_of_the_server(api: Api, status: str):
+    name, subject = f"STATUS_{status}", f"status.{status}"
+    await api.request(f"STREAM.CREATE.{name}", {"name": name, "subjects": [subject]})
+    for payload, headers in ((b"1", None), (b"", {"Status": status}), (b"3", None)):
+        await api.connection.request(subject, payload, headers=headers)
+    config = {"durable_name": "c", "ack_policy": "explicit"}
+    await api.request(f"CONSUMER.DURABLE.CREATE.{name}.c", {"stream_name": name, "config": config})
+
+    async with asyncio.timeout(WAIT_S_MAX):
+        pulled = [message.data async for message in pull(api, name, "c", batch=10, no_wait=True)]
+        found = [message.data async for message in read(api, name, to_end=True)]
+
+    assert pulled == found == [b"1", b"", b"3"]
 
 
 async def test_consumer_that_cannot_be_asked_is_told(api: Api, stream: str):

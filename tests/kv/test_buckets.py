@@ -1,5 +1,6 @@
 """Creating, listing, copying and saving buckets, on both kinds of server."""
 
+import msgspec
 import nats
 import pytest
 
@@ -55,6 +56,41 @@ async def test_a_bucket_is_changed(buckets, name):
     assert (changed.config.history, changed.config.description, changed.values) == (5, "more", 1)
     with pytest.raises(NotFoundError):
         await buckets.update(BucketConfig(bucket="NONE"))
+
+
+async def test_a_change_keeps_what_another_client_has_configured(buckets, name, url):
+    connection = await nats.connect(url)
+    jetstream = connection.jetstream()
+    for origin in ("one", "two"):
+        await jetstream.add_stream(name=f"KV_{name}{origin}", subjects=[f"$KV.{name}{origin}.>"])
+    source = {
+        "name": f"KV_{name}one",
+        "opt_start_seq": 5,
+        "subject_transforms": [{"src": f"$KV.{name}one.x.>", "dest": f"$KV.{name}.y.>"}],
+    }
+    stream = {
+        "name": f"KV_{name}",
+        "subjects": [f"$KV.{name}.>"],
+        "discard": "old",
+        "max_msgs": 1000,
+        "max_msgs_per_subject": -1,
+        "duplicate_window": 5_000_000_000,
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "sources": [source],
+    }
+    await connection.request(f"$JS.API.STREAM.CREATE.KV_{name}", msgspec.json.encode(stream))
+    await connection.close()
+    bucket = await buckets.open(name, str)
+    for number in range(100):
+        await bucket.put("a", str(number))
+    before = await buckets.status(name)
+
+    changed = await buckets.update(msgspec.structs.replace(before.config, description="more"))
+
+    assert changed.stream["config"] == before.stream["config"] | {"description": "more"}
+    assert before.stream["config"]["sources"] == [source]
+    assert len(await bucket.history("a")) == 100
 
 
 async def test_buckets_are_listed_and_deleted(buckets, name):

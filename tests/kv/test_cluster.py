@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from jetlake import kv
+from jetlake.cli.choria_kv_api import add_api_flags, run_api
 from jetlake.client.access import Access
 from jetlake.errors import ConflictError
 from jetlake.kv import BucketConfig, Operation
@@ -39,6 +41,24 @@ async def test_the_seed_bucket_has_three_replicas(buckets, name):
     assert status.config.replicas == 3
     assert len(status.stream["cluster"]["replicas"]) == 2
     assert (await bucket.get("auth.username", consistent=True)).value == "bob"
+
+
+async def test_programs_change_the_replicas_of_a_bucket_that_keeps_its_values(buckets, name):
+    bucket = await buckets.create(BucketConfig(bucket=name, history=5, max_value_bytes=10240), str)
+    await bucket.put("a", "1")
+    words = ["--ensure", "--force", "--name", name, "--replicas", "3"]
+    flags = argparse.ArgumentParser()
+    add_api_flags(flags)
+
+    assert await run_api(buckets, flags.parse_args(words)) == 0
+
+    assert (await buckets.status(name)).config.replicas == 3
+
+    async def is_there() -> bool:
+        found = await bucket.find("a")
+        return found is not None and found.value == "1"
+
+    await until(is_there)
 
 
 async def test_everything_works_with_replicas(buckets, name):

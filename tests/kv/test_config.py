@@ -1,10 +1,11 @@
 """What a bucket is like, and the stream that it is."""
 
+import msgspec
 import pytest
 
 from jetlake.errors import ConfigurationError
 from jetlake.kv import BucketConfig, Origin, Republish
-from jetlake.kv.config import HISTORY_MAX
+from jetlake.kv.config import HISTORY_MAX, changed_stream
 
 
 def test_the_stream_of_a_bucket_is_the_one_of_the_specification():
@@ -78,6 +79,86 @@ def test_a_mirror_has_no_subjects_of_its_own():
 )
 def test_a_configuration_is_read_back_from_its_stream(config):
     assert BucketConfig.of(config.stream()) == config
+
+
+@pytest.mark.parametrize(
+    ("kept", "history"), [(5, 5), (64, 64), (100, HISTORY_MAX), (-1, HISTORY_MAX), (0, HISTORY_MAX)]
+)
+def test_a_stream_that_keeps_more_revisions_than_a_bucket_may_is_read_as_the_most(kept, history):
+    assert BucketConfig.of({"name": "KV_B", "max_msgs_per_subject": kept}).history == history
+
+
+FOREIGN = {
+    "name": "KV_B",
+    "subjects": ["$KV.B.>"],
+    "discard": "old",
+    "num_replicas": 1,
+    "max_msgs": 1000,
+    "max_msgs_per_subject": -1,
+    "duplicate_window": 5_000_000_000,
+    "allow_direct": True,
+    "subject_transform": {"src": "a", "dest": "b"},
+    "metadata": {"_nats.level": "1", "team": "a"},
+    "sources": [
+        {
+            "name": "KV_A",
+            "opt_start_seq": 500,
+            "subject_transforms": [{"src": "$KV.A.x.>", "dest": "$KV.B.y.>"}],
+        },
+        {"name": "KV_C", "opt_start_seq": 7},
+    ],
+}
+"""The stream of a bucket that another client has made, with what a `BucketConfig` cannot say."""
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes"),
+    [
+        ({}, {}),
+        ({"description": "hello"}, {"description": "hello"}),
+        ({"history": 7}, {"max_msgs_per_subject": 7}),
+        ({"metadata": {"team": "b"}}, {"metadata": {"_nats.level": "1", "team": "b"}}),
+        ({"metadata": {}}, {"metadata": {"_nats.level": "1"}}),
+        # The window stays the one that was chosen, as far as it may.
+        ({"ttl_s": 3600}, {"max_age": 3_600_000_000_000}),
+        ({"ttl_s": 2}, {"max_age": 2_000_000_000, "duplicate_window": 2_000_000_000}),
+    ],
+)
+def test_a_change_leaves_everything_else_of_the_stream_as_it_is(fields, changes):
+    wanted = msgspec.structs.replace(BucketConfig.of(FOREIGN), **fields)
+
+    assert changed_stream(FOREIGN, wanted) == FOREIGN | changes
+
+
+def test_a_source_that_stays_keeps_what_a_bucket_cannot_say_of_it():
+    kept = BucketConfig.of(FOREIGN).sources[1]
+    wanted = msgspec.structs.replace(BucketConfig.of(FOREIGN), sources=(Origin(bucket="D"), kept))
+
+    changed = changed_stream(FOREIGN, wanted)
+
+    assert changed == FOREIGN | {"sources": [wanted.stream()["sources"][0], FOREIGN["sources"][1]]}
+
+
+def test_a_mirror_stays_as_another_client_has_made_it():
+    mirror = {"name": "KV_M", "mirror": {"name": "KV_A", "opt_start_seq": 9}, "max_msgs_per_subject": -1}
+
+    changed = changed_stream(mirror, msgspec.structs.replace(BucketConfig.of(mirror), description="copy"))
+
+    assert changed == mirror | {"description": "copy"}
+
+
+def test_what_a_bucket_is_no_longer_is_removed_from_its_stream():
+    stream = BucketConfig(bucket="B", description="old", republish=Republish(destination="out.>")).stream()
+
+    changed = changed_stream(stream | {"max_msgs": 9}, BucketConfig(bucket="B"))
+
+    assert changed == BucketConfig(bucket="B").stream() | {"max_msgs": 9}
+
+
+def test_the_window_for_duplicates_follows_the_ttl_if_no_other_one_was_chosen():
+    stream = BucketConfig(bucket="B", ttl_s=30).stream()
+
+    assert changed_stream(stream, BucketConfig(bucket="B"))["duplicate_window"] == 120_000_000_000
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,27 @@ async def test_a_source_that_cannot_be_read_again_ends_the_upload_with_nothing_s
     assert (await store.status()).bytes == 0
 
 
+async def test_an_object_that_is_put_while_another_of_its_name_is_renamed_stays(proxy, far, store):
+    await store.put("a", b"old")
+    puts: list[asyncio.Task] = []
+
+    def lose_sent(frame: bytes) -> bool:
+        if b"STREAM.PURGE." not in frame or puts:
+            return False
+        # The request is sent again when its answer stays away, and the other client is done by then.
+        puts.append(asyncio.create_task(store.put("a", b"new")))
+        return True
+
+    proxy.lose_sent = lose_sent
+
+    await far.update_meta("a", new_name="b")
+    (put,) = await asyncio.gather(*puts)
+
+    assert len(proxy.lost) == 1
+    assert (await store.info("a")).nuid == put.nuid
+    assert await store.get("a") == b"new"
+
+
 async def test_an_upload_goes_on_after_the_connection_was_cut(proxy, far, store):
     data = os.urandom(400_000)
     told = 0

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import io
+import json
 import os
 import tracemalloc
 from base64 import urlsafe_b64encode
@@ -170,6 +171,53 @@ async def test_an_object_is_deleted(store):
     assert (await store.find("a", deleted=True)).deleted
     await store.put("a", b"again")
     assert await store.get("a") == b"again"
+
+
+async def put_description(url: str, store: str, name: str, description: bytes) -> str:
+    """Write what another client says about an object, and return the subject."""
+    subject = f"$O.{store}.M.{urlsafe_b64encode(name.encode()).decode()}"
+    connection = await nats.connect(url)
+    await connection.jetstream().publish(subject, description)
+    await connection.close()
+    return subject
+
+
+@pytest.mark.parametrize("identity", ["", ">", "*", "*.>", "a.b", "a b", "a\u0007b"])
+async def test_a_description_by_another_client_names_no_contents_but_its_own(store, url, identity):
+    await store.put("one", b"1")
+    await store.put("two", b"2")
+    for name in ("deleted", "read", "replaced"):
+        forged = {"name": name, "bucket": store.name, "nuid": identity, "size": 9, "chunks": 1}
+        await put_description(url, store.name, name, json.dumps(forged).encode())
+
+    await store.delete("deleted")
+    await store.put("replaced", b"3")
+
+    assert [info.name for info in await store.list()] == ["one", "read", "replaced", "two"]
+    assert [await store.get(name) for name in ("one", "two", "replaced")] == [b"1", b"2", b"3"]
+    with pytest.raises(ClientError, match="names no contents"):
+        await store.get("read")
+
+
+async def test_a_description_that_cannot_be_read_is_left_out_with_a_warning(store, url, caplog):
+    await store.put("a", b"1")
+    subject = await put_description(url, store.name, "broken", b"garbage")
+    await store.put("z", b"2")
+
+    listed = [info.name for info in await store.list()]
+    listings = list(caplog.messages)
+    async with asyncio.timeout(30), store.watch() as watcher:
+        watched = [info and info.name for info in [await anext(watcher) for _ in range(3)]]
+
+    assert (listed, watched) == (["a", "z"], ["a", "z", None])
+    (warning,) = listings
+    assert warning.startswith(
+        f"'{subject}' of OBJ_{store.name} is left out: the description of an object cannot be read"
+    )
+    assert warning.endswith(f"`jetlake stream rm-msg OBJ_{store.name} 3` deletes it")
+    assert caplog.messages == listings * 2
+    with pytest.raises(ClientError, match="cannot be read"):
+        await store.info("broken")
 
 
 async def test_objects_are_listed_by_name(store):

@@ -61,6 +61,51 @@ def test_consumer_remembers_what_was_acknowledged(stream):
     worker.delete()
 
 
+def test_consumer_that_exists_keeps_its_configuration(stream):
+    subject = f"{stream.name}.paid"
+    made = stream.consumer("billing", filter_subject=subject, max_deliver=5).info()["config"]
+
+    opened = stream.consumer("billing").info()["config"]
+    again = stream.consumer("billing", filter_subject=subject, max_deliver=5).info()["config"]
+
+    assert (made["filter_subject"], made["max_deliver"]) == (subject, 5)
+    assert opened == again == made
+
+
+def test_consumer_that_exists_with_another_configuration_is_refused(stream):
+    made = stream.consumer("billing", max_deliver=5)
+
+    with pytest.raises(
+        jetlake.ApiError, match=rf"consumer billing of stream {stream.name} exists with another"
+    ) as told:
+        stream.consumer("billing", max_deliver=6)
+
+    assert told.value.error_code == 10148
+    assert "`consumer('billing')` opens it as it is" in str(told.value)
+    assert f"`jetlake consumer edit {stream.name} billing` changes it" in str(told.value)
+    assert made.info()["config"]["max_deliver"] == 5
+
+
+def test_consumer_of_a_stream_that_is_gone_is_refused(client):
+    gone = client.streams.create("GONE", subjects=["gone"])
+    gone.delete()
+
+    for config in ({}, {"max_deliver": 5}):
+        with pytest.raises(jetlake.ApiError, match="stream not found"):
+            gone.consumer("worker", **config)
+
+
+def test_empty_message_with_a_header_named_status_is_read_like_any_other(stream):
+    subject = f"{stream.name}.a"
+    for status in ("shipped", "404", "503"):
+        stream.publish(subject, headers={"Status": status})
+    stream.publish(subject, "last")
+
+    assert [message.headers.get("Status") for message in stream.messages()] == ["shipped", "404", "503", None]
+    fetched = stream.consumer("worker").fetch(4, timeout_s=0)
+    assert [message.headers.get("Status") for message in fetched] == ["shipped", "404", "503", None]
+
+
 def test_refused_message_is_delivered_again(stream):
     stream.publish(f"{stream.name}.a", "once more")
     worker = stream.consumer("worker")

@@ -1,15 +1,17 @@
 """`choria kv api`: buckets managed by other programs, such as Puppet, in JSON.
 
-Invariant: standard output holds one JSON value; `{"error": …}` comes with exit code 1.
+Invariants: standard output holds one JSON value; `{"error": …}` comes with exit code 1. `--ensure` never removes a
+bucket: the programs run again and again, and what users have stored since stays.
 """
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jetlake.cli.choria_kv_buckets import open_or_create
-from jetlake.errors import JetlakeError, NotFoundError
+from jetlake.cli.choria_kv_buckets import REPLICAS_NOT_SUPPORTED, open_or_create
+from jetlake.errors import ApiError, JetlakeError, NotFoundError
 from jetlake.kv.config import BucketConfig
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def add_api_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--max-value-size", type=int, default=10240)
     parser.add_argument("--max-bucket-size", type=int, default=-1)
-    parser.add_argument("--force", action="store_true", help="replace a bucket with other replicas")
+    parser.add_argument("--force", action="store_true", help="change the replicas of a bucket too")
 
 
 async def run_api(buckets: "Buckets", options: argparse.Namespace) -> int:
@@ -71,7 +73,10 @@ async def _ensure(buckets: "Buckets", options: argparse.Namespace) -> "BucketSta
         max_value_bytes=options.max_value_size,
         max_bytes=options.max_bucket_size,
     )
-    found = await open_or_create(buckets, wanted)
+    try:
+        found = await buckets.status(wanted.bucket)
+    except NotFoundError:
+        return await open_or_create(buckets, wanted)
     changed = msgspec.structs.replace(
         found.config,
         history=wanted.history,
@@ -80,8 +85,14 @@ async def _ensure(buckets: "Buckets", options: argparse.Namespace) -> "BucketSta
         max_bytes=wanted.max_bytes,
     )
     if options.force and found.config.replicas != wanted.replicas:
-        await buckets.delete(options.name)
-        return await open_or_create(buckets, wanted)
+        try:
+            return await buckets.update(msgspec.structs.replace(changed, replicas=wanted.replicas))
+        except ApiError as error:
+            if error.error_code != REPLICAS_NOT_SUPPORTED:
+                raise
+            # The values in the bucket are worth more than its copies: the rest is changed without them.
+            text = f"WARN: this server is not part of a cluster: {wanted.bucket} keeps 1 replica, not {wanted.replicas}"
+            print(text, file=sys.stderr)
     return found if changed == found.config else await buckets.update(changed)
 
 

@@ -11,7 +11,7 @@ from jetlake.cli.output import JsonOption
 from jetlake.cli.received import Manner, show
 from jetlake.cli.run import run
 from jetlake.client.api import token
-from jetlake.client.pulls import pull
+from jetlake.client.pulls import pull, server_status
 from jetlake.errors import ClientError
 from jetlake.presentation.quantities import SECOND
 
@@ -117,9 +117,8 @@ async def _asked(api: "Api", stream: str, consumer: str, count: int) -> Any:
 async def _sent(api: "Api", config: dict[str, Any]) -> Any:
     subscription = await api.connection.subscribe(config["deliver_subject"], queue=config.get("deliver_group", ""))
     async for message in subscription.messages:
-        status = (message.headers or {}).get("Status") if not message.data else None
-        if status is None:
+        if server_status(message) is None:
             yield message
         elif message.reply:
-            # A question of flow control: the server waits until it is answered.
+            # A flow control request: the server waits until it is answered.
             await api.connection.publish(message.reply, b"")

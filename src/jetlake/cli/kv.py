@@ -48,6 +48,7 @@ from jetlake.cli.output import (
     progress_bar,
 )
 from jetlake.cli.run import refusals, run
+from jetlake.kv.config import changed_stream
 from jetlake.presentation.cells import Bytes, Cell
 from jetlake.presentation.quantities import SECOND
 from jetlake.presentation.timestamps import age_of
@@ -182,12 +183,13 @@ def edit(
     )
 
     async def work(buckets: "Buckets") -> "BucketStatus | None":
-        before = (await buckets.status(bucket)).config
-        after = changed(before, fields)
-        title = f"Bucket {bucket}"
-        if not is_wanted(title, before.stream(), after.stream(), dry_run=dry_run, force=force, as_json=as_json):
+        found = await buckets.status(bucket)
+        wanted = changed(found.config, fields)
+        before = found.stream["config"]
+        after = changed_stream(before, wanted)
+        if not is_wanted(f"Bucket {bucket}", before, after, dry_run=dry_run, force=force, as_json=as_json):
             return None
-        return await buckets.update(after)
+        return await buckets.update(wanted)
 
     made = with_buckets(work)
     if made is not None and as_json:

@@ -150,6 +150,9 @@ def changed(config: BucketConfig, settings: dict[str, Any]) -> BucketConfig:
             fields[name] = Origin(bucket=value, api_prefix=f"$JS.{domain}.API" if domain else "")
         elif name == "sources":
             fields[name] = tuple(Origin(bucket=each) for each in value)
+        elif name == "metadata":
+            # As with streams: a note that is not named stays.
+            fields[name] = {**config.metadata, **value}
         elif name != "mirror_domain":
             fields[name] = value
     if republish:

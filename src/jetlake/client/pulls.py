@@ -52,6 +52,9 @@ REQUEST_IS_OVER = "408"
 CONFLICT = "409"
 NO_RESPONDERS = "503"
 
+FLOW_CONTROL = "$JS.FC."
+"""How the reply subjects begin to which a push consumer is told that it may go on."""
+
 SECOND = 1_000_000_000
 
 
@@ -127,7 +130,7 @@ async def pull(
                 if not arrived and ends_on_reconnect and connection.stats["reconnects"] != reconnects:
                     return
             message = arrived.popleft()
-            status = (message.headers or {}).get("Status") if not message.data else None
+            status = server_status(message)
             if status is None:
                 received += 1
                 yield message
@@ -137,6 +140,17 @@ async def pull(
         # A connection that is closed already has no subscriptions any more.
         if connection.is_connected:
             await subscription.unsubscribe()
+
+
+def server_status(message: "Msg") -> str | None:
+    """Return the status that a server sends in place of a message; None for a message of the stream.
+
+    A message of the stream may be empty and have a header `Status` of its own, but it has a reply subject, for its
+    acknowledgement. A status has none, except for a flow control request.
+    """
+    if message.data or (message.reply and not message.reply.startswith(FLOW_CONTROL)):
+        return None
+    return (message.headers or {}).get("Status")
 
 
 def _is_end(status: str, message: "Msg", stream: str, consumer: str) -> bool:

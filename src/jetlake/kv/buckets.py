@@ -18,7 +18,7 @@ from jetlake.client.connection import HasUrl
 from jetlake.errors import ApiError, ClientError, NotFoundError
 from jetlake.kv.bucket import Bucket, BucketStatus, status_of
 from jetlake.kv.codecs import Codec, codec_of
-from jetlake.kv.config import BucketConfig
+from jetlake.kv.config import BucketConfig, changed_stream
 from jetlake.kv.names import STREAM_PREFIX, SUBJECT_PREFIX, check_bucket
 from jetlake.kv.watching import Layout
 
@@ -73,14 +73,9 @@ class Buckets:
         return self._bucket(info["config"], codec)
 
     async def update(self, config: BucketConfig) -> BucketStatus:
-        """Change a bucket that is there."""
+        """Change a bucket that is there. What a `BucketConfig` cannot say stays as it is in the bucket's stream."""
         info = await self._info(config.bucket)
-        wanted = config.stream()
-        # What servers note about a stream must stay as it is.
-        notes = {
-            key: value for key, value in (info["config"].get("metadata") or {}).items() if key.startswith("_nats.")
-        }
-        wanted["metadata"] = {**notes, **config.metadata}
+        wanted = changed_stream(info["config"], config)
         return status_of(await self._api.request(f"STREAM.UPDATE.{wanted['name']}", wanted))
 
     async def delete(self, name: str) -> None:

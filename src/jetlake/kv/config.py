@@ -4,7 +4,8 @@
 BucketConfig(bucket="CFG", history=5, ttl_s=3600, replicas=3)
 ```
 
-Invariant: `BucketConfig.of(config.stream())` is the same configuration.
+Invariants: `BucketConfig.of(config.stream())` is the same configuration, and
+`changed_stream(stream, BucketConfig.of(stream))` the same stream.
 """
 
 from typing import Any, Literal
@@ -14,7 +15,7 @@ import msgspec
 from jetlake.errors import ConfigurationError
 from jetlake.kv.names import STREAM_PREFIX, SUBJECT_PREFIX, check_bucket, check_filter
 
-__all__ = ["BucketConfig", "Origin", "Republish"]
+__all__ = ["BucketConfig", "Origin", "Republish", "changed_stream"]
 
 HISTORY_MAX = 64
 """Revisions of a key that a bucket may keep; the specification's limit."""
@@ -27,6 +28,9 @@ DUPLICATE_WINDOW_S = 120.0
 
 MARKER_S_MIN = 1.0
 """The shortest life of a marker that a server takes."""
+
+SERVER_METADATA = "_nats."
+"""How the names begin under which a server notes what it needs to know about a stream."""
 
 SECOND = 1_000_000_000
 
@@ -150,12 +154,10 @@ class BucketConfig(msgspec.Struct, frozen=True, kw_only=True):
         bucket = str(config["name"]).removeprefix(STREAM_PREFIX)
         republish = config.get("republish")
         mirror = config.get("mirror")
-        own = {key: value for key, value in (config.get("metadata") or {}).items() if not key.startswith("_nats.")}
         return cls(
             bucket=bucket,
             description=config.get("description", ""),
-            # A stream of another making may keep more, or all.
-            history=min(max(1, config.get("max_msgs_per_subject", 1)), HISTORY_MAX),
+            history=_history(config),
             ttl_s=config.get("max_age", 0) / SECOND,
             max_value_bytes=config.get("max_msg_size", -1),
             max_bytes=config.get("max_bytes", -1),
@@ -169,8 +171,42 @@ class BucketConfig(msgspec.Struct, frozen=True, kw_only=True):
             mirror=None if not mirror else _read_origin(mirror),
             sources=tuple(_read_origin(source) for source in config.get("sources") or []),
             placement=config.get("placement"),
-            metadata=own,
+            metadata=_metadata(config, of_server=False),
         )
+
+
+def changed_stream(stream: dict[str, Any], wanted: BucketConfig) -> dict[str, Any]:
+    """Return the configuration of a bucket's stream once the bucket is as wanted.
+
+    Other clients make streams that say more than a `BucketConfig` can, so only what differs between the bucket that is
+    there and the wanted one is changed.
+    """
+    now, then = BucketConfig.of(stream).stream(), wanted.stream()
+    changed = {key: value for key, value in stream.items() if key in then or key not in now}
+    changed |= {key: value for key, value in then.items() if value != now.get(key)}
+    # What servers note about a stream must stay as it is.
+    if metadata := _metadata(stream, of_server=True) | wanted.metadata:
+        changed["metadata"] = metadata
+    window = stream.get("duplicate_window", now["duplicate_window"])
+    if window != now["duplicate_window"]:
+        # Somebody chose it; a server refuses one that is longer than values are kept.
+        changed["duplicate_window"] = min(window, then["max_age"] or window)
+    if (sources := then.get("sources")) and sources != now.get("sources"):
+        known = list(zip(now.get("sources", []), stream.get("sources") or [], strict=True))
+        changed["sources"] = [next((real for ours, real in known if ours == source), source) for source in sources]
+    return changed
+
+
+def _history(stream: dict[str, Any]) -> int:
+    """Return the revisions that a bucket keeps; a stream that another client has made may keep more, or all."""
+    count = int(stream.get("max_msgs_per_subject", 0))
+    return min(count, HISTORY_MAX) if count > 0 else HISTORY_MAX
+
+
+def _metadata(stream: dict[str, Any], *, of_server: bool) -> dict[str, str]:
+    """Return what the server notes about a stream, or what others do."""
+    found = (stream.get("metadata") or {}).items()
+    return {key: value for key, value in found if key.startswith(SERVER_METADATA) == of_server}
 
 
 def _origin(origin: Origin, bucket: str) -> dict[str, Any]:

@@ -6,7 +6,8 @@ Any text can be the name of an object: it is encoded for the subject.
 import re
 from base64 import urlsafe_b64encode
 
-from jetlake.errors import ConfigurationError
+from jetlake.client.api import token
+from jetlake.errors import ClientError, ConfigurationError
 
 __all__ = ["check_name", "check_store", "chunk_subject", "meta_subject"]
 
@@ -36,5 +37,14 @@ def meta_subject(store: str, name: str) -> str:
 
 
 def chunk_subject(store: str, identity: str) -> str:
-    """Return the subject of the contents of one version of an object."""
-    return f"{SUBJECT_PREFIX}{store}.C.{identity}"
+    """Return the subject of the contents of one version of an object. Raises `ClientError` for what names no version.
+
+    Other clients write identities too: one with a wildcard would be the subject of all contents of the store.
+    """
+    try:
+        return f"{SUBJECT_PREFIX}{store}.C.{token(identity)}"
+    except ClientError as error:
+        raise ClientError(
+            f"the description of an object in {store} names no contents: its nuid is {identity!r}; "
+            "delete the object, or put it again"
+        ) from error

@@ -173,7 +173,9 @@ class ObjectStore:
         if other is not None and not other.deleted:
             raise ClientError(f"object {changed.name} of {self._name} exists: delete it, or choose another name")
         stored = await self._store_meta(changed, other.revision if other else 0)
-        await self._api.insist(f"STREAM.PURGE.{self._stream}", {"filter": meta_subject(self._name, name)})
+        # Only the description that was moved: another client may have put an object of the old name since.
+        moved = {"filter": meta_subject(self._name, name), "seq": info.revision + 1}
+        await self._api.insist(f"STREAM.PURGE.{self._stream}", moved)
         return stored
 
     async def add_link(self, name: str, target: ObjectInfo) -> ObjectInfo:

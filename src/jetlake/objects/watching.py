@@ -12,16 +12,20 @@ async with store.watch() as watcher:
 Invariant: None comes exactly once, when everything that was there has been handed out.
 """
 
+import logging
 from types import TracebackType
 from typing import Self
 
 from jetlake.client.api import Api
 from jetlake.client.ordered import OrderedReader, RawMessages, position_of
 from jetlake.client.pulls import Start
+from jetlake.errors import ClientError
 from jetlake.objects.info import ObjectInfo
 from jetlake.objects.names import STREAM_PREFIX, SUBJECT_PREFIX
 
 __all__ = ["ObjectWatcher", "last_infos"]
+
+LOG = logging.getLogger("jetlake.objects")
 
 PATIENCE_S = float("inf")
 """A watch goes on for as long as its connection is kept open; a server may be away for any time."""
@@ -36,6 +40,7 @@ class ObjectWatcher:
         start = Start(new=True) if updates_only else Start() if include_history else Start(last_per_subject=True)
         self._ignore_deletes = ignore_deletes
         self._updates_only = updates_only
+        self._stream = STREAM_PREFIX + store
         self._reader = _reader(api, store, start, patience_s=PATIENCE_S)
         self._waiting: list[ObjectInfo] = []
         self._is_open = False
@@ -65,7 +70,7 @@ class ObjectWatcher:
                     return None
             else:
                 raw = await self._reader.batch()
-            infos = [info for info in _infos(raw) if not (self._ignore_deletes and info.deleted)]
+            infos = [info for info in _infos(self._stream, raw) if not (self._ignore_deletes and info.deleted)]
             self._waiting = infos[::-1]
         return self._waiting.pop()
 
@@ -87,7 +92,7 @@ async def last_infos(api: Api, store: str) -> list[ObjectInfo]:
     try:
         await reader.open()
         while raw := await reader.initial():
-            found.update((info.name, info) for info in _infos(raw))
+            found.update((info.name, info) for info in _infos(STREAM_PREFIX + store, raw))
     finally:
         await reader.close()
     return list(found.values())
@@ -98,9 +103,17 @@ def _reader(api: Api, store: str, start: Start, **options: float) -> OrderedRead
     return OrderedReader(api, STREAM_PREFIX + store, subjects=subjects, start=start, **options)  # type: ignore[arg-type]
 
 
-def _infos(raw: RawMessages) -> list[ObjectInfo]:
+def _infos(stream: str, raw: RawMessages) -> list[ObjectInfo]:
+    """Return what messages say about objects, without those that cannot be read: the others must stay visible."""
     infos = []
-    for _, reply, _, data in raw:
+    for subject, reply, _, data in raw:
         position = position_of(reply)
-        infos.append(ObjectInfo.read(data, modified_ns=position.created_ns, revision=position.sequence))
+        try:
+            infos.append(ObjectInfo.read(data, modified_ns=position.created_ns, revision=position.sequence))
+        except ClientError as error:
+            removal = f"jetlake stream rm-msg {stream} {position.sequence}"
+            # Another client chose the subject: `%r` keeps its control characters away from terminals.
+            LOG.warning(
+                "%r of %s is left out: %s; `%s` deletes it", subject.decode(errors="replace"), stream, error, removal
+            )
     return infos

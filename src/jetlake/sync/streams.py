@@ -31,6 +31,7 @@ __all__ = ["Stored", "SyncConsumer", "SyncStream", "SyncStreams"]
 
 MESSAGE_ID = "Nats-Msg-Id"
 NO_STREAM = 10059
+CONSUMER_EXISTS = 10148
 
 NO_WAIT_S = 0.0
 """A fetch with this time-out takes what is there and does not wait."""
@@ -133,11 +134,29 @@ class SyncStream:
         """Return the durable consumer of this name; it is created if it does not exist.
 
         `config` are fields of the JetStream API, such as `filter_subject`, `max_deliver` or `ack_wait` in nanoseconds.
+        A consumer that exists is never changed: without fields it is opened as it is, and with fields that make
+        another configuration it is refused.
         """
+        opened = SyncConsumer(self._waiting, self._api, self.name, name)
+        where = f"{token(self.name)}.{token(name)}"
+        if not config and self._waiting.run(self._api.find(f"CONSUMER.INFO.{where}"), what=f"open consumer {name}"):
+            return opened
         wanted = {"durable_name": name, "name": name, "ack_policy": "explicit", "deliver_policy": "all"} | config
-        subject = f"CONSUMER.CREATE.{token(self.name)}.{token(name)}"
-        _asked(self._waiting, self._api, subject, {"stream_name": self.name, "config": wanted})
-        return SyncConsumer(self._waiting, self._api, self.name, name)
+        request = {"stream_name": self.name, "config": wanted, "action": "create"}
+        try:
+            _asked(self._waiting, self._api, f"CONSUMER.CREATE.{where}", request)
+        except ApiError as error:
+            if error.error_code != CONSUMER_EXISTS:
+                raise
+            # Without fields another program has created it a moment ago.
+            if config:
+                raise ApiError(
+                    error.code,
+                    error.error_code,
+                    f"consumer {name} of stream {self.name} exists with another configuration: `consumer({name!r})` "
+                    f"opens it as it is, `jetlake consumer edit {self.name} {name}` changes it",
+                ) from error
+        return opened
 
     def info(self) -> dict[str, Any]:
         """Return the configuration and state, as the JetStream API has them."""
