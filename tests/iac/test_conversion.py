@@ -5,6 +5,8 @@ import pytest
 from jetlake.errors import ConfigurationError
 from jetlake.iac.conversion import SECONDS, read_fields
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, by_word
+from jetlake.iac.json_text import read_json
+from jetlake.iac.toml_text import read_toml
 from jetlake.located.yaml_text import read_yaml
 
 SECOND_NS = 1_000_000_000
@@ -47,6 +49,10 @@ def test_words_of_other_worlds_are_understood():
         ("mirror: ORDERS", {"name": "ORDERS"}),
         ("sources: [A, {name: B, start_seq: 5}]", [{"name": "A"}, {"name": "B", "opt_start_seq": 5}]),
         ("metadata: {a: 1, b: true, c: x}", {"a": "1", "b": "true", "c": "x"}),
+        (
+            "metadata: {a: 007, b: 1.10, c: 1e3, d: 0x10, e: 1_000, f: +5}",
+            {"a": "007", "b": "1.10", "c": "1e3", "d": "0x10", "e": "1_000", "f": "+5"},
+        ),
     ],
 )
 def test_values_become_those_of_the_api(text, value):
@@ -101,6 +107,21 @@ def test_mistakes_are_refused_with_their_place(text, message):
 )
 def test_constants_of_go_are_understood(text, value):
     assert list(converted(text, CONSUMER).values()) == [value]
+
+
+def test_a_number_of_json_or_toml_stays_as_it_was_written_where_text_is_wanted():
+    (json_node,), (toml_node,) = (
+        read_json('{"metadata": {"v": 1.10, "e": 1e3}}', "f"),
+        read_toml("[metadata]\nv = 1.10\ne = 1e3\n", "f"),
+    )
+
+    wanted = {"metadata": {"v": "1.10", "e": "1e3"}}
+    assert read_fields(json_node, STREAM, "a stream") == read_fields(toml_node, STREAM, "a stream") == wanted
+
+
+def test_a_percentage_is_a_number_however_it_is_written():
+    assert converted("sample_freq: 025", CONSUMER) == {"sample_freq": "25"}
+    assert converted("sample_freq: 00%", CONSUMER) == {"sample_freq": ""}
 
 
 def test_percentages_lose_their_sign():

@@ -143,6 +143,40 @@ def test_a_text_is_never_taken_for_something_else(tmp_path):
         assert declaration.resources[0].config["metadata"] == document["streams"][0]["metadata"], ending
 
 
+@pytest.mark.parametrize("ending", ["yaml", "json", "toml"])
+def test_names_with_braces_come_back_as_they_were(tmp_path, ending):
+    found = [
+        Found(
+            ("stream", "", "KV_${B}"),
+            {
+                "name": "KV_${B}",
+                "subjects": ["$KV.${B}.>"],
+                "allow_rollup_hdrs": True,
+                "allow_direct": True,
+                "deny_delete": True,
+                "discard": "new",
+                "max_msgs_per_subject": 1,
+            },
+        ),
+        Found(("consumer", "KV_${B}", "c${"), {"durable_name": "c${", "name": "c${", "ack_policy": "explicit"}),
+        Found(
+            ("stream", "", "${A}"),
+            {
+                "name": "${A}",
+                "subjects": ["${A}.>"],
+                "metadata": {"${K}": "${V}", "jetlake.iac": "${P}", "jetlake.dead_letters": "KV_${B}"},
+            },
+        ),
+    ]
+    document = write(export(Actual({each.key: each for each in found})), ending)
+
+    declaration = declared(tmp_path, document, f"all.{ending}")
+
+    assert {resource.key for resource in declaration.resources} == {each.key for each in found}
+    metadata = next(each.config["metadata"] for each in declaration.resources if each.name == "${A}")
+    assert metadata == {"${K}": "${V}", "jetlake.dead_letters": "KV_${B}"}
+
+
 def test_toml_has_settings_before_tables():
     text = write_toml({"streams": [{"name": "A", "consumers": [{"name": "c", "backoff": ["1s"]}]}], "project": "p"})
 

@@ -33,7 +33,20 @@ def test_every_value_knows_its_line():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", '{"a": 1,}', "{'a': 1}", '{"a": 01}', "[" * 10_000, "9" * 5_000, '{"a": 1, "a": 2}', '"\x01"', "[1] 2"],
+    [
+        "",
+        "{",
+        '{"a": 1,}',
+        "{'a': 1}",
+        '{"a": 01}',
+        "[" * 10_000,
+        "9" * 5_000,
+        '{"a": 1, "a": 2}',
+        '"\x01"',
+        "[1] 2",
+        '["A\\ud800"]',
+        '{"A\\ud800": 1}',
+    ],
 )
 def test_bad_json_is_refused(text):
     with pytest.raises(ConfigurationError, match=r"^f"):

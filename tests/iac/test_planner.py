@@ -233,6 +233,36 @@ def test_consumers_of_a_replaced_stream_are_made_again_and_others_are_named(tmp_
     assert plan.steps[1].notes == ("it goes with its stream, and is made again",)
 
 
+def test_an_undeclared_consumer_of_a_replaced_stream_goes_with_it_and_is_not_pruned_again(tmp_path):
+    mark = {"jetlake.iac": "shop"}
+    declaration = declared(tmp_path, "project: shop\nstreams: {A: {storage: memory}, B: {}}")
+    found = server_with(
+        stream("A", metadata=mark),
+        consumer("A", "extra", metadata=mark),
+        stream("B", metadata=mark),
+        consumer("B", "extra", metadata=mark),
+    )
+
+    plan = planned(declaration, found, prune=True)
+
+    assert steps_of(plan) == ["replace stream A", "delete consumer B/extra"]
+    assert "1 undeclared consumer lost: extra" in plan.steps[0].destroys
+
+
+def test_a_field_of_a_newer_server_stays_as_it_is_in_an_update(tmp_path):
+    found = server_with(
+        stream("A", of_next_year={"on": True}), consumer("A", "c", ack_policy="none", also_of_next_year=5)
+    )
+    text = "streams: {A: {max_msgs: 5, consumers: {c: {ack_policy: none, description: d}}}}"
+
+    changed, moved = planned(declared(tmp_path, text), found).steps
+    replaced = planned(declared(tmp_path, "streams: {A: {storage: memory}}"), found).steps[0]
+
+    assert changed.config["of_next_year"] == {"on": True}
+    assert moved.config["also_of_next_year"] == 5
+    assert "of_next_year" not in replaced.config
+
+
 def test_a_project_marks_what_it_makes_and_what_it_finds(tmp_path):
     declaration = declared(tmp_path, "project: shop\nstreams: {A: {}, B: {}}")
 

@@ -33,6 +33,17 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path):
     assert titles(read([path, tmp_path], {}, {})) == ["stream A"]
 
 
+def test_a_variable_that_is_a_number_is_filled_in_as_it_was_written(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "variables: {BUILD: 007, V: 1.10, ON: True}\nstreams: {'A_${BUILD}': {subjects: ['a.${V}.${ON}']}}\n"
+    )
+
+    (resource,) = read([path], {}, {}).resources
+
+    assert (resource.name, resource.config["subjects"]) == ("A_007", ["a.1.10.true"])
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [

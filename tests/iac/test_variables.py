@@ -23,6 +23,15 @@ def test_references_are_found_at_any_depth():
     assert filled({"a": ["x-${N}", 5]}, {"N": "1"}) == {"a": ["x-1", 5]}
 
 
+def test_references_are_found_in_names_too():
+    assert filled({"ORDERS_${R}": {"$${R}": 1}}, {"R": "eu"}) == {"ORDERS_eu": {"${R}": 1}}
+
+
+def test_two_names_that_become_one_are_refused():
+    with pytest.raises(ConfigurationError, match=r"f:3: 'eu' stands twice in one mapping, as 'eu' and as '\$\{A\}'"):
+        filled({"eu": 1, "${A}": 2}, {"A": "eu"})
+
+
 def test_a_dollar_alone_means_nothing_and_two_keep_one():
     assert filled(["$KV.b.>", "$${A}", "${A:-}"]) == ["$KV.b.>", "${A}", ""]
 

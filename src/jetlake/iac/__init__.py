@@ -16,6 +16,7 @@ From files to a declaration:
 - `preview`       the words of 2020
 - `native`        the format of our own
 - `kubernetes`    manifests of jetstream.nats.io
+- `terraform_values` the values of Terraform's variables
 - `terraform`     resources of the provider jetstream
 - `python_files`  declarations in Python; `resources` marks its functions
 - `reader`        files and folders of all these

@@ -19,6 +19,9 @@ from jetlake.units import size_bytes
 SHORTEST_NS = 1_000_000
 """A shorter duration without a unit is probably a mistake: seconds written as nanoseconds."""
 
+ORIGINS = ("mirror", "sources")
+"""The fields that name the streams from which another one copies."""
+
 _GO_ENDINGS = ("", "policy", "storage", "compression")
 """How Go's constants end: `WorkQueuePolicy`, `FileStorage`. They may begin with the field: `AckExplicitPolicy`."""
 
@@ -61,11 +64,11 @@ def _value(node: Node, field: Field, numbers: Numbers) -> Any:
         case Kind.DURATION:
             return _duration(node, field.name, numbers)
         case Kind.FLAG:
-            return _flag(node, field)
+            return flag(node, field.name)
         case Kind.CHOICE:
             return _choice(node, field)
         case Kind.TIMESTAMP:
-            return _timestamp(node, field)
+            return timestamp(node, field.name)
         case Kind.PERCENTAGE:
             return _percentage(node, field)
         case _:
@@ -81,7 +84,7 @@ def _compound(node: Node, field: Field, numbers: Numbers) -> Any:
         case Kind.DURATIONS:
             return [_duration(child, field.name, numbers) for child in node.items]
         case Kind.MAP:
-            return {key: _scalar_text(child) for key, child in node.mapping.items() if child.value is not None}
+            return {key: child.as_text for key, child in node.mapping.items() if child.value is not None}
         case Kind.RECORDS:
             children = [node] if isinstance(node.value, dict) else node.items
             return [_record(child, field, what, numbers) for child in children]
@@ -90,29 +93,29 @@ def _compound(node: Node, field: Field, numbers: Numbers) -> Any:
 
 
 def _record(node: Node, field: Field, what: str, numbers: Numbers) -> dict[str, Any]:
+    if field.name not in ORIGINS:
+        return read_fields(node, field.fields, what, numbers)
     # `mirror: ORDERS` and `sources: [A, B]` say all there is to say in most cases.
-    if isinstance(node.value, str) and field.name in ("mirror", "sources"):
-        return {"name": node.value}
-    return read_fields(node, field.fields, what, numbers)
-
-
-def _scalar_text(node: Node) -> str:
-    if isinstance(node.value, bool):
-        return str(node.value).lower()
-    return str(node.value) if isinstance(node.value, int | float) else node.text
+    is_short = isinstance(node.value, str)
+    origin = {"name": node.value} if is_short else read_fields(node, field.fields, what, numbers)
+    if not origin.get("name"):
+        raise refusal(node.location, f"{what} names no stream: write `name: ORDERS`")
+    return origin
 
 
 def _integer(node: Node, field: Field) -> int:
-    value = node.value
+    is_word = isinstance(node.value, str) and node.value.lower() == "unlimited"
+    return UNLIMITED if is_word and field.default == UNLIMITED else whole_number(node, field.name)
+
+
+def whole_number(node: Node, name: str) -> int:
+    """Return the whole number a value is; a number that came out of a variable is text."""
+    value = _digits(node.value) if isinstance(node.value, str) else node.value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, str):
-        if field.default == UNLIMITED and value.lower() == "unlimited":
-            return UNLIMITED
-        value = _digits(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise refusal(node.location, f"{field.name} is {describe(node.value)}: it must be a whole number")
-    return _in_range(node, field.name, value)
+        raise refusal(node.location, f"{name} is {describe(node.value)}: it must be a whole number")
+    return _in_range(node, name, value)
 
 
 def _size(node: Node, field: Field) -> int:
@@ -159,12 +162,13 @@ def _in_range(node: Node, name: str, value: int) -> int:
     return value
 
 
-def _flag(node: Node, field: Field) -> bool:
+def flag(node: Node, name: str) -> bool:
+    """Return the flag a value is; one that came out of a variable is text."""
     value = node.value
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if not isinstance(value, bool):
-        raise refusal(node.location, f"{field.name} is {describe(value)}: it must be true or false")
+        raise refusal(node.location, f"{name} is {describe(value)}: it must be true or false")
     return value
 
 
@@ -182,15 +186,17 @@ def _choice(node: Node, field: Field) -> str:
     raise refusal(node.location, f"{field.name} is {node.text!r}: it must be one of {allowed}{hint}")
 
 
-def _timestamp(node: Node, field: Field) -> str:
+def timestamp(node: Node, name: str) -> str:
+    """Return the timestamp a value is, as the API writes it; an empty text where it says that there is none."""
     read = canonical_timestamp(node.text) if node.value != "" else ""
     if read is None:
-        raise refusal(node.location, f"{field.name} is {node.text!r}: write a timestamp such as 2026-01-31T12:00:00Z")
+        raise refusal(node.location, f"{name} is {node.text!r}: write a timestamp such as 2026-01-31T12:00:00Z")
     return read
 
 
 def _percentage(node: Node, field: Field) -> str:
-    value = _scalar_text(node).strip().removesuffix("%")
+    value = node.as_text.strip().removesuffix("%")
     if value and not value.isdecimal():
         raise refusal(node.location, f"{field.name} is {value!r}: write a percentage such as 25 or 100%")
-    return "" if value == "0" else value
+    # 0 is none.
+    return value.lstrip("0")

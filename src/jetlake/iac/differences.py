@@ -20,6 +20,7 @@ from typing import Any
 
 from jetlake.iac.actual import ActualResource
 from jetlake.iac.declaration import OWNER_KEY, Resource
+from jetlake.iac.fields import CONSUMER, STREAM
 from jetlake.iac.normal import may_differ, normal_consumer, normal_stream, normal_template
 from jetlake.iac.plan import Change
 from jetlake.iac.times import canonical_timestamp, parse_timestamp
@@ -38,6 +39,7 @@ _NEW_CONSUMER = (
     "max_waiting",
     "mem_storage",
 )
+_KNOWN = {"stream": {field.name for field in STREAM}, "consumer": {field.name for field in CONSUMER}}
 _PAUSE = "pause_until"
 """Whether a consumer pauses is its operator's business, unless it is declared."""
 
@@ -58,7 +60,9 @@ def compare(
 ) -> Differences:
     """Return what differs; `stream` is the normal configuration of a consumer's stream."""
     wanted, actual = normal(resource.kind, resource.config, stream), normal(resource.kind, found.config, stream)
-    differences = Differences()
+    known = _KNOWN.get(resource.kind, found.config)
+    # No file can declare what a newer server has, so an update leaves it as it is.
+    differences = Differences(kept={name: value for name, value in found.config.items() if name not in known})
     for name in wanted:
         if wanted[name] == actual[name]:
             continue

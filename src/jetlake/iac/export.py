@@ -58,7 +58,8 @@ def export(actual: Actual, *, project: str = "", streams: list[str] | None = Non
     # Consumers of buckets read better after them.
     if "consumers" in document:
         document["consumers"] = document.pop("consumers")
-    return document
+    escaped: dict[str, Any] = _escaped(document)
+    return escaped
 
 
 def write(document: dict[str, Any], format: Format) -> str:  # noqa: A002 - the word users know
@@ -218,13 +219,13 @@ def _written_value(field: Field | None, value: Any) -> Any:
         return _written(value, field.fields)
     if field and kind is Kind.RECORDS:
         return [_written(item, field.fields) for item in value]
-    if isinstance(value, list):
-        return [_escaped(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _escaped(item) for key, item in value.items()}
-    return _escaped(value)
+    return value
 
 
 def _escaped(value: Any) -> Any:
-    """Keep a text from being taken for one with variables."""
+    """Keep texts, and names that are written as keys, from being taken for ones with variables."""
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_escaped(item) for item in value]
     return value.replace("${", "$${") if isinstance(value, str) else value

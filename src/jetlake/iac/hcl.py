@@ -51,6 +51,22 @@ def read_blocks(source: str, file: str) -> list[Block]:
     return body.blocks
 
 
+def read_attributes(source: str, file: str) -> dict[str, list[Token]]:
+    """Return the values of a file that holds nothing else. Raises `ConfigurationError`."""
+    body = Block("", [], SourceLocation(file, 1))
+    _BlockReader(tokens(source, file)).body(body, 0)
+    if body.blocks:
+        first = body.blocks[0]
+        raise refusal(first.location, f"a block {first.kind} stands where only values belong: write name = value")
+    return body.attributes
+
+
+def read_expression(source: str, location: SourceLocation) -> list[Token]:
+    """Return the words of one expression, for `evaluate`."""
+    found = tokens(source, location.file, location.line)
+    return [word for word in found if word.kind not in ("line", "end")]
+
+
 def evaluate(words: list[Token], resolve: Resolve) -> Node:
     """Return the value of an expression."""
     return _Evaluator(words, resolve).all()
@@ -175,7 +191,7 @@ class _Evaluator:
             case "number", text if len(text) > DIGITS_MAX:
                 raise refusal(token.location, f"a number has more than {DIGITS_MAX} digits")
             case "number", text:
-                return Node(float(text) if set(text) & set(".eE") else int(text), token.location)
+                return Node(_whole(float(text)) if set(text) & set(".eE") else int(text), token.location)
             case "text", pieces:
                 return self._text(token, pieces)
             case "name", word if word in _WORDS and not self._continues():
@@ -226,6 +242,8 @@ class _Evaluator:
             if not isinstance(name, str) or not (self._is_sign("=") or self._is_sign(":")):
                 raise refusal(key.location, f"{_shown(key)} stands where a name with a value belongs")
             self._next()
+            if name in children:
+                raise refusal(key.location, f"{name} stands twice in one object: remove one of them")
             children[name] = self._sum()
             if self._is_sign(","):
                 self._next()
@@ -237,11 +255,7 @@ class _Evaluator:
             if isinstance(piece, str):
                 values.append(piece)
                 continue
-            words = [
-                word
-                for word in tokens(piece.source, piece.location.file, piece.location.line)
-                if word.kind not in ("line", "end")
-            ]
+            words = read_expression(piece.source, piece.location)
             if not words:
                 raise refusal(piece.location, "a ${} has nothing in it")
             if self._depth > DEPTH_MAX:
@@ -304,7 +318,12 @@ def _computed(left: Node, sign: Token, right: Node) -> int | float:
             result = (
                 one // other if isinstance(one, int) and isinstance(other, int) and one % other == 0 else one / other
             )
-    return int(result) if isinstance(result, float) and result.is_integer() else result
+    return _whole(result)
+
+
+def _whole(number: float) -> int | float:
+    """Return a number as Terraform has it: 1e3 is 1000, and written so."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _number(side: Node, sign: Token) -> int | float:

@@ -47,7 +47,8 @@ class _Walk:
             return Node(self._mapping(), location)
         if letter == "[":
             return Node(self._list(), location)
-        return Node(self._scalar(), location)
+        start, value = self._position, self._scalar()
+        return Node(value, location, written=self._text[start : self._position])
 
     def _mapping(self) -> dict[str, Node]:
         children: dict[str, Node] = {}
@@ -59,7 +60,7 @@ class _Walk:
                 raise refusal(location, f"{name!r} stands twice in one mapping: remove one of them")
             self._skip(":")
             # A value that begins on a later line is found by its name.
-            children[name] = Node(self.value().value, location)
+            children[name] = self.value().at(location)
             self._skip(",")
         self._position += 1
         return children

@@ -109,6 +109,7 @@ def read_document(node: Node, declaration: Declaration, defaults: Defaults) -> N
         kind = _section_kind(mapping.pop("kind").text, node, what="kinds")
         _add(kind, body, declaration, defaults)
     elif _is_raw(mapping):
+        _refuse_sections(mapping)
         _read_raw(body, declaration, defaults)
     else:
         for key, child in mapping.items():
@@ -156,12 +157,16 @@ def _items(node: Node, name_field: str) -> Iterator[Node]:
         yield Node({**own, name_field: Node(name, child.location)}, child.location)
 
 
-def _section_kind(key: str, node: Node, *, what: str) -> str:
+def _known_kind(key: str) -> str | None:
     word = word_of(key)
     sections = {word_of(name): kind for name, kind in _SECTIONS.items()}
     kinds = {word_of(kind): kind for kind in _KINDS}
     other = _OTHER_NAMES.get(word)
-    found = sections.get(word) or kinds.get(word) or (_SECTIONS[other] if other else None)
+    return sections.get(word) or kinds.get(word) or (_SECTIONS[other] if other else None)
+
+
+def _section_kind(key: str, node: Node, *, what: str) -> str:
+    found = _known_kind(key)
     if found is None:
         hint = suggestion(key, [*_SECTIONS, *SETTINGS])
         raise refusal(node.location, f"{key!r} is not one of the {what}: {', '.join(_SECTIONS)}{hint}")
@@ -172,6 +177,17 @@ def _is_raw(mapping: Mapping) -> bool:
     words = {word_of(key) for key in mapping}
     is_configuration = "name" in words and bool(words & _RAW_STREAM)
     return is_configuration or ("config" in mapping and isinstance(mapping["config"].value, dict))
+
+
+def _refuse_sections(mapping: Mapping) -> None:
+    """Refuse sections beside a `config`: of an answer of the API nothing else is read, and they would be lost."""
+    for key, child in mapping.items():
+        if "config" in mapping and _known_kind(key) is not None:
+            raise refusal(
+                child.location,
+                f"{key!r} stands beside `config`, which makes this document one configuration of the API: "
+                "put it into a document of its own",
+            )
 
 
 def _read_raw(node: Node, declaration: Declaration, defaults: Defaults) -> None:

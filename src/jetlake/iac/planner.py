@@ -229,8 +229,15 @@ class _Planner:
         return tuple(losses)
 
     def _late_deletes(self, pruned: list[ActualResource], early: set[Key]) -> Iterable[ActualResource]:
-        """Return the rest of what is pruned, in the reverse of the order in which it would be made."""
-        late = {found.key: found for found in pruned if found.key not in early}
+        """Return the rest of what is pruned, in the reverse of the order in which it would be made.
+
+        Consumers of a stream that is replaced go with it.
+        """
+        late = {
+            found.key: found
+            for found in pruned
+            if found.key not in early and found.key[1] not in self._replaced_streams
+        }
         needs = {key: order.needs_of(key, found.config) for key, found in late.items()}
         return [late[key] for key in reversed(order.arrange(needs))]
 

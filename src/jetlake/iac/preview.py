@@ -8,8 +8,8 @@
 | `start_time: …`             | `deliver_policy: by_start_time`, `opt_start_time: …`      |
 """
 
+from jetlake.iac.conversion import flag, timestamp, whole_number
 from jetlake.iac.fields import word_of
-from jetlake.iac.times import canonical_timestamp
 from jetlake.located.nodes import Mapping, Node, refusal
 
 _RENAMED = {
@@ -35,19 +35,21 @@ def consumer(node: Node) -> Node:
     starts: list[tuple[str, Node]] = []
     for key, child in node.mapping.items():
         word = word_of(key)
-        if word in _STARTS:
-            if child.value is True:
+        if word not in (*_STARTS, *_SEQUENCES, *_TIMES):
+            found[_RENAMED.get(word, key)] = child
+        elif child.value is None:
+            continue
+        elif word in _STARTS:
+            if flag(child, key):
                 starts.append((_STARTS[word], child))
         elif word in _SEQUENCES:
-            if child.value:
+            # Go writes 0 and the zero time where nothing was said.
+            if whole_number(child, key):
                 starts.append(("by_start_sequence", child))
                 found["opt_start_seq"] = child
-        elif word in _TIMES:
-            if isinstance(child.value, str) and canonical_timestamp(child.value) != "":
-                starts.append(("by_start_time", child))
-                found["opt_start_time"] = child
-        else:
-            found[_RENAMED.get(word, key)] = child
+        elif timestamp(child, key):
+            starts.append(("by_start_time", child))
+            found["opt_start_time"] = child
     if len(starts) > 1:
         policies = " and ".join(policy for policy, _ in starts)
         raise refusal(starts[1][1].location, f"a consumer starts in two ways, {policies}: keep one of them")

@@ -5,6 +5,7 @@
 | `.yaml` `.yml` `.json`| Jetlake's own format, Kubernetes manifests, the API's own JSON |
 | `.toml`               | Jetlake's own format                                          |
 | `.tf`                 | Terraform                                                     |
+| `.tfvars`             | values for Terraform's variables, with the names it knows     |
 | `.py`                 | Python, only when the file itself is named                    |
 
 `@choria_streams` is a declaration that comes with Jetlake; all of them are in the folder `shipped`.
@@ -23,6 +24,7 @@ from jetlake.iac.fields import word_of
 from jetlake.iac.json_text import read_json
 from jetlake.iac.python_files import read_python
 from jetlake.iac.terraform import read_terraform
+from jetlake.iac.terraform_values import is_values_file
 from jetlake.iac.toml_text import read_toml
 from jetlake.iac.variables import Variables
 from jetlake.located.nodes import FILE_BYTES_MAX, Node, SourceLocation, refusal
@@ -51,17 +53,23 @@ def read(
     given = given or {}
     environment = os.environ if environment is None else environment
     documents: list[Node] = []
-    terraform: dict[str, str] = {}
+    terraform: list[Path] = []
+    values: set[Path] = set()
     for path in _files(paths):
         if path.suffix == PYTHON:
             documents += read_python(str(path))
         elif path.suffix == TERRAFORM:
-            terraform[str(path)] = _text(path)
+            terraform.append(path)
+            values |= {other for other in path.parent.iterdir() if is_values_file(other.name)}
+        elif is_values_file(path.name):
+            values.add(path)
         else:
             documents += READERS[path.suffix](_text(path), str(path))
     declaration = Declaration()
     _read_documents(documents, declaration, given, environment)
-    read_terraform(terraform, declaration, given, environment)
+    if terraform:
+        sources = {str(path): _text(path) for path in (*terraform, *sorted(values))}
+        read_terraform(sources, declaration, given, environment)
     return declaration
 
 
@@ -107,8 +115,7 @@ def _declared_variables(documents: list[Node]) -> dict[str, str]:
             for name, value in child.mapping.items():
                 if isinstance(value.value, list | dict) or value.value is None:
                     raise refusal(value.location, f"the variable {name} must be text or a number")
-                text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
-                if found.setdefault(name, text) != text:
+                if found.setdefault(name, value.as_text) != value.as_text:
                     raise refusal(
                         value.location, f"the variable {name} is given twice, differently: remove one of them"
                     )
@@ -152,11 +159,13 @@ def _files_of_folder(folder: Path) -> list[Path]:
     found = sorted(
         path
         for path in folder.rglob("*")
-        if path.suffix in (*READERS, TERRAFORM) and path.is_file() and not _is_hidden(path.relative_to(folder))
+        if (path.suffix in (*READERS, TERRAFORM) or is_values_file(path.name))
+        and path.is_file()
+        and not _is_hidden(path.relative_to(folder))
     )
     if len(found) > FILES_MAX:
         raise ConfigurationError(f"{folder} holds {len(found):,} files: at most {FILES_MAX:,} are read")
-    if not found:
+    if all(is_values_file(path.name) for path in found):
         raise ConfigurationError(
             f"{folder} holds no declarations: write files that end in {', '.join((*READERS, TERRAFORM))}"
         )

@@ -1,20 +1,24 @@
 """Terraform's resources of the provider `jetstream`: what its files declare, with that provider's defaults.
 
 Read are `jetstream_stream`, `jetstream_consumer`, `jetstream_kv_bucket`, `jetstream_obj_bucket`,
-`jetstream_stream_template`, and the `variable` and `locals` they refer to. Durations without a unit are seconds.
+`jetstream_stream_template`, and the `variable` and `locals` they refer to, with the values that files beside them give
+to variables. Durations without a unit are seconds.
 
 Invariant: a reference is followed to a value, or refused; nothing else is mistaken for a value.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from jetlake.iac import builders, preview
-from jetlake.iac.conversion import SECONDS, read_fields
+from jetlake.iac.conversion import SECONDS, flag, read_fields
 from jetlake.iac.declaration import Declaration, Resource
 from jetlake.iac.fields import CONSUMER, KEY_VALUE, OBJECT_STORE, STREAM, TEMPLATE, Field
 from jetlake.iac.hcl import Block, evaluate, read_blocks
+from jetlake.iac.hcl_tokens import Token
+from jetlake.iac.terraform_values import Values, is_values_file, second_of_a_name
 from jetlake.located.nodes import Mapping as Nodes
 from jetlake.located.nodes import Node, SourceLocation, refusal
 from jetlake.suggestions import suggestion
@@ -56,7 +60,10 @@ _TYPES = {
 def read_terraform(
     sources: Mapping[str, str], declaration: Declaration, given: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
-    """Add everything that the files of one folder declare; they see each other, as for Terraform."""
+    """Add everything that files declare; they see each other, as those of one folder do for Terraform.
+
+    `sources` are texts by file: of `.tf` files, and of the files that give values to their variables.
+    """
     try:
         _Module(sources, given, environment).add_to(declaration)
     except RecursionError as error:
@@ -67,18 +74,22 @@ class _Module:
     """The files of one folder."""
 
     def __init__(self, sources: Mapping[str, str], given: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        self._given = given
-        self._environment = environment
+        values = {file: source for file, source in sources.items() if is_values_file(PurePath(file).name)}
+        self._values = Values(values, given, environment)
         self._resources: dict[tuple[str, str], Block] = {}
         self._variables: dict[str, Block] = {}
-        self._locals: dict[str, list[Any]] = {}
+        self._locals: dict[str, list[Token]] = {}
         # The references that are being followed.
         self._path: list[list[str]] = []
         for file, source in sources.items():
-            for block in read_blocks(source, file):
+            for block in read_blocks(source, file) if file not in values else ():
                 self._add_block(block)
 
     def add_to(self, declaration: Declaration) -> None:
+        for name, node in self._values.of_files.items():
+            if name not in self._variables:
+                hint = suggestion(name, list(self._variables))
+                declaration.warn(node.location, f"{name} is left out: there is no variable {name!r}{hint}")
         for (kind, _), block in self._resources.items():
             if kind not in _TYPES:
                 declaration.warn(
@@ -94,16 +105,19 @@ class _Module:
         if block.kind == "resource" and len(block.labels) == 2:
             kind, name = block.labels
             if (kind, name) in self._resources:
-                raise refusal(
-                    block.location, f"{kind}.{name} stands twice: at {self._resources[kind, name].location} too"
-                )
+                raise second_of_a_name(f"{kind}.{name}", block.location, self._resources[kind, name].location)
             if kind.startswith("jetstream_") and kind not in (*_TYPES, "jetstream_kv_entry"):
                 raise refusal(block.location, f"{kind} is not a type of resource{suggestion(kind, list(_TYPES))}")
             self._resources[kind, name] = block
         elif block.kind == "variable" and len(block.labels) == 1:
-            self._variables[block.labels[0]] = block
+            first = self._variables.setdefault(block.labels[0], block)
+            if first is not block:
+                raise second_of_a_name(f"var.{block.labels[0]}", block.location, first.location)
         elif block.kind == "locals" and not block.labels:
-            self._locals |= block.attributes
+            for name, words in block.attributes.items():
+                if name in self._locals:
+                    raise second_of_a_name(f"local.{name}", words[0].location, self._locals[name][0].location)
+                self._locals[name] = words
         elif block.kind not in _IGNORED_BLOCKS:
             raise refusal(block.location, f"a block {block.kind} is not read: write resources, variables and locals")
 
@@ -168,15 +182,15 @@ class _Module:
     def _variable(self, name: str, location: SourceLocation) -> Node:
         if name not in self._variables:
             raise refusal(location, f"there is no variable {name!r}{suggestion(name, list(self._variables))}")
-        for values, key in ((self._given, name), (self._environment, f"TF_VAR_{name}")):
-            if key in values:
-                return Node(values[key], location)
-        default = self._variables[name].attributes.get("default")
-        if default is None:
+        attributes = self._variables[name].attributes
+        found = self._values.find(name, attributes.get("type"), location)
+        if found is not None:
+            return found
+        if "default" not in attributes:
             raise refusal(
                 location, f"the variable {name!r} has no value: give --var {name}=…, set TF_VAR_{name}, or a default"
             )
-        return evaluate(default, self._resolve)
+        return evaluate(attributes["default"], self._resolve)
 
     def _attribute(self, block: Block, attribute: str, location: SourceLocation) -> Node:
         wanted = "name" if attribute == "id" and "name" in block.attributes else attribute
@@ -205,7 +219,8 @@ def _flat(body: Nodes, location: SourceLocation) -> Nodes:
     made = dict(body)
     if "ack" in made:
         acknowledges = made.pop("ack")
-        made["no_ack"] = Node(acknowledges.value is False, acknowledges.location)
+        if acknowledges.value is not None:
+            made["no_ack"] = Node(not flag(acknowledges, "ack"), acknowledges.location)
     for record, fields in {
         "placement": {"placement_cluster": "cluster", "placement_tags": "tags", "placement_preferred": "preferred"},
         "republish": {

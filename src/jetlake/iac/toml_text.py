@@ -6,7 +6,7 @@ understands headings and names at the beginning of a line. A name it does not fi
 
 import re
 import tomllib
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from jetlake.located.nodes import Node, SourceLocation, refusal
 
@@ -18,10 +18,21 @@ _LINE = re.compile(r"at line (\d+)")
 _Path: TypeAlias = tuple[str | int, ...]
 
 
+class _Decimal(float):
+    """A number with a point or an exponent, which knows how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
 def read_toml(text: str, file: str) -> list[Node]:
     """Return the one document of a file."""
     try:
-        value = tomllib.loads(text)
+        value = tomllib.loads(text, parse_float=_Decimal)
     except tomllib.TOMLDecodeError as error:
         found = _LINE.search(str(error))
         raise refusal(SourceLocation(file, int(found[1]) if found else 0), f"this is not TOML: {error}") from error
@@ -39,6 +50,8 @@ def _node(value: Any, path: _Path, lines: dict[_Path, int], above: SourceLocatio
         return Node({key: _node(child, (*path, key), lines, location) for key, child in value.items()}, location)
     if isinstance(value, list):
         return Node([_node(child, (*path, number), lines, location) for number, child in enumerate(value)], location)
+    if isinstance(value, _Decimal):
+        return Node(float(value), location, written=value.text)
     if isinstance(value, bool | int | float | str):
         return Node(value, location)
     # Dates and times.

@@ -3,10 +3,11 @@
 All formats are read into this one form. A `Node` holds a scalar (None, bool, int, float, str), a list of nodes or a
 mapping from text to nodes.
 
-Invariant: the children of a node are nodes of the same file.
+Invariant: the children of a node are nodes of the same file, and every text in them can be written as UTF-8.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from jetlake.errors import ConfigurationError
@@ -38,6 +39,18 @@ class Node:
 
     value: Any
     location: SourceLocation
+    # How a number stands in the file: 007 is the number 7, and another text.
+    written: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, str):
+            _check_texts((self.value,), self.location)
+        elif isinstance(self.value, dict):
+            _check_texts(self.value, self.location)
+
+    def at(self, location: SourceLocation) -> "Node":
+        """Return the same value at another location."""
+        return replace(self, location=location)
 
     @property
     def mapping(self) -> "dict[str, Node]":
@@ -63,6 +76,13 @@ class Node:
                 self.location, f"{describe(self.value)} stands where text belongs: put it between quotation marks"
             )
         return self.value
+
+    @property
+    def as_text(self) -> str:
+        """The text, or the number as it was written, or `true` or `false`. Raises `ConfigurationError` for the rest."""
+        if isinstance(self.value, bool):
+            return str(self.value).lower()
+        return self.written or str(self.value) if isinstance(self.value, int | float) else self.text
 
     def plain(self) -> Any:
         """Return the value without locations."""
@@ -103,3 +123,15 @@ def locate(value: Any, location: SourceLocation) -> Node:
     if value is None or isinstance(value, bool | int | float | str):
         return Node(value, location)
     return Node(str(value), location)
+
+
+def _check_texts(texts: Iterable[str], location: SourceLocation) -> None:
+    """Refuse half of a surrogate pair, which escape sequences can write and variables of the environment can hold."""
+    for text in texts:
+        if text.isascii():
+            continue
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            wrong = text[error.start]
+            raise refusal(location, f"{text!r} is not text that can be written: it contains {wrong!r}") from None

@@ -70,7 +70,8 @@ class _Reader:
             return Node([self.node(child) for child in node.value], location)
         assert isinstance(node, yaml.ScalarNode), "the parser makes three kinds of nodes"
         # Between quotation marks it is text.
-        return Node(bare_value(node.value) if node.style is None else node.value, location)
+        value = bare_value(node.value) if node.style is None else node.value
+        return Node(value, location, written=str(node.value))
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Node]:
         merged: dict[str, Node] = {}
@@ -88,5 +89,5 @@ class _Reader:
             if name in own:
                 raise refusal(location, f"{name!r} stands twice in one mapping: remove one of them")
             # A value that begins on a later line is found by its name.
-            own[name] = Node(read.value, location)
+            own[name] = read.at(location)
         return {**merged, **own}
