@@ -73,6 +73,13 @@ def test_answer_is_a_table_and_a_chart(page: Page, dashboard: DashboardProcess) 
     check_fits_a_phone(page)
 
 
+def test_columns_of_the_same_name_and_decimals_keep_their_values(page: Page, dashboard: DashboardProcess) -> None:
+    run(page, dashboard, "SELECT 1 AS a, 2 AS a, 12345678901234567.89::DECIMAL(20, 2) AS total, 1.50 AS price")
+
+    assert page.get_by_role("columnheader").all_inner_texts() == ["a", "a_1", "total", "price"]
+    assert page.get_by_role("cell").all_inner_texts() == ["1", "2", "12345678901234567.89", "1.5"]
+
+
 def test_long_answer_is_turned_in_pages_and_cut(page: Page, dashboard: DashboardProcess) -> None:
     run(page, dashboard, "SELECT range AS n FROM range(5000)")
     expect(page.get_by_text("1\N{EN DASH}25 of 1,000 rows")).to_be_visible()

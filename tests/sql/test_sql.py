@@ -58,6 +58,10 @@ def test_filters_give_exactly_their_rows(server, rows):
         "sequence IN (1, 29)": [1, 29],
         "sequence < 3 OR sequence > 28": [1, 2, 29, 30],
         "NOT sequence > 2": [1, 2],
+        # No subject is like these; the server would refuse to be asked for them.
+        "subject = 'a..b'": [],
+        f"subject = '.{name}.a' OR subject = '{name}.a.'": [],
+        f"subject = '{name}.b.' AND sequence < 5": [],
         "timestamp > TIMESTAMPTZ '2100-01-01'": [],
         "payload->>'city' = 'Oslo' AND sequence < 4": [2],
     }
@@ -170,6 +174,54 @@ def test_answers_are_lines_csv_and_json(server, ask):
         "nothing": None,
     }
     assert ask(query, "--json", "--csv").exit_code == 2
+
+
+def test_columns_of_the_same_name_keep_their_own_values(server, ask, rows, tmp_path):
+    from pyarrow import parquet
+
+    one, two = server.create(), server.create()
+    server.fill(one, 1)
+    server.fill(two, 2)
+    query = f"SELECT o.sequence, p.sequence FROM {one.lower()} o, {two.lower()} p ORDER BY p.sequence"
+
+    assert ask(query).stdout == "sequence\tsequence_1\n1\t1\n1\t2\n"
+    assert ask(query, "--csv").stdout == "sequence,sequence_1\n1,1\n1,2\n"
+    assert rows(query) == [{"sequence": 1, "sequence_1": 1}, {"sequence": 1, "sequence_1": 2}]
+    assert ask(query, "-o", "rows.parquet").exit_code == 0
+    assert parquet.read_table(tmp_path / "rows.parquet").to_pydict() == {"sequence": [1, 1], "sequence_1": [1, 2]}
+    assert ask(query, "-o", "rows.csv").exit_code == 0
+    assert (tmp_path / "rows.csv").read_text() == "sequence,sequence_1\n1,1\n1,2\n"
+
+
+def test_decimals_are_printed_and_written_with_every_digit(ask):
+    query = "SELECT 12345678901234567.89::DECIMAL(20, 2) AS total, 0.0000001::DECIMAL(20, 7) AS part"
+
+    assert ask(query).stdout == "total\tpart\n12345678901234567.89\t0.0000001\n"
+    assert ask(query, "--csv").stdout == "total,part\n12345678901234567.89,0.0000001\n"
+    assert ask(query, "--json").stdout.startswith('{"total":12345678901234567.89,"part":')
+
+
+def test_value_that_cannot_be_shown_or_written_is_told_with_its_column(ask, tmp_path):
+    cases = {
+        ("SELECT 1 AS id, 'infinity'::TIMESTAMP AS ends",): "column ends has a value",
+        ("SELECT '0044-03-15 (BC)'::DATE AS day", "--json"): "column day has a value",
+        (
+            "SELECT 1 AS id, INTERVAL 1 DAY AS span",
+            "-o",
+            "rows.parquet",
+        ): "column span does not fit into a Parquet file",
+        (
+            "SELECT 'infinity'::TIMESTAMP_S AS ends",
+            "-o",
+            "rows.parquet",
+        ): "column ends does not fit into a Parquet file",
+    }
+    for words, message in cases.items():
+        answer = ask(*words)
+        assert answer.exit_code == 1, (words, answer.output)
+        assert message in answer.stderr
+        assert "; cast it to VARCHAR" in answer.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_are_counted_off_and_told(server, ask):

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 import jetlake
-from jetlake.testing import Recorder
+from jetlake.testing import Published, Recorder
 
 
 @pytest.fixture
@@ -31,6 +31,17 @@ def test_every_message_is_kept_with_its_headers_and_reply(server, client):
     assert (first.subject, first.text(), first.headers, first.reply) == ("a.b", "text", {"K": "v"}, "answers")
     assert second.json() == {"id": 1}
     assert len(published.messages()) == 3
+
+
+@pytest.mark.parametrize("headers", [None, {"X": "1"}])
+@pytest.mark.parametrize("reply", ["", "answers", "7"])
+def test_reply_is_told_apart_from_the_length_of_headers(server, client, headers, reply):
+    with Recorder(server) as published:
+        client.publish("orders.new", b"hello", headers=headers, reply=reply)
+
+        (message,) = published.messages("orders.*")
+
+    assert message == Published(subject="orders.new", data=b"hello", headers=headers or {}, reply=reply)
 
 
 def test_assertions_wait_for_what_is_on_its_way(server):

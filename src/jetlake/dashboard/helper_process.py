@@ -6,6 +6,7 @@ Invariant: memory and processor time are limited before anything of the task is 
 
 import resource
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,14 +93,13 @@ def _answer(task: SqlTask) -> HelperAnswer:
 def _cut(answer: "jetlake.sql.answers.QueryAnswer") -> HelperAnswer:
     from jetlake.sql.values import rows_of
 
-    columns = [Column(name, _kind(str(kind))) for name, kind in zip(answer.columns, answer.schema.types, strict=True)]
+    names = answer.columns
+    columns = [Column(name, _kind(str(kind))) for name, kind in zip(names, answer.schema.types, strict=True)]
     rows_max = min(ROWS_MAX, ANSWER_CELLS_MAX // max(1, len(columns)))
     rows: list[list[str | int | float | None]] = []
     letters = 0
     for batch in answer.batches:
-        # Columns by position: two may have one name.
-        names = [f"{number}" for number in range(len(columns))]
-        for row in rows_of(batch.rename_columns(names)):
+        for row in rows_of(batch):
             if len(rows) == rows_max or letters > ANSWER_LETTERS_MAX:
                 return HelperAnswer(columns=columns, rows=rows, has_more=True)
             rows.append([_cell(row[name]) for name in names])
@@ -119,10 +119,20 @@ def _cell(value: Any) -> str | int | float | None:
     if value is None:
         return None
     simple = plain(value)
+    if isinstance(simple, Decimal):
+        simple = _number(simple)
     is_number = isinstance(simple, int | float) and not isinstance(simple, bool)
     if is_number and abs(simple) < EXACT_NUMBER_MAX:
         return simple  # type: ignore[no-any-return]
     return as_text(value, CELL_LETTERS_MAX)
+
+
+def _number(value: Decimal) -> int | float | str:
+    """Return a decimal as a number, which a chart can draw; as text if digits would get lost."""
+    if value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    return number if Decimal(str(number)) == value else format(value, "f")
 
 
 def _tables(task: TablesTask) -> list[TableFacts]:

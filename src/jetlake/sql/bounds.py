@@ -13,8 +13,8 @@ from duckdb._sources.nodes import Binary, Col, Lit, Node
 
 __all__ = ["Bounds", "bounds_of"]
 
-PATTERN = re.compile(r"[\s*>]")
-"""A subject with one of these would be a pattern to the server, or none at all."""
+NO_SUBJECT = re.compile(r"[\s*>]|^\.|\.\.|\.$|^$")
+"""A text with one of these would be a pattern to the server, or a subject that it refuses: one with an empty token."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def bounds_of(condition: Node) -> Bounds | None:
         case Binary(op=op, left=Col(parts=("sequence",)), right=Lit(value=int(number))):
             return _of_sequence(op, number)
         case Binary(op="=", left=Col(parts=("subject",)), right=Lit(value=str(subject))):
-            return Bounds(subject=subject) if subject and not PATTERN.search(subject) else None
+            return None if NO_SUBJECT.search(subject) else Bounds(subject=subject)
         case _:
             return None
 

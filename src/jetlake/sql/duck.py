@@ -112,9 +112,9 @@ class DuckEngine:
         if relation is None:
             import pyarrow as pa
 
-            return QueryAnswer(pa.schema([]), iter(()))
+            return QueryAnswer.of(pa.schema([]), iter(()))
         reader: pa.RecordBatchReader = self._tried(lambda: relation.to_arrow_reader(BATCH_ROWS))
-        return QueryAnswer(reader.schema, self._batches(reader))
+        return QueryAnswer.of(reader.schema, self._batches(reader))
 
     def _named(self, query: str) -> "list[QueriedStream | LakeSource]":
         """Return what the tables of a query stand for; everything if it names none of ours."""

@@ -5,13 +5,12 @@ Invariant: a file has all rows of the answer or is not there; it is written unde
 
 import csv
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import msgspec
-
 from jetlake.errors import ConfigurationError, reason_of
-from jetlake.sql.values import as_json, plain, rows_of
+from jetlake.sql.values import as_json, full_text, plain, rows_of
 from jetlake.suggestions import hint
 
 if TYPE_CHECKING:
@@ -60,14 +59,32 @@ def write_answer(answer: "QueryAnswer", path: Path) -> int:
 
 
 def _parquet(answer: "QueryAnswer", path: Path, _suffix: str) -> int:
+    import pyarrow as pa
     from pyarrow import parquet
 
     rows = 0
-    with parquet.ParquetWriter(path, answer.schema, compression="zstd") as writer:
-        for table in _grouped(answer):
-            writer.write_table(table)
-            rows += table.num_rows
+    table = answer.schema.empty_table()
+    try:
+        with parquet.ParquetWriter(path, answer.schema, compression="zstd") as writer:
+            for table in _grouped(answer):
+                writer.write_table(table)
+                rows += table.num_rows
+    except pa.ArrowException as error:
+        raise _refusal(table, error) from error
     return rows
+
+
+def _refusal(table: "pa.Table", failure: Exception) -> ConfigurationError:
+    """Return an error that names the column which Parquet cannot hold: an interval, or a time far away."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    for name in table.column_names:
+        try:
+            parquet.write_table(table.select([name]), pa.BufferOutputStream())
+        except pa.ArrowException as error:
+            return ConfigurationError(f"column {name} does not fit into a Parquet file ({error}); cast it to VARCHAR")
+    return ConfigurationError(f"the rows do not fit into a Parquet file: {failure}")
 
 
 def _grouped(answer: "QueryAnswer") -> "Iterator[pa.Table]":
@@ -111,4 +128,4 @@ def json_writer(file: TextIO) -> RowWriter:
 
 def _cell(value: Any) -> Any:
     simple = plain(value)
-    return msgspec.json.encode(simple).decode() if isinstance(simple, dict | list | bool) else simple
+    return full_text(simple) if isinstance(simple, dict | list | bool | Decimal) else simple

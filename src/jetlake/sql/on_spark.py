@@ -60,7 +60,7 @@ class SparkEngine:
                 missing = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
                 self._sources.find([("", missing)])
             raise ConfigurationError(own[1].strip() if own else sentence(error)) from error
-        return QueryAnswer(table.schema, iter(table.to_batches()))
+        return QueryAnswer.of(table.schema, iter(table.to_batches()))
 
     def _attach(self, streams: list[QueriedStream]) -> None:
         from jetlake.spark.attached import attach

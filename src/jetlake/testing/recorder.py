@@ -46,7 +46,10 @@ RECEIVE_BYTES = 65_536
 SHOWN_MAX = 20
 """Messages that a failed assertion shows."""
 
-_HEAD = re.compile(rb"(H?MSG) (\S+) (\S+) (?:(\S+) )?(?:(\d+) )?(\d+)\r\n")
+_TO_WHOM = rb"(?P<subject>\S+) \S+ (?:(?P<reply>\S+) )?"
+_PLAIN_HEAD = re.compile(rb"MSG " + _TO_WHOM + rb"(?P<headers>)(?P<size>\d+)\r\n")
+# Of its own, so that the length of the headers is not taken for a reply.
+_HEAD_WITH_HEADERS = re.compile(rb"HMSG " + _TO_WHOM + rb"(?P<headers>\d+) (?P<size>\d+)\r\n")
 _LINE = re.compile(rb"([^\r\n]*)\r\n")
 
 
@@ -221,9 +224,9 @@ class Recorder:
         """Take everything that is complete out of the buffer."""
         position = 0
         while True:
-            head = _HEAD.match(buffer, position)
+            head = _PLAIN_HEAD.match(buffer, position) or _HEAD_WITH_HEADERS.match(buffer, position)
             if head is not None:
-                end = head.end() + int(head[6])
+                end = head.end() + int(head["size"])
                 if len(buffer) < end + 2:
                     break
                 self._keep(head, bytes(buffer[head.end() : end]))
@@ -245,13 +248,13 @@ class Recorder:
         if len(self._messages) >= MESSAGES_MAX:
             self._failure = f"more than {MESSAGES_MAX:,} messages were published: record fewer subjects"
             return
-        headers_bytes = int(head[5] or 0) if head[1] == b"HMSG" else 0
+        headers_bytes = int(head["headers"] or 0)
         self._messages.append(
             Published(
-                subject=head[2].decode(errors="replace"),
+                subject=head["subject"].decode(errors="replace"),
                 data=content[headers_bytes:],
                 headers=_headers(content[:headers_bytes]),
-                reply=(head[4] or b"").decode(errors="replace"),
+                reply=(head["reply"] or b"").decode(errors="replace"),
             )
         )
 

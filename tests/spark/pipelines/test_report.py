@@ -89,6 +89,35 @@ def test_nothing_to_plot_gives_no_plot():
     assert charts.bars([], "x") == ""
 
 
+def test_name_without_values_leaves_the_parts_beside_it_as_they_are():
+    full = {"error": [(0.0, 1.0), (60.0, 2.0)]}
+
+    for empty in ({"info": [], **full}, {**full, "info": []}):
+        plot = charts.areas(empty, "label")
+        assert plot == charts.areas(full, "label")
+        assert plot.count("<polygon") == 1
+    assert charts.areas({"info": []}, "label") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.25, "0.25"),
+        (999, "999"),
+        (999.99, "1k"),
+        (1234, "1.23k"),
+        (999_999, "1M"),
+        (-999_999, "-1M"),
+        (999_999_999, "1G"),
+        (2.5e12, "2.5T"),
+        (1e16, "10,000T"),
+    ],
+)
+def test_number_is_rounded_before_its_unit_is_chosen(value, text):
+    assert charts.number(value) == text
+
+
 @pytest.mark.parametrize(("value", "top"), [(0, 1), (0.3, 0.4), (1, 1), (7, 10), (101, 200), (999, 1000), (45, 50)])
 def test_the_top_of_a_plot_is_a_round_number(value, top):
     assert charts.nice(value) == pytest.approx(top)
@@ -99,7 +128,7 @@ def test_values_are_shown_for_people():
     assert shown(b"a\x00b") == "a·b"
     assert shown([("k", ["v"])]) == "k: ['v']"
     assert shown("x" * 100, 10) == "x" * 9 + "…"
-    assert (size(12), size(5 * 1024 * 1024)) == ("12 B", "5.0 MiB")
+    assert (size(12), size(5 * 1024 * 1024), size(1024 * 1024 - 1)) == ("12 B", "5.0 MiB", "1.0 MiB")
     assert bucket_width(3_600_000_000) == 60_000_000
 
 

@@ -57,8 +57,9 @@ def lines(series: Mapping[str, Points], label: str, colours: Colours | None = No
 
 
 def areas(series: Mapping[str, Points], label: str, colours: Colours | None = None) -> str:
-    """Return parts of a whole over time, the first one at the bottom; every name has the same moments."""
-    columns = [list(values) for values in series.values() if values]
+    """Return parts of a whole over time, the first one at the bottom; every name has the same moments, or none."""
+    series = {name: values for name, values in series.items() if values}
+    columns = list(series.values())
     if not columns:
         return ""
     moments_there = [x for x, _ in columns[0]]
@@ -219,10 +220,11 @@ def nice(value: float) -> float:
 
 def number(value: float) -> str:
     """Return a value for the side of a plot."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
-            return f"{value / limit:.3g}{unit}"
-    return f"{value:.4g}"
+    for factor, unit, digits in ((1, "", 4), (1e3, "k", 3), (1e6, "M", 3), (1e9, "G", 3), (1e12, "T", 3)):
+        rounded = float(f"{value / factor:.{digits}g}")
+        if abs(rounded) < 1000:
+            return f"{rounded:g}{unit}"
+    return f"{value / 1e12:,.0f}T"
 
 
 def shortened(name: str, length_max: int = 28) -> str:

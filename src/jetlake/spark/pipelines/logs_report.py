@@ -1,6 +1,7 @@
 """What `show logs` says: lines by level over time, who logs most and who fails most, and what was unusual."""
 
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jetlake.spark.pipelines import charts
@@ -66,7 +67,7 @@ def facts(rates: "pyarrow.Table", anomalies: "pyarrow.Table | None", bad: "pyarr
     unusual_count = len(anomalies) if anomalies is not None else 0
     return Facts(
         (
-            Fact("lines", f"{total:,}", note=f"{min(starts):%Y-%m-%d %H:%M} to {max(ends):%H:%M} UTC"),
+            Fact("lines", f"{total:,}", note=f"{between(min(starts), max(ends))} UTC"),
             Fact("sources", f"{len(set(rates.column('source').to_pylist())):,}"),
             Fact("errors", f"{severe:,}", "bad" if severe else "good", f"{severe / total:.1%} of all lines"),
             Fact("warnings", f"{lines['warning']:,}", "warning" if lines["warning"] else "good"),
@@ -74,6 +75,12 @@ def facts(rates: "pyarrow.Table", anomalies: "pyarrow.Table | None", bad: "pyarr
             Fact("set aside", f"{len(bad) if bad is not None else 0:,}", "warning" if bad is not None else "good"),
         )
     )
+
+
+def between(start: datetime, end: datetime) -> str:
+    """Return a range of time; the day of its end is left out where it is that of its start."""
+    day = "" if start.date() == end.date() else f"{end:%Y-%m-%d} "
+    return f"{start:%Y-%m-%d %H:%M} to {day}{end:%H:%M}"
 
 
 def plots(rates: "pyarrow.Table") -> list[Part]:

@@ -8,6 +8,7 @@ from jetlake.spark.lake.as_of import AsOf
 from jetlake.spark.lake.folder import Lake
 from jetlake.spark.lake.snapshot import Snapshot
 from jetlake.spark.lake.table import LakeTable
+from jetlake.units import shown_size
 
 if TYPE_CHECKING:
     import pyarrow
@@ -184,9 +185,4 @@ def shown(value: Any, length_max: int = 60) -> str:
 
 def size(count: int) -> str:
     """Return a number of bytes for people."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
-        value /= 1024
-    return f"{value:,.1f} TiB"
+    return shown_size(count)
