@@ -31,7 +31,7 @@ def test_sizes_have_units(text, size):
     assert size_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "10XB", "1.5", "ten", "10 GiBs"])
+@pytest.mark.parametrize("text", ["", "GiB", "10XB", "1.5", "1.3KiB", "ten", "10 GiBs"])
 def test_what_is_no_size_is_none(text):
     assert size_bytes(text) is None
 

@@ -26,16 +26,23 @@ _WRITTEN_SIZES = ("TiB", "GiB", "MiB", "KiB")
 
 _SHOWN_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SHOWN_TIMES = (("y", 365 * 86_400 * SECOND), ("d", 86_400 * SECOND), ("h", 3600 * SECOND), ("m", 60 * SECOND))
-_SHOWN_FRACTIONS = (("ms", 1_000_000), ("µs", 1_000))
+_SHORT_TIMES = (("ns", 1, 1_000), ("µs", 1_000, 1_000), ("ms", 1_000_000, 1_000), ("s", SECOND, 60))
+"""Units of which one is enough: what each is, and how many of it make one of the next."""
 
 
-def size_bytes(text: str) -> int | None:
-    """Return the bytes a text means, or None if it means none."""
+def size_bytes(text: str, *, rounded: bool = False) -> int | None:
+    """Return the bytes a text means, or None if it means none.
+
+    1.3 KiB is 1331.2 bytes: no size where a text must be exact, and 1331 where it is `rounded`, as `shown_size` does.
+    """
     found = _SIZE.fullmatch(text.strip().replace("_", ""))
     if found is None or found[2].lower() not in _SIZES_BYTES:
         return None
-    total = Decimal(found[1]) * _SIZES_BYTES[found[2].lower()]
-    return int(total) if total == int(total) else None
+    factor = _SIZES_BYTES[found[2].lower()]
+    total = Decimal(found[1]) * factor
+    if total == int(total):
+        return int(total)
+    return round(total) if rounded and factor > 1 else None
 
 
 def write_duration(nanoseconds: int) -> str:
@@ -62,31 +69,34 @@ def shown_size(count_bytes: float) -> str:
     """Return 1536 as 1.5 KiB."""
     amount = float(count_bytes)
     for unit in _SHOWN_UNITS:
-        if abs(amount) < 1024 or unit == _SHOWN_UNITS[-1]:
+        # Rounded before the unit is chosen: 1023.96 KiB are 1.0 MiB, and not 1024.0 KiB.
+        text = f"{amount:.0f}" if unit == "B" else f"{amount:.1f}"
+        if abs(float(text)) < 1024 or unit == _SHOWN_UNITS[-1]:
             break
         amount /= 1024
-    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+    return f"{text} {unit}"
 
 
 def shown_duration(time_ns: float) -> str:
     """Return nanoseconds as 1d12h, 90 seconds as 1m30s, 5 ms as 5ms: at most the two largest units."""
-    if time_ns == 0:
+    left = round(time_ns)
+    if left == 0:
         return "0s"
-    if time_ns < 0:
-        return f"-{shown_duration(-time_ns)}"
-    if time_ns < SECOND:
-        for unit, factor in _SHOWN_FRACTIONS:
-            if time_ns >= factor:
-                return f"{time_ns / factor:.3g}{unit}"
-        return f"{time_ns:.0f}ns"
-    left, parts = int(time_ns), []
+    if left < 0:
+        return f"-{shown_duration(-left)}"
+    for unit, factor, next_unit in _SHORT_TIMES:
+        # Rounded before the unit is chosen: 999,999 ns are 1ms, and 59.999 s are 1m.
+        amount = float(f"{left / factor:.3g}")
+        if amount < next_unit:
+            return f"{amount:g}{unit}"
+    left, parts = max(left, 60 * SECOND), []
     for unit, factor in _SHOWN_TIMES:
         if left >= factor:
             parts.append(f"{left // factor}{unit}")
             left %= factor
-    if left and len(parts) < 2:
-        parts.append(f"{left / SECOND:.3g}s" if not parts else f"{left // SECOND}s")
-    return "".join(part for part in parts[:2] if not part.startswith("0"))
+    if len(parts) < 2 and left >= SECOND:
+        parts.append(f"{left // SECOND}s")
+    return "".join(parts[:2])
 
 
 def shown_rate(count: float) -> str:

@@ -1,6 +1,9 @@
 """`jetlake apply` on both servers."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -57,6 +60,24 @@ def test_pruning_needs_permission_too(server, path):  # noqa: F811
     assert request(server, "STREAM.NAMES")["streams"] == ["A", "MANUAL"]
 
 
+def test_pruning_goes_on_after_a_stream_that_is_replaced_with_a_consumer_that_is_no_longer_declared(
+    server,  # noqa: F811
+    path,
+):
+    consumers = "consumers: {c1: {ack_policy: explicit}, c2: {ack_policy: explicit}}"
+    path.write_text(f"project: shop\nstreams: {{A: {{subjects: [a], {consumers}}}, B: {{subjects: [b]}}}}\n")
+    jetlake(server, "apply", path)
+    path.write_text(
+        "project: shop\nstreams: {A: {subjects: [a], storage: memory, consumers: {c1: {ack_policy: explicit}}}}\n"
+    )
+
+    answer = jetlake(server, "apply", path, "--prune", "--allow-destroy")
+
+    assert answer.exit_code == 0, answer.output
+    assert request(server, "STREAM.NAMES")["streams"] == ["A"]
+    assert request(server, "CONSUMER.NAMES.A")["consumers"] == ["c1"]
+
+
 def test_a_refusal_of_the_server_says_what_was_done_and_what_was_not(server, path):  # noqa: F811
     path.write_text("streams: {A: {}, B: {discard_new_per_subject: true}, C: {}}\n")
 
@@ -67,6 +88,26 @@ def test_a_refusal_of_the_server_says_what_was_done_and_what_was_not(server, pat
     assert lines[0].startswith("jetlake apply: create stream B failed: ")
     assert lines[1:3] == ["done: create stream A", "not done: create stream B, create stream C"]
     assert request(server, "STREAM.NAMES")["streams"] == ["A"]
+
+
+@pytest.mark.parametrize(("wrong", "code"), [("", 0), (", WRONG: {discard_new_per_subject: true}", 1)])
+def test_everything_is_done_when_its_reader_has_seen_enough(server, path, wrong, code):  # noqa: F811
+    names = [f"S{number:02}" for number in range(50)]
+    path.write_text(f"streams: {{{', '.join(f'{name}: {{}}' for name in names)}{wrong}}}\n")
+    command = f"{sys.executable} -m jetlake apply {path} --yes | head -1; exit ${{PIPESTATUS[0]}}"
+
+    answer = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | {"NATS_URL": server.url},
+    )
+
+    assert (answer.returncode, answer.stdout) == (code, f"[1/{50 + code}] created stream S00\n"), answer.stderr
+    assert ("create stream WRONG failed" in answer.stderr) == bool(wrong)
+    assert request(server, "STREAM.NAMES")["streams"] == names
 
 
 def test_json_says_the_same(server, path):  # noqa: F811

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+import tracemalloc
 
 import nats
 import pytest
@@ -82,6 +83,37 @@ def test_redrive_sends_messages_again_and_leaves_nothing(letters):
     assert answer.exit_code == 0, answer.output
     assert [(result["letter"], result["sequence"]) for result in json.loads(answer.output)] == [(1, 3), (2, 4)]
     assert json.loads(run("list", "DEAD", "--json", "--server", letters.url).output) == []
+
+
+@pytest.mark.parametrize("words", [("redrive", "--all"), ("list", "--json")])
+def test_letters_are_not_all_in_memory_at_once(letters, words):
+    large, count = 400_000, 30
+
+    async def fill():
+        connection = await nats.connect(letters.url)
+        js = connection.jetstream()
+        for _ in range(count):
+            await js.publish("jobs.large", b"x" * large)
+        worker = await js.pull_subscribe("jobs.large", "another")
+        for _ in range(count):
+            for message in await worker.fetch(1, timeout=WAIT_S_MAX):
+                await connection.publish(message.reply, b"+TERM too large")
+        deadline = time.monotonic() + WAIT_S_MAX
+        while (await js.stream_info("DEAD")).state.messages < 2 + count:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+        await connection.close()
+
+    asyncio.run(fill())
+    tracemalloc.start()
+    try:
+        answer = run(words[0], "DEAD", *words[1:], "--server", letters.url)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert answer.exit_code == 0, answer.output
+    assert most < large * count / 2
 
 
 def test_redrive_wants_letters_or_all_of_them(letters):

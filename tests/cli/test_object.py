@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
+
+from tests.cli.conftest import asked_until
 
 _numbers = itertools.count(1)
 
@@ -113,3 +120,54 @@ def test_mistakes_are_told(cli, store, tmp_path):
         refused = cli("object", *words)
         assert refused.exit_code == 1, words
         assert reason in refused.stderr, words
+
+
+CHUNK_BYTES = 64 * 1024
+COMMAND_S_MAX = 60.0
+
+
+@pytest.mark.parametrize("output", ["pipe", "file"])
+def test_what_is_stored_of_an_interrupted_upload_is_removed(url, store, read, output, tmp_path):
+    with (
+        (tmp_path / "output").open("wb") as file,
+        subprocess.Popen(
+            [sys.executable, "-m", "jetlake", "object", "put", store, "-", "--name", "big", "--chunk-size", "64KiB"],
+            stdin=subprocess.PIPE,
+            stdout=file if output == "file" else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=os.environ | {"NATS_URL": url},
+        ) as process,
+        fed(process),
+    ):
+        asked_until(lambda: messages_of(read, store), lambda count: count > 5)
+
+        process.send_signal(signal.SIGINT)
+        code, errors = process.wait(COMMAND_S_MAX), process.stderr.read()
+
+    assert (code, errors) == (130, b"")
+    assert messages_of(read, store) == 0
+
+
+@contextlib.contextmanager
+def fed(process):
+    """Write to the standard input of a process for as long as it runs."""
+
+    def feed():
+        with contextlib.suppress(OSError, ValueError):
+            while not stopped.wait(0.02):
+                process.stdin.write(bytes(CHUNK_BYTES))
+
+    stopped = threading.Event()
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        stopped.set()
+        feeder.join()
+
+
+def messages_of(read, store):
+    return read("stream", "state", f"OBJ_{store}")["messages"]

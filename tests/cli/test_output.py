@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from jetlake.cli import output
-from jetlake.cli.output import ask, confirm, print_facts, print_table
+from jetlake.cli.output import ask, confirm, print_facts, print_list, print_note, print_table
 from jetlake.presentation.cells import Bytes, Nanoseconds, Percent, plain, shown
 
 PROGRAM = """
@@ -40,8 +40,8 @@ def on_a_terminal(program: str, **variables: str) -> str:
 def test_values_are_readable_for_people_and_bare_for_programs():
     values = (Bytes(1536), Nanoseconds(90_000_000_000), Percent(12.34), 1000, True, None, "a\tb")
 
-    assert [shown(value) for value in values] == ["1.5 KiB", "1m30s", "12.3 %", "1,000", "yes", "", "a\tb"]
-    assert [plain(value) for value in values] == ["1536", "1m30s", "12.34", "1000", "yes", "", "a b"]
+    assert [shown(value) for value in values] == ["1.5 KiB", "1m30s", "12.3 %", "1,000", "yes", "", r"a\tb"]
+    assert [plain(value) for value in values] == ["1536", "1m30s", "12.34", "1000", "yes", "", r"a\tb"]
 
 
 def test_table_in_a_pipe_is_fields_with_tabs(capsys):
@@ -56,6 +56,32 @@ def test_table_on_a_terminal_has_a_frame_and_totals():
     assert "╭" in text
     assert "1.5 KiB" in text
     assert "a[b]" in text
+
+
+def test_what_strangers_have_named_does_nothing_to_a_terminal():
+    hostile = r"evil\x1b]0;owned\x07\x1b[2Jx\rOK\u202e"
+    program = f"""
+from jetlake.cli.output import print_facts, print_list, print_note, print_table
+name = "{hostile}"
+print_table((name, name), [(name, name)], title=name, totals=(name, name))
+print_facts(name, {{name: {{name: name}}}})
+print_note(name)
+print_list([name], str, str, names=True, as_json=False)
+"""
+
+    text = on_a_terminal(program, NO_COLOR="1", COLUMNS="400")
+
+    for forbidden in ("\x1b]", "\x1b[2J", "\x07", "\u202e", "x\r"):
+        assert forbidden not in text, (forbidden, text)
+    assert text.count(hostile) == 13
+
+
+def test_name_with_a_line_break_stays_one_line_in_a_pipe(capsys):
+    print_list(["a\nb", "c"], str, str, names=True, as_json=False)
+    print_facts("", {"": {"a\nb": "c\nd: e"}})
+    print_note("Deleted a\nb")
+
+    assert capsys.readouterr().out == "a\\nb\nc\na\\nb: c\\nd: e\nDeleted a\\nb\n"
 
 
 def test_no_color_takes_the_colours_away():

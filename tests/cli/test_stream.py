@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import jetlake
 from jetlake.cli.app import create
 from jetlake.cli.rate_graph import bars
+from tests.cli.test_questions import on_a_terminal
 
 
 @pytest.fixture
@@ -173,6 +174,85 @@ def test_subjects_are_counted(done, stream, read):
 )
 def test_purge_deletes_all_or_some(read, stream, words, purged):
     assert read("stream", "purge", "LIST", "--force", *words) == {"stream": "LIST", "purged": purged}
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--subject", ""), "--subject is empty: leave it out to purge all messages"),
+        (("--seq", "0"), "0 is not in the range x>=1"),
+        (("--keep", "0"), "0 is not in the range x>=1"),
+    ],
+)
+def test_purge_of_some_messages_never_becomes_one_of_all(cli, stream, read, words, reason):
+    answer = cli("stream", "purge", "LIST", "--force", *words)
+
+    assert (answer.exit_code, reason in answer.stderr) == (2, True), answer.stderr
+    assert read("stream", "info", "LIST")["state"]["messages"] == 6
+
+
+@pytest.mark.parametrize("words", [("rm",), ("purge",), ("seal",), ("edit", "--max-msgs", "1")])
+def test_nothing_is_chosen_for_a_line_that_answers_every_question(orders, words):
+    code, printed = on_a_terminal(orders.url, "stream", *words, "--force")
+
+    assert (code, "no stream is named; there are: ORDERS" in printed) == (1, True), printed
+    info = ask(orders.url, "$JS.API.STREAM.INFO.ORDERS")
+    assert (info["state"]["messages"], info["config"]["max_msgs"], info["config"]["sealed"]) == (4, 100, False)
+
+
+@pytest.mark.parametrize("words", [("rm",), ("edit", "--description", "new")])
+def test_no_consumer_is_chosen_for_a_line_that_answers_every_question(orders, words):
+    config = {"stream_name": "ORDERS", "config": {"durable_name": "worker", "ack_policy": "explicit"}}
+    ask(orders.url, "$JS.API.CONSUMER.CREATE.ORDERS.worker", config)
+
+    code, printed = on_a_terminal(orders.url, "consumer", words[0], "ORDERS", "--force", *words[1:])
+
+    assert (code, "no consumer is named; there are: worker" in printed) == (1, True), printed
+    assert "description" not in ask(orders.url, "$JS.API.CONSUMER.INFO.ORDERS.worker")["config"]
+
+
+def test_the_only_stream_there_is_need_not_be_named_to_look_at_it(orders):
+    code, printed = on_a_terminal(orders.url, "stream", "info")
+
+    assert (code, "Stream ORDERS" in printed) == (0, True), printed
+
+
+def test_sources_that_stay_keep_what_is_copied_from_them(done, read, tmp_path):
+    for name in ("FROM1", "FROM2", "FROM3"):
+        done("stream", "add", name, "--subjects", f"{name}.>")
+    config = tmp_path / "config.json"
+    sources = [
+        {"name": "FROM1", "filter_subject": "FROM1.a"},
+        {"name": "FROM1", "filter_subject": "FROM1.b"},
+        {"name": "FROM2", "filter_subject": "FROM2.a"},
+    ]
+    config.write_text(json.dumps({"name": "INTO", "sources": sources}))
+    done("stream", "add", "--config", str(config))
+
+    done("stream", "edit", "INTO", "--source", "FROM3,FROM1", "--force")
+
+    found = read("stream", "info", "INTO")["config"]["sources"]
+    for name in ("INTO", "FROM1", "FROM2", "FROM3"):
+        done("stream", "rm", name, "--force")
+    assert sorted(found, key=str) == sorted([{"name": "FROM3"}, *sources[:2]], key=str)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--schedule-every", "500ms"), "--schedule-every is 500ms"),
+        (("--schedule-every", "1500ms"), "--schedule-every is 1.5s"),
+        (("--schedule-every", "5s", "--schedule-ttl", "500ms"), "--schedule-ttl is 500ms"),
+        (("--schedule-after", "1h", "--schedule-ttl", "-1"), "--schedule-ttl is -1"),
+    ],
+)
+def test_times_that_servers_would_cut_to_whole_seconds_are_refused(words, reason):
+    answer = CliRunner(env={"COLUMNS": "200"}).invoke(
+        create(), ["pub", "plan", "later", "--schedule-dest", "out", *words]
+    )
+
+    assert (answer.exit_code, reason in answer.stderr) == (2, True), answer.stderr
+    assert "whole seconds, and at least 1s" in answer.stderr
 
 
 def test_nothing_is_deleted_without_a_yes(cli, stream, read):

@@ -1,6 +1,7 @@
 """Messages that a consumer gives up are kept, can be looked at, and can be sent on their way again."""
 
 import asyncio
+import base64
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,6 +13,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy, StreamConfig
 from nats.js.errors import APIError
 
 import jetlake
+from jetlake.client.channel import Channel
 from jetlake.client.dead_letters import OPTION, DeadLetter, DeadLetters
 from jetlake.errors import ClientError
 
@@ -141,6 +143,57 @@ def test_redriven_message_is_delivered_again_and_its_letter_is_gone(server: jetl
         (again,) = await subscription.fetch(1)
         assert (again.subject, again.data, again.headers["X"]) == ("jobs.a", b"payload", "y")
         assert not [name for name in again.headers if name.startswith("Jetlake-Dead")]
+
+    run(server, work)
+
+
+def test_redriven_message_has_every_header_of_a_name_that_is_repeated(server: jetlake.Server) -> None:
+    async def work(connection: Any) -> None:
+        js = await make_streams(connection, RetentionPolicy.LIMITS)
+        block = b"NATS/1.0\r\nVia: first\r\nX: y\r\nVia: second\r\nvia: third\r\nEmpty:\r\n\r\n"
+        await Channel.of(connection).request("jobs.a", b"payload", headers=block, timeout_s=WAIT_S_MAX)
+        subscription = await js.pull_subscribe("jobs.>", "worker")
+        (message,) = await subscription.fetch(1)
+        await message.term()
+        (letter,) = await letters_of(server, 1)
+
+        async with DeadLetters(server, "DEAD") as dead:
+            sequence = await dead.redrive(letter)
+
+        answer = await connection.request("$JS.API.STREAM.MSG.GET.JOBS", json.dumps({"seq": sequence}).encode())
+        stored = base64.b64decode(json.loads(answer.data)["message"]["hdrs"])
+        assert stored.split(b"\r\n")[1:] == [
+            b"Via: first",
+            b"X: y",
+            b"Via: second",
+            b"via: third",
+            b"Empty: ",
+            b"Nats-Msg-Id: redrive/DEAD/1",
+            b"",
+            b"",
+        ]
+
+    run(server, work)
+
+
+def test_letters_are_read_one_after_the_other(server: jetlake.Server) -> None:
+    async def work(connection: Any) -> None:
+        js = await make_streams(connection)
+        for number in range(3):
+            await js.publish("jobs.a", b"%d" % number)
+        subscription = await js.pull_subscribe("jobs.>", "worker")
+        for message in await subscription.fetch(3):
+            await message.term()
+        await letters_of(server, 3)
+        asked: list[str] = []
+
+        async with DeadLetters(server, "DEAD") as dead:
+            dead._api.on_exchange = lambda subject, _request, _answer: asked.append(subject)
+            async for letter in dead.each(consumer="worker"):
+                assert asked.count("$JS.API.STREAM.MSG.GET.DEAD") == letter.sequence
+                # What is read can go while the others are still to come.
+                await dead.remove(letter)
+            assert await dead.all() == []
 
     run(server, work)
 

@@ -21,10 +21,11 @@ class Worker:
         self.slow: dict[str, threading.Event] = {}
         self.begun = threading.Event()
         self.warnings: list[str] = []
+        self.has_broken_chores = False
         self.lanes = Lanes(
             self.work,
-            lambda: None,
-            lambda: None,
+            self.do_chores,
+            lambda: 0.0 if self.has_broken_chores else None,
             self.warnings.append,
             lambda request: request.subject.startswith("read"),
             lambda request: self._note(f"{request.subject} beside"),
@@ -41,6 +42,10 @@ class Worker:
         if request.subject == "broken":
             raise ValueError("broken")
         self._note(request.subject)
+
+    def do_chores(self) -> None:
+        self.has_broken_chores = False
+        raise ValueError("broken chores")
 
     def _note(self, what: str) -> None:
         with self.changed:
@@ -195,6 +200,17 @@ def test_a_failure_is_told_and_the_next_request_is_answered(worker):
     worker.wait(lambda: worker.done == ["next"])
 
     assert "ValueError: broken" in worker.warnings[0]
+
+
+def test_chores_that_fail_take_nothing_with_them_that_waits(worker):
+    worker.has_broken_chores = True
+    with worker.lanes._changed:
+        worker.lanes.add_event("A", TwinConsumerEvent(account="A", stream="S", name="C"))
+        worker.send("A", "a0")
+    worker.wait(lambda: "a0" in worker.done)
+
+    assert worker.done == ["event C", "a0"]
+    assert "ValueError: broken chores" in worker.warnings[0]
 
 
 def test_what_overflows_is_dropped_for_its_account_alone(worker):

@@ -10,12 +10,26 @@ from tests.monitoring.recorded import JETSTREAM, as_json, recorded
 
 USAGES = [AccountUsage(name="A", streams=({"name": "ORDERS", "consumer_detail": lambda: [{"name": "SHIPPING"}]},))]
 
+OFFLINE = [*USAGES, AccountUsage(name="B", offline=("LOST", "TORN")), AccountUsage(name="C")]
+"""Account B has two streams that could not be opened."""
+
 
 @pytest.fixture
 def with_streams(monkeypatch):
     """A server with JetStream on which account A has a stream with a consumer."""
     monkeypatch.setattr(jsz, "account_usages", lambda _: USAGES)
     return recorded(facts={"jetstream": JETSTREAM})
+
+
+@pytest.fixture
+def with_offline(monkeypatch):
+    """The same, and another account on which streams could not be opened."""
+    monkeypatch.setattr(jsz, "account_usages", lambda _: OFFLINE)
+    return recorded(facts={"jetstream": JETSTREAM})
+
+
+def not_recovered(stream):
+    return f"JetStream stream 'B > {stream}' could not be recovered"
 
 
 def examine(source, **options):
@@ -80,6 +94,44 @@ def test_what_is_not_there_is_named(with_streams, options, kind, text):
         "status_code": 404,
         "errors": [{"type": kind, **options, "error": text}],
     }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"js_meta_only": True},
+        {"account": "B"},
+        {"account": "B", "stream": "LOST"},
+        {"account": "B", "stream": "LOST", "consumer": "X"},
+    ],
+)
+def test_a_stream_that_could_not_be_opened_makes_the_server_unavailable(with_offline, options):
+    answer = examine(with_offline, **options)
+
+    assert answer == {"status": "unavailable", "status_code": 503, "error": not_recovered("LOST")}
+
+
+def test_details_name_every_stream_that_could_not_be_opened(with_offline):
+    errors = [
+        {"type": "STREAM", "account": "B", "stream": stream, "error": not_recovered(stream)}
+        for stream in ("LOST", "TORN")
+    ]
+
+    assert examine(with_offline, details=True) == {"status": "error", "status_code": 503, "errors": errors}
+    assert examine(with_offline, details=True, account="B", stream="TORN")["errors"] == errors[1:]
+
+
+@pytest.mark.parametrize(
+    "options", [{"js_enabled": True}, {"js_enabled_only": True}, {"js_server_only": True}, {"account": "A"}]
+)
+def test_who_does_not_ask_about_such_streams_hears_that_all_is_well(with_offline, options):
+    assert examine(with_offline, **options) == {"status": "ok", "status_code": 200}
+
+
+def test_an_account_with_nothing_stored_is_not_there(with_offline):
+    assert examine(with_offline, account="C")["error"] == 'JetStream account "C" not found'
+    assert examine(with_offline, account="B", stream="X")["status_code"] == 404
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])

@@ -292,13 +292,17 @@ def test_the_wildcard_takes_both_kinds_of_addresses():
     listener.close()
 
 
-def test_a_bug_of_ours_is_told():
-    def broken(_):
-        raise RuntimeError("a bug")
+def test_a_bug_of_ours_is_told_and_the_next_request_is_answered():
+    def broken(request):
+        if request.path == "/broken":
+            raise RuntimeError("a bug")
+        return Response(body=b"fine")
 
     served = Served(broken)
-    served.get("/")
+    assert served.get("/broken") == b""
     wait_until(lambda: served.failures, "nobody was told")
 
     assert "RuntimeError: a bug" in served.failures[0]
+    assert served.get("/").endswith(b"\r\n\r\nfine")
+    wait_until(lambda: not served.connection_count(), "a connection was left")
     served.listener.stop()

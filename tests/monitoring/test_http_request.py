@@ -109,6 +109,14 @@ def test_endless_parameters_are_cut():
     )
 
 
+def test_a_header_may_have_any_text():
+    response = Response(status=307, headers=(("Location", "http://b\xfcro.例え:8280/\udcff"),))
+
+    head = response.to_bytes()
+
+    assert "Location: http://büro.例え:8280/?\r\n".encode() in head
+
+
 def test_a_response_says_its_length_and_that_it_is_the_last():
     response = Response(status=404, headers=(("X-Y", "z"),), body="é".encode())
 

@@ -93,6 +93,25 @@ def test_a_configuration_opens_pages_too():
         assert get(server.monitor_url.removesuffix("/nats") + "/varz")[0] == 404
 
 
+def test_a_stream_that_is_offline_is_told_to_who_asks_for_the_health_of_all(tmp_path):
+    file = tmp_path / "server.conf"
+    file.write_text(f'port: -1\njetstream {{ store_dir: "{tmp_path}", key: secret }}')
+    with jetlake.Server(config=file) as server, jetlake.connect_sync(server) as client:
+        client.streams.create("ORDERS", subjects=["orders.>"])
+
+    # The key is missing.
+    with jetlake.Server(store_directory=tmp_path, monitor_port=0) as server:
+        status, body = get(f"{server.monitor_url}/healthz")
+        live, _ = get(f"{server.monitor_url}/healthz?js-enabled-only=true")
+        ready, _ = get(f"{server.monitor_url}/healthz?js-server-only=true")
+
+    assert (status, live, ready) == (503, 200, 200)
+    assert json.loads(body) == {
+        "status": "unavailable",
+        "error": "JetStream stream '$G > ORDERS' could not be recovered",
+    }
+
+
 def test_the_port_is_free_after_the_stop(monitored):
     url = monitored.monitor_url
     monitored.stop()

@@ -11,6 +11,7 @@ Puppet itself; they are refused with their line.
 """
 
 import re
+import sys
 from typing import Any
 
 from jetlake.errors import ConfigurationError
@@ -23,7 +24,7 @@ DEPTH_MAX = 50
 _TOKEN = re.compile(
     r"""
       (?P<blank>\s+|\#[^\n]*)
-    | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<text>"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*')
     | (?P<number>-?\d+(?:\.\d+)?)
     | (?P<arrow>=>)
     | (?P<word>[A-Za-z_][\w:]*)
@@ -31,7 +32,11 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_IN_SINGLE_QUOTES = re.compile(r"\\([\\'])")
+_IN_DOUBLE_QUOTES = re.compile(r"\\(u\{[0-9A-Fa-f]+\}|u[0-9A-Fa-f]{4}|\r?\n|[\\\"'$nrst])|(\$(?=\w|\{|::))")
+"""What an escape is in each kind of quotes, and where a variable begins; any other backslash stands for itself."""
+
+_MEANT = {"n": "\n", "r": "\r", "s": " ", "t": "\t", "\n": "", "\r\n": ""}
 _WORDS = {"true": True, "false": False, "undef": None}
 
 
@@ -66,13 +71,25 @@ class _Reader:
                 continue
             if kind == "text":
                 body = found[0][1:-1]
-                if found[0][0] == '"' and "$" in body:
-                    raise self.refusal("variables are not understood: write the value itself")
-                return _Text(_ESCAPE.sub(r"\1", body))
+                if found[0][0] == "'":
+                    return _Text(_IN_SINGLE_QUOTES.sub(r"\1", body))
+                return _Text(_IN_DOUBLE_QUOTES.sub(self._meant, body))
             if kind == "number":
                 return float(found[0]) if "." in found[0] else int(found[0])
             return found[0]
         return None
+
+    def _meant(self, found: "re.Match[str]") -> str:
+        """Return what an escape in double quotes stands for."""
+        if found[2]:
+            raise self.refusal("variables are not understood: write the value itself")
+        word = found[1]
+        if word[0] != "u":
+            return _MEANT.get(word, word)
+        number = int(word[1:].strip("{}"), 16)
+        if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF:
+            raise self.refusal(f"\\{word} is not a character: write the text itself")
+        return chr(number)
 
     def peek(self) -> Any:
         before = self._at

@@ -10,6 +10,7 @@ What all commands share:
 - `lazy`          loads the module of a command when it is called
 - `invocation`    the flags all commands take, wherever on the line they stand
 - `run`           a command's work with a connection, and how it fails
+- `readers`       output whose reader goes before the command has ended
 - `explain`       refusals of a server in words that name the stream and what to do
 - `output`        tables, facts, JSON, questions, progress
 - `rate_graph`    rates of messages and bytes, drawn as bars

@@ -1,5 +1,8 @@
 """Which stream or consumer is meant when the line does not say: asked on a terminal, an error elsewhere.
 
+The only one there is needs no question, unless the line has answered all questions with `--force`: what is deleted
+without one must be named.
+
 Their metavars also tell the shell's completion what to look for on the server.
 """
 
@@ -26,23 +29,23 @@ INTERNAL = ("KV_", "OBJ_", "$MQTT_")
 """How the names of streams begin that are something else to people: buckets, object stores, MQTT sessions."""
 
 
-async def choose_stream(api: "Api", name: str) -> str:
-    """Return the stream that is meant."""
-    return name or _chosen("stream", await api.stream_names())
+async def choose_stream(api: "Api", name: str, *, force: bool = False) -> str:
+    """Return the stream that is meant; with `force` nobody is asked."""
+    return name or _chosen("stream", await api.stream_names(), may_ask=not force)
 
 
-async def choose_consumer(api: "Api", stream: str, name: str) -> str:
-    """Return the consumer that is meant."""
-    return name or _chosen("consumer", await api.consumer_names(stream))
+async def choose_consumer(api: "Api", stream: str, name: str, *, force: bool = False) -> str:
+    """Return the consumer that is meant; with `force` nobody is asked."""
+    return name or _chosen("consumer", await api.consumer_names(stream), may_ask=not force)
 
 
-def _chosen(what: str, names: list[str]) -> str:
+def _chosen(what: str, names: list[str], *, may_ask: bool) -> str:
     if not names:
         raise ClientError(f"there is no {what}")
-    if len(names) == 1 and sys.stdin.isatty():
-        return names[0]
-    if not sys.stdin.isatty():
+    if not may_ask or not sys.stdin.isatty():
         raise ClientError(f"no {what} is named; there are: {', '.join(names)}")
+    if len(names) == 1:
+        return names[0]
     for number, name in enumerate(names, 1):
         typer.echo(f"{number:4} {name}")
     answer: str = typer.prompt(f"Which {what}, by number or name?")

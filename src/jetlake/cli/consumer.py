@@ -16,7 +16,7 @@ from jetlake.cli.choose import (
     choose_stream,
 )
 from jetlake.cli.consumer_change import find_consumer, show_consumer
-from jetlake.cli.output import ForceOption, JsonOption, confirm, print_json, print_note, print_table
+from jetlake.cli.output import ForceOption, JsonOption, confirm, print_json, print_names, print_note, print_table
 from jetlake.cli.run import run
 from jetlake.client.api import token
 from jetlake.presentation.cells import Cell, Nanoseconds
@@ -52,8 +52,7 @@ def list_all(
     if as_json:
         print_json([info["name"] for info in found] if names else found)
     elif names:
-        for info in found:
-            typer.echo(info["name"])
+        print_names(info["name"] for info in found)
     else:
         rows: list[tuple[Cell, ...]] = [
             (
@@ -86,7 +85,7 @@ def rm(stream: StreamArgument = "", name: ConsumerArgument = "", force: ForceOpt
     """Delete a consumer; the messages stay in their stream."""
 
     async def work(api: "Api") -> str:
-        found = await find_consumer(api, stream, name)
+        found = await find_consumer(api, stream, name, force=force)
         confirm(f"Really delete the consumer {found['name']} of {found['stream_name']}?", force=force)
         await api.request(f"CONSUMER.DELETE.{token(found['stream_name'])}.{token(found['name'])}")
         return f"Consumer {found['name']} of {found['stream_name']}"

@@ -219,7 +219,7 @@ def edit(
         replacement = None if config is None else read_config(config)
 
     async def work(api: "Api") -> dict[str, Any] | None:
-        found = await find_consumer(api, stream, name)
+        found = await find_consumer(api, stream, name, force=force)
         before = found["config"]
         after = merged(before if replacement is None else replacement, fields)
         if interactive:
@@ -340,10 +340,11 @@ def _complete(wanted: dict[str, Any], name: str, *, may_ask: bool, is_ephemeral:
         wanted["durable_name"] = name
 
 
-async def find_consumer(api: "Api", stream: str, name: str) -> dict[str, Any]:
-    """Return the description of the consumer that is meant."""
-    chosen = await choose_stream(api, stream)
-    return await api.request(f"CONSUMER.INFO.{token(chosen)}.{token(await choose_consumer(api, chosen, name))}")
+async def find_consumer(api: "Api", stream: str, name: str, *, force: bool = False) -> dict[str, Any]:
+    """Return the description of the consumer that is meant; with `force` nobody is asked which one it is."""
+    chosen = await choose_stream(api, stream, force=force)
+    consumer = await choose_consumer(api, chosen, name, force=force)
+    return await api.request(f"CONSUMER.INFO.{token(chosen)}.{token(consumer)}")
 
 
 async def _create(api: "Api", stream: str, config: dict[str, Any], action: str) -> dict[str, Any]:

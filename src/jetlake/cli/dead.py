@@ -1,7 +1,7 @@
 """`jetlake dead`: messages that consumers have given up on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +9,11 @@ import typer
 
 from jetlake.cli.invocation import current
 from jetlake.cli.output import JsonOption, print_json, print_table
+from jetlake.cli.readers import outlive_readers
 from jetlake.cli.run import refusals
 from jetlake.client.dead_letters import DeadLetter, DeadLetters
 from jetlake.errors import ClientError
+from jetlake.presentation.cells import safe
 
 application = typer.Typer(help="List, inspect and redrive dead letters.", no_args_is_help=True)
 
@@ -37,22 +39,26 @@ def list_all(
     as_json: JsonOption = False,
 ) -> None:
     """List dead letters, oldest first. Ends with 1 when the server refuses or cannot be reached."""
-    letters = _run(stream, lambda dead: dead.all(stream=origin, consumer=consumer))
+
+    async def work(dead: DeadLetters) -> list[dict[str, Any]]:
+        return [_facts(letter) async for letter in dead.each(stream=origin, consumer=consumer)]
+
+    found = _run(stream, work)
     if as_json:
-        print_json([_facts(letter) for letter in letters])
+        print_json(found)
         return
     columns = ("letter", "time", "from", "consumer", "subject", "deliveries", "reason")
     rows = [
         (
-            letter.sequence,
-            letter.time,
-            f"{letter.stream}@{letter.original_sequence}",
-            letter.consumer,
-            letter.original_subject,
-            letter.deliveries,
-            letter.reason,
+            facts["letter"],
+            facts["time"],
+            f"{facts['stream']}@{facts['sequence']}",
+            facts["consumer"],
+            facts["subject"],
+            facts["deliveries"],
+            facts["reason"],
         )
-        for letter in letters
+        for facts in found
     ]
     print_table(columns, rows)
 
@@ -70,9 +76,9 @@ def show(
         print_json({**facts, "headers": found.headers, "payload": found.payload})
         return
     for key, value in facts.items():
-        typer.echo(f"{key}: {value}")
+        typer.echo(f"{key}: {safe(str(value))}")
     for name, value in found.headers:
-        typer.echo(f"header {name}: {value}")
+        typer.echo(f"header {safe(name)}: {safe(value)}")
     shown = found.payload[:PAYLOAD_SHOWN_MAX].decode(errors="replace")
     left = len(found.payload) - PAYLOAD_SHOWN_MAX
     typer.echo(f"\n{shown}" + (f"\n({left:,} bytes more)" if left > 0 else ""))
@@ -112,15 +118,15 @@ def redrive(
 
     async def work(dead: DeadLetters) -> list[dict[str, Any]]:
         if everything:
-            chosen = await dead.all(stream=origin, consumer=consumer)
+            chosen = dead.each(stream=origin, consumer=consumer)
         elif table is not None:
-            there = {letter.sequence: letter for letter in await dead.all(stream=origin, consumer=consumer)}
+            there = {letter.sequence async for letter in dead.each(stream=origin, consumer=consumer)}
             numbers = _letters_in(table, stream, origin, consumer, cause)
-            chosen = [there[number] for number in numbers if number in there]
+            chosen = _each_of(dead, [number for number in numbers if number in there])
         else:
-            chosen = [await dead.get(number) for number in letters or []]
+            chosen = _named(dead, list(dict.fromkeys(letters or [])))
         results: list[dict[str, Any]] = []
-        for letter in chosen:
+        async for letter in chosen:
             try:
                 sequence = await dead.redrive(letter)
             except ClientError as error:
@@ -141,6 +147,20 @@ def redrive(
         raise typer.Exit(1)
 
 
+async def _named(dead: DeadLetters, numbers: list[int]) -> AsyncIterator[DeadLetter]:
+    """Yield the letters that the line names, once all of them were found: a number may be wrong."""
+    for number in numbers:
+        await dead.get(number)
+    async for letter in _each_of(dead, numbers):
+        yield letter
+
+
+async def _each_of(dead: DeadLetters, numbers: list[int]) -> AsyncIterator[DeadLetter]:
+    """Yield letters by their numbers; one is in memory at a time."""
+    for number in numbers:
+        yield await dead.get(number)
+
+
 def _letters_in(table: Path, keeper: str, origin: str, consumer: str, cause: str) -> list[int]:
     """Return the letters of a table that are wanted, oldest first."""
     from jetlake.spark.lake.table import LakeTable
@@ -157,6 +177,8 @@ def _run(stream: str, work: Callable[[DeadLetters], Awaitable[Any]]) -> Any:
         async with DeadLetters(current().access(), stream) as dead:
             return await work(dead)
 
+    # Messages that were published again are told of by the exit code, whether the table is read or not.
+    outlive_readers()
     with refusals():
         return asyncio.run(connected())
 

@@ -14,6 +14,7 @@ from jetlake.cli.device_serve import bundle, serve
 from jetlake.cli.invocation import current
 from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_json, print_table
+from jetlake.cli.readers import outlive_readers
 from jetlake.cli.run import refusals
 from jetlake.presentation.cells import Cell
 from jetlake.presentation.quantities import read_duration
@@ -236,6 +237,7 @@ def send(
         )
 
     answer = _run(service, authority, work)
+    outlive_readers()
     if as_json:
         print_json(_as_json(answer))
         return

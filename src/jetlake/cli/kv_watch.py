@@ -9,7 +9,7 @@ import typer
 from jetlake.cli.kv_text import entry_json, shortened, shown_value
 from jetlake.cli.kv_values import BucketArgument, with_bucket
 from jetlake.cli.output import JsonOption, console, is_terminal, print_json
-from jetlake.presentation.cells import plain
+from jetlake.presentation.cells import plain, safe
 
 if TYPE_CHECKING:
     from jetlake.kv.bucket import Bucket
@@ -82,7 +82,7 @@ def _show(entry: "Entry[bytes]", *, once: bool, as_json: bool) -> None:
         created = entry.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         value = f": {shortened(shown_value(entry.value), WIDTH_MAX)}" if entry.value is not None else ""
         colour = COLOURS[operation]
-        console().print(escape(f"[{created}] ") + f"[{colour}]{operation}[/] " + escape(f"{entry.key}{value}"))
+        console().print(escape(f"[{created}] ") + f"[{colour}]{operation}[/] " + escape(f"{safe(entry.key)}{value}"))
     else:
         fields = (entry.created.isoformat(), operation, entry.key, entry.revision, shown_value(entry.value))
         typer.echo("\t".join(plain(field) for field in fields))

@@ -26,6 +26,7 @@ from uuid import uuid4
 import typer
 
 from jetlake.errors import ClientError, reason_of
+from jetlake.presentation.cells import safe
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -160,4 +161,4 @@ def print_payload(payload: bytes) -> None:
 def print_headers(headers: dict[str, str] | None) -> None:
     """Print headers, one on each line."""
     for name, value in (headers or {}).items():
-        typer.echo(f"{name}: {value}")
+        typer.echo(f"{safe(name)}: {safe(value)}")

@@ -15,13 +15,14 @@ from jetlake.cli.output import (
     is_terminal,
     print_facts,
     print_json,
+    print_names,
     print_note,
     print_table,
     progress_bar,
 )
 from jetlake.cli.run import refusals, run
 from jetlake.errors import ClientError, ConfigurationError
-from jetlake.presentation.cells import Bytes, Cell, shown
+from jetlake.presentation.cells import Bytes, Cell, safe, shown
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -40,15 +41,21 @@ MetadataOption = Annotated[
 T = TypeVar("T")
 
 
-def with_store(name: str, work: "Callable[[ObjectStore], Awaitable[T]]", *, reconnect: bool = False) -> T:
-    """Connect, open an object store, and return what the work returns."""
+def with_store(
+    name: str,
+    work: "Callable[[ObjectStore], Awaitable[T]]",
+    *,
+    reconnect: bool = False,
+    while_read: bool = False,
+) -> T:
+    """Connect, open an object store, and return what the work returns; `run` explains the options."""
 
     async def opened(api: "Api") -> T:
         from jetlake.objects.stores import Stores
 
         return await work(await Stores(api).open(name))
 
-    return run(opened, reconnect=reconnect)
+    return run(opened, reconnect=reconnect, while_read=while_read)
 
 
 def put(
@@ -117,7 +124,7 @@ def get(
     if output != "-" and path.exists() and not force:
         with refusals():
             raise ClientError(f"{path} exists: give --force to replace it, or another --output")
-    info = with_store(store, work, reconnect=True)
+    info = with_store(store, work, reconnect=True, while_read=output == "-")
     if output == "-":
         sys.stdout.buffer.flush()
     elif as_json:
@@ -161,8 +168,7 @@ def objects(store: str, *, as_json: bool, deleted: bool, names: bool) -> None:
     if as_json:
         print_json([each.name for each in found] if names else [info_json(each) for each in found])
     elif names:
-        for each in found:
-            typer.echo(each.name)
+        print_names(each.name for each in found)
     else:
         rows: list[tuple[Cell, ...]] = [
             (each.name, Bytes(each.size), _kind(each), each.modified.isoformat(timespec="seconds")) for each in found
@@ -237,13 +243,13 @@ def watch(
                     print_json(info_json(found))
                 else:
                     size = shown(Bytes(found.size)) if is_terminal() else str(found.size)
-                    fields = (found.modified.isoformat(timespec="seconds"), _operation(found), found.name, size)
+                    fields = (found.modified.isoformat(timespec="seconds"), _operation(found), safe(found.name), size)
                     typer.echo("\t".join(fields))
                 number += 1
                 if number == count:
                     return
 
-    with_store(store, work, reconnect=True)
+    with_store(store, work, reconnect=True, while_read=True)
 
 
 def info_json(found: "ObjectInfo") -> dict[str, Any]:

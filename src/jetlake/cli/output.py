@@ -9,7 +9,7 @@ Invariant: no question is asked when standard input is not a terminal; the error
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -17,7 +17,7 @@ import msgspec
 import typer
 
 from jetlake.cli.invocation import current
-from jetlake.presentation.cells import Cell, plain, shown
+from jetlake.presentation.cells import Cell, plain, safe, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,7 +75,8 @@ def print_table(
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(box=ROUNDED, title=escape(title) or None, title_justify="left", show_footer=totals is not None)
+    columns = [safe(column) for column in columns]
+    table = Table(box=ROUNDED, title=escape(safe(title)) or None, title_justify="left", show_footer=totals is not None)
     screen = console()
     kept = columns_that_fit(columns, rows, screen.width)
     for number, column in enumerate(columns[:kept]):
@@ -114,7 +115,8 @@ def is_narrow() -> bool:
 def print_facts(title: str, sections: Mapping[str, Mapping[str, Cell]]) -> None:
     """Print names and values in sections: aligned on a terminal, `name: value` in a pipe. None is left out."""
     facts = {
-        name: {key: value for key, value in section.items() if value is not None} for name, section in sections.items()
+        safe(name): {safe(key): value for key, value in section.items() if value is not None}
+        for name, section in sections.items()
     }
     if not is_terminal():
         for name, section in facts.items():
@@ -129,7 +131,7 @@ def print_facts(title: str, sections: Mapping[str, Mapping[str, Cell]]) -> None:
 
     screen = console()
     if title:
-        screen.print(f"[bold]{escape(title)}[/]")
+        screen.print(f"[bold]{escape(safe(title))}[/]")
     width = max((len(key) for section in facts.values() for key in section), default=0)
     for name, section in facts.items():
         if not section:
@@ -151,9 +153,14 @@ def print_list(
     if as_json:
         print_json([name_of(each) if names else as_value(each) for each in found])
     elif names:
-        for each in found:
-            typer.echo(name_of(each))
+        print_names(map(name_of, found))
     return as_json or names
+
+
+def print_names(names: Iterable[str]) -> None:
+    """Print one name on each line; a line break in a name is shown, so that none passes for two."""
+    for name in names:
+        typer.echo(safe(name))
 
 
 def print_status(
@@ -175,13 +182,16 @@ def print_json(value: object) -> None:
 
 
 def print_note(text: str, *, style: str = "") -> None:
-    """Print one line for a person, coloured if there are colours."""
+    """Print one line for a person, coloured if there are colours; a line break at its end leaves a line free."""
     if current().json_notes:
         print_json({"message": text})
-    elif is_terminal():
-        console().print(text, style=style, markup=False, soft_wrap=True)
+        return
+    line = text.rstrip("\n")
+    visible = safe(line) + text[len(line) :]
+    if is_terminal():
+        console().print(visible, style=style, markup=False, soft_wrap=True)
     else:
-        typer.echo(text)
+        typer.echo(visible)
 
 
 def confirm(question: str, *, force: bool, flag: str = "--force") -> None:

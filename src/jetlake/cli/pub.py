@@ -15,7 +15,7 @@ from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_json, print_note, progress_bar
 from jetlake.cli.run import run
 from jetlake.errors import ApiError, ClientError
-from jetlake.presentation.quantities import SECOND
+from jetlake.presentation.quantities import SECOND, shown_duration
 from jetlake.shared.subjects import publishable
 
 if TYPE_CHECKING:
@@ -161,12 +161,22 @@ def schedule_headers(schedule: Schedule) -> dict[str, str]:
         raise typer.BadParameter("give one of --schedule-after, --schedule-at, --schedule-every and --schedule-cron")
     if not schedule.destination:
         raise typer.BadParameter("a scheduled message needs --schedule-dest, the subject it is published to")
-    when = schedule.cron or f"@every {schedule.every // SECOND}s"
+    when = schedule.cron
+    if schedule.every:
+        when = f"@every {_whole_seconds('--schedule-every', schedule.every)}"
     if schedule.after or schedule.at:
         moment = schedule.at or (datetime.now(UTC) + timedelta(microseconds=schedule.after / 1000)).isoformat()
         when = f"@at {moment.replace('+00:00', 'Z')}"
     headers = {"Nats-Schedule": when, "Nats-Schedule-Target": schedule.destination}
-    return headers | ({"Nats-Schedule-TTL": f"{schedule.ttl // SECOND}s"} if schedule.ttl else {})
+    return headers | ({"Nats-Schedule-TTL": _whole_seconds("--schedule-ttl", schedule.ttl)} if schedule.ttl else {})
+
+
+def _whole_seconds(flag: str, time_ns: int) -> str:
+    """Return a time as servers count it. Raises `BadParameter` for one that they would change."""
+    if time_ns < SECOND or time_ns % SECOND:
+        shown = shown_duration(time_ns) if time_ns > 0 else "-1"
+        raise typer.BadParameter(f"{flag} is {shown}: it must be whole seconds, and at least 1s")
+    return f"{time_ns // SECOND}s"
 
 
 async def add_to_batch(

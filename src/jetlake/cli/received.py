@@ -23,6 +23,7 @@ from jetlake.cli.message_text import (
 )
 from jetlake.cli.output import print_note, print_table
 from jetlake.cli.rate_graph import RateGraph
+from jetlake.cli.readers import check_reader
 from jetlake.errors import ClientError, reason_of
 from jetlake.presentation.cells import Bytes, Cell, shown
 
@@ -128,7 +129,7 @@ class Drawn(Receiver):
 
 
 def show(message: "Msg", number: int, manner: Manner) -> None:
-    """Print one message."""
+    """Print one message. Raises `PipeClosedError` if nobody reads it: it must not be acknowledged then."""
     payload = translated(message.data, manner.translate, message.subject) if manner.translate else message.data
     if manner.dump is not None:
         write(manner.dump, number, payload)
@@ -150,6 +151,7 @@ def show(message: "Msg", number: int, manner: Manner) -> None:
         if not manner.headers_only:
             print_payload(payload)
             typer.echo()
+    check_reader()
 
 
 def write(folder: Path, number: int, payload: bytes) -> None:

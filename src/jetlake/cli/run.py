@@ -5,12 +5,11 @@ streams = run(lambda api: api.streams())
 ```
 
 A refusal ends the command with exit code 1 and one line on standard error: `jetlake stream ls: …`.
+
+Invariant: work has ended, with all that it does when it is cancelled, before its connection is closed.
 """
 
 import asyncio
-import os
-import select
-import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import msgspec
 import typer
 
 from jetlake.cli.invocation import current
+from jetlake.cli.readers import PipeClosedError, drop_output, outlive_readers, watch_reader
 from jetlake.errors import ApiError, JetlakeError
 from jetlake.shared.cancellation import cancel
 
@@ -38,8 +38,13 @@ LOOK_S = 0.2
 T = TypeVar("T")
 
 
-def run(work: "Callable[[Api], Awaitable[T]]", *, reconnect: bool = False) -> T:
-    """Connect, do the work, and return what it returns. With `reconnect` it outlives its connection."""
+def run(work: "Callable[[Api], Awaitable[T]]", *, reconnect: bool = False, while_read: bool | None = None) -> T:
+    """Connect, do the work, and return what it returns. With `reconnect` it outlives its connection.
+
+    Work that changes something is done to its end, whether its output is read or not. With `while_read` it ends with
+    its reader; unless told otherwise so does work that outlives its connection, as commands that wait for messages do.
+    """
+    is_ended_by_reader = reconnect if while_read is None else while_read
 
     async def connected() -> T:
         from jetlake.client.api import open_api
@@ -48,14 +53,19 @@ def run(work: "Callable[[Api], Awaitable[T]]", *, reconnect: bool = False) -> T:
             if current().trace:
                 api.on_exchange = _print_exchange
             try:
-                return await until_closed(work(api))
+                return await _ended(work(api), while_read=is_ended_by_reader)
             except ApiError as error:
                 from jetlake.cli.explain import explained
 
                 raise await explained(api, error) from error
 
     with refusals():
-        return asyncio.run(connected())
+        if not is_ended_by_reader:
+            outlive_readers()
+        result = asyncio.run(connected())
+    # The rest is told of what was done, and decides about the exit code.
+    outlive_readers()
+    return result
 
 
 @contextmanager
@@ -69,7 +79,7 @@ def refusals() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from error
     except (BrokenPipeError, PipeClosedError) as error:
         # The reader has enough, as `head` has. Nothing can be written any more, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output(sys.stdout.fileno())
         raise typer.Exit(0) from error
     except Exception as error:
         # Imported by now if it is one of theirs; a command that never connects does not load the library.
@@ -92,36 +102,25 @@ def fail(message: str, cause: BaseException | None = None) -> NoReturn:
     raise typer.Exit(REFUSED) from cause
 
 
-class PipeClosedError(Exception):
-    """Is raised when the reader of standard output has gone."""
+async def _ended(work: Awaitable[T], *, while_read: bool) -> T:
+    """Do work in a task, which has ended when this returns or raises.
 
-
-async def until_closed(work: Awaitable[T]) -> T:
-    """Do work; if standard output is a pipe, only while its reader is there. Raises `PipeClosedError`.
-
-    A command that waits for messages would not notice before it prints the next one.
+    With `while_read` it ends when the reader of standard output goes, with `PipeClosedError`: a command that waits for
+    messages would not notice before it prints the next one.
     """
-    if not _is_pipe():
-        return await work
     task = asyncio.ensure_future(work)
-    poll = select.poll()
-    # Errors are always reported; no other event is of interest.
-    poll.register(sys.stdout.fileno(), 0)
-    while True:
-        done, _ = await asyncio.wait({task}, timeout=LOOK_S)
-        if done:
-            return task.result()
-        if poll.poll(0):
-            await cancel(task)
-            raise PipeClosedError
-
-
-def _is_pipe() -> bool:
+    is_closed = watch_reader() if while_read else None
     try:
-        return hasattr(select, "poll") and stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
-    except (OSError, ValueError):
-        # Something else than a file is in its place, as in tests.
-        return False
+        while not task.done():
+            await asyncio.wait({task}, timeout=None if is_closed is None else LOOK_S)
+            if is_closed is not None and not task.done() and is_closed():
+                raise PipeClosedError
+        return task.result()
+    finally:
+        await cancel(task)
+        if not task.cancelled():
+            # What it fails with while it is cancelled is nobody's concern any more.
+            task.exception()
 
 
 def _print_exchange(subject: str, request: bytes, answer: bytes) -> None:

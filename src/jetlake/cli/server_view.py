@@ -6,18 +6,18 @@ Invariant: `check` prints one line and ends with the exit code that monitoring s
 critical, 3 unknown.
 """
 
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jetlake.cli.option_values import parse_duration
 from jetlake.cli.output import JsonOption, print_facts, print_json, print_note, print_table
+from jetlake.cli.rtt import round_trip_ns
 from jetlake.cli.run import run
 from jetlake.cli.server_pages import collect_answers
 from jetlake.errors import ApiError, ClientError, JetlakeError
 from jetlake.presentation.cells import Bytes, Cell, Nanoseconds
-from jetlake.presentation.quantities import SECOND
+from jetlake.presentation.quantities import SECOND, shown_duration
 
 if TYPE_CHECKING:
     from jetlake.client.api import Api
@@ -28,6 +28,9 @@ GOOD, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 
 MILLISECOND = 1_000_000
+
+SILENCE_NS_MAX = 30 * SECOND
+"""Of an origin that is copied: it sends something every second, and a cluster elects a leader in some ten seconds."""
 
 
 @application.callback()
@@ -40,12 +43,10 @@ def info(as_json: JsonOption = False) -> None:
     """Show what the server you are connected to says about itself."""
 
     async def work(api: "Api") -> dict[str, Any]:
-        connection = api.connection
-        begin_ns = time.perf_counter_ns()
-        await connection.flush()
+        took_ns = await round_trip_ns(api)
         # nats-py keeps what the server has said, and shows little of it.
-        said: dict[str, Any] = dict(getattr(connection, "_server_info", {}))
-        return {"round_trip_ns": time.perf_counter_ns() - begin_ns, "info": said}
+        said: dict[str, Any] = dict(getattr(api.connection, "_server_info", {}))
+        return {"round_trip_ns": took_ns, "info": said}
 
     found = run(work)
     if as_json:
@@ -119,13 +120,7 @@ def connection(
     as_json: JsonOption = False,
 ) -> None:
     """Check that a server accepts connections and answers a PING in time."""
-
-    async def work(api: "Api") -> int:
-        begin_ns = time.perf_counter_ns()
-        await api.connection.flush()
-        return time.perf_counter_ns() - begin_ns
-
-    took_ns = _measured("connection", work, as_json=as_json)
+    took_ns = _measured("connection", round_trip_ns, as_json=as_json)
     text = f"round trip {took_ns / MILLISECOND:.2f} ms"
     _end("connection", _level(took_ns, warn, critical), text, {"round_trip_ns": took_ns}, as_json=as_json)
 
@@ -167,7 +162,22 @@ def stream(
     level = CRITICAL if held < messages_critical else WARNING if held < messages_warn else GOOD
     level = max(level, _level(lag, lag_warn or lag + 1, lag_critical or lag + 1))
     text = f"{name}: {held} messages" + (f", {lag} behind" if origins else "")
-    _end("stream", level, text, {"stream": name, "messages": held, "lag": lag}, as_json=as_json)
+    unreachable = {str(origin.get("name")): reason for origin in origins if (reason := _why_unreachable(origin))}
+    for origin_name, reason in unreachable.items():
+        level, text = CRITICAL, f"{text}, {origin_name} cannot be reached: {reason}"
+    facts = {"stream": name, "messages": held, "lag": lag, "unreachable": list(unreachable)}
+    _end("stream", level, text, facts, as_json=as_json)
+
+
+def _why_unreachable(origin: dict[str, Any]) -> str:
+    """Return why nothing can be copied from an origin; an empty text if something can. Its lag is then 0 too."""
+    if origin.get("error"):
+        return str(origin["error"].get("description") or "the server does not say why")
+    # In nanoseconds since something was heard, -1 for never.
+    silence_ns = int(origin.get("active", 0))
+    if silence_ns < 0:
+        return "nothing has come from it"
+    return f"nothing has come from it for {shown_duration(silence_ns)}" if silence_ns > SILENCE_NS_MAX else ""
 
 
 @checks.command()

@@ -9,6 +9,7 @@ import typer
 from jetlake.cli import stream_archive, stream_change, stream_graph, stream_messages
 from jetlake.cli.choose import INTERNAL, StreamArgument, choose_stream
 from jetlake.cli.invocation import current
+from jetlake.cli.option_values import given
 from jetlake.cli.output import (
     ForceOption,
     JsonOption,
@@ -16,9 +17,11 @@ from jetlake.cli.output import (
     print_facts,
     print_json,
     print_list,
+    print_names,
     print_note,
     print_table,
 )
+from jetlake.cli.readers import outlive_readers
 from jetlake.cli.run import refusals, run
 from jetlake.client.api import token
 from jetlake.presentation.cells import Bytes, Cell
@@ -111,13 +114,12 @@ def subjects(
                 break
         return found
 
-    found = run(work)
+    found = run(work, while_read=True)
     ordered = sorted(found.items(), key=lambda item: item[0] if by_name else (-item[1], item[0]))
     if as_json:
         print_json([subject for subject, _ in ordered] if names else dict(ordered))
     elif names:
-        for subject, _ in ordered:
-            typer.echo(subject)
+        print_names(subject for subject, _ in ordered)
     else:
         print_table(("subject", "messages"), ordered, totals=(f"{len(ordered):,} subjects", sum(found.values())))
 
@@ -127,7 +129,7 @@ def rm(name: StreamArgument = "", force: ForceOption = False, as_json: JsonOptio
     """Delete a stream with all its messages and consumers."""
 
     async def work(api: "Api") -> str:
-        found = await _info(api, name)
+        found = await _info(api, name, force=force)
         chosen = str(found["config"]["name"])
         confirm(f"Really delete {chosen} ({found['state']['messages']:,} messages)?", force=force)
         await api.request(f"STREAM.DELETE.{token(chosen)}")
@@ -143,22 +145,24 @@ def rm(name: StreamArgument = "", force: ForceOption = False, as_json: JsonOptio
 @application.command()
 def purge(
     name: StreamArgument = "",
-    subject: Annotated[str, typer.Option(help="Only messages of this subject; may have wildcards.")] = "",
-    sequence: Annotated[int, typer.Option("--seq", min=0, help="Only messages before this sequence.")] = 0,
-    keep: Annotated[int, typer.Option(min=0, help="Keep this many of the newest messages.")] = 0,
+    subject: Annotated[str | None, typer.Option(help="Only messages of this subject; may have wildcards.")] = None,
+    sequence: Annotated[int | None, typer.Option("--seq", min=1, help="Only messages before this sequence.")] = None,
+    keep: Annotated[int | None, typer.Option(min=1, help="Keep this many of the newest messages.")] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete all or some messages of a stream."""
-    if sequence and keep:
+    if sequence is not None and keep is not None:
         raise typer.BadParameter("--seq and --keep exclude each other")
+    if subject == "":
+        # An empty variable of a script: to servers no filter is all messages.
+        raise typer.BadParameter("--subject is empty: leave it out to purge all messages")
 
     async def work(api: "Api") -> dict[str, Any]:
-        chosen = await choose_stream(api, name)
+        chosen = await choose_stream(api, name, force=force)
         confirm(f"Really purge the stream {chosen}?", force=force)
-        body = {"filter": subject, "seq": sequence, "keep": keep}
         answer = await api.request(
-            f"STREAM.PURGE.{token(chosen)}", {key: value for key, value in body.items() if value}
+            f"STREAM.PURGE.{token(chosen)}", given({"filter": subject, "seq": sequence, "keep": keep})
         )
         return {"stream": chosen, "purged": answer["purged"]}
 
@@ -174,7 +178,7 @@ def seal(name: StreamArgument = "", force: ForceOption = False, as_json: JsonOpt
     """Seal a stream: no message can be added or removed. This cannot be undone."""
 
     async def work(api: "Api") -> str:
-        found = await _info(api, name)
+        found = await _info(api, name, force=force)
         chosen = str(found["config"]["name"])
         confirm(f"Really seal the stream {chosen}? This cannot be undone.", force=force)
         await api.request(f"STREAM.UPDATE.{chosen}", found["config"] | {"sealed": True})
@@ -248,6 +252,7 @@ def fork(
     with refusals():
         wanted = streams.fork(current().access(), origin_name, name, last_sequence=int(sequence or 0), subjects=subject)
         answer = asyncio.run(wanted)
+    outlive_readers()
     if as_json:
         print_json(answer)
         return
@@ -285,8 +290,8 @@ application.command("delete", hidden=True)(rm)
 application.command("del", hidden=True)(rm)
 
 
-async def _info(api: "Api", name: str) -> dict[str, Any]:
-    return await api.request(f"STREAM.INFO.{token(await choose_stream(api, name))}")
+async def _info(api: "Api", name: str, *, force: bool = False) -> dict[str, Any]:
+    return await api.request(f"STREAM.INFO.{token(await choose_stream(api, name, force=force))}")
 
 
 def _is_internal(found: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jetlake.cli.choose import StreamArgument, choose_stream
-from jetlake.cli.configuration import ConfigOption, edited, merged, read_config, write_config
+from jetlake.cli.configuration import ConfigOption, edited, read_config, write_config
 from jetlake.cli.difference import is_wanted
 from jetlake.cli.output import ForceOption, JsonOption, ask, print_facts, print_json, print_note
 from jetlake.cli.run import refusals, run
@@ -61,6 +61,7 @@ from jetlake.cli.stream_options import (
     TransformDestinationOption,
     TransformSourceOption,
     stream_fields,
+    with_fields,
 )
 from jetlake.client.api import token
 from jetlake.client.schemas import STREAM_CONFIGURATION, require_valid
@@ -176,7 +177,7 @@ def add(
         metadata=metadata,
     )
     with refusals():
-        wanted = merged(DEFAULTS if config is None else USUAL | read_config(config), fields)
+        wanted = with_fields(DEFAULTS if config is None else USUAL | read_config(config), fields)
         if name:
             wanted["name"] = name
         _complete(wanted, may_ask=not defaults and config is None)
@@ -299,9 +300,9 @@ def edit(
         replacement = None if config is None else read_config(config)
 
     async def work(api: "Api") -> dict[str, Any] | None:
-        chosen = await choose_stream(api, name)
+        chosen = await choose_stream(api, name, force=force)
         before = (await api.request(f"STREAM.INFO.{token(chosen)}"))["config"]
-        after = merged(replacement if replacement is not None else before, fields)
+        after = with_fields(replacement if replacement is not None else before, fields)
         if interactive:
             after = edited(after)
         after["name"] = chosen
@@ -419,7 +420,7 @@ def copy(
         given = (await api.request(f"STREAM.INFO.{token(origin)}"))["config"]
         kept = {key: value for key, value in given.items() if key not in ("metadata", "sealed")}
         own = {key: value for key, value in (given.get("metadata") or {}).items() if not key.startswith("_nats.")}
-        wanted = merged(kept | ({"metadata": own} if own else {}), fields) | {"name": destination}
+        wanted = with_fields(kept | ({"metadata": own} if own else {}), fields) | {"name": destination}
         return await api.request(f"STREAM.CREATE.{token(wanted['name'])}", wanted)
 
     made = run(work)

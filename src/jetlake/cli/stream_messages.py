@@ -61,7 +61,7 @@ def view(
         if not number:
             print_note(f"{chosen} has no such messages")
 
-    run(work)
+    run(work, while_read=True)
 
 
 def get(
@@ -144,7 +144,7 @@ def rm_msg(
         raise typer.BadParameter("give the sequence of the message")
 
     async def work(api: "Api") -> str:
-        chosen = await choose_stream(api, name)
+        chosen = await choose_stream(api, name, force=force)
         confirm(f"Really delete message {sequence:,} of {chosen}?", force=force)
         body = {"seq": sequence} | ({"no_erase": True} if no_erase else {})
         await api.request(f"STREAM.MSG.DELETE.{token(chosen)}", body)

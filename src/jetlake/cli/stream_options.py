@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jetlake.cli.configuration import merged
 from jetlake.cli.option_values import given, parse_choice, parse_duration, parse_pairs, parse_size, split_texts
 
 SubjectsOption = Annotated[
@@ -265,3 +266,15 @@ def stream_fields(
             "metadata": parse_pairs("--metadata", metadata),
         }
     )
+
+
+def with_fields(config: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a stream with fields set; sources that are named again stay what they are."""
+    made = merged(config, fields)
+    if "sources" in fields:
+        before = config.get("sources") or []
+        named = [[each for each in before if each.get("name") == source["name"]] for source in fields["sources"]]
+        made["sources"] = [
+            each for there, source in zip(named, fields["sources"], strict=True) for each in there or [source]
+        ]
+    return made

@@ -5,7 +5,7 @@ message, and says in headers of its own who gave it up, why, and after how many 
 
 ```python
 async with DeadLetters(server, "DEAD") as dead:
-    for letter in await dead.all():
+    async for letter in dead.each():
         await dead.redrive(letter)
 ```
 
@@ -20,6 +20,7 @@ Invariant: a letter is removed only after the server has acknowledged that the m
 
 import base64
 import re
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +29,7 @@ import msgspec
 
 from jetlake.client.access import Access
 from jetlake.client.api import Api, open_api, token
+from jetlake.client.channel import HEADER_LINE, Channel
 from jetlake.client.connection import HasUrl
 from jetlake.client.ordered import OrderedReader, position_of
 from jetlake.client.pulls import Start
@@ -99,12 +101,15 @@ class DeadLetters:
         await self._opened.aclose()
 
     async def all(self, *, stream: str = "", consumer: str = "") -> list[DeadLetter]:
-        """Return the letters in order; those of one stream or consumer if one is named.
+        """Return the letters that `each` yields; all their payloads are in memory then."""
+        return [letter async for letter in self.each(stream=stream, consumer=consumer)]
 
-        Whatever else was published into the stream is passed over.
+    async def each(self, *, stream: str = "", consumer: str = "") -> AsyncIterator[DeadLetter]:
+        """Yield the letters in order, those of one stream or consumer if one is named; one is in memory at a time.
+
+        Whatever else was published into the stream is passed over, and what comes meanwhile is left for the next time.
         """
         info = await self._api.request(f"STREAM.INFO.{self._stream}")
-        letters = []
         sequence = int(info["state"]["first_seq"])
         last = int(info["state"]["last_seq"])
         pattern = f"dead.{stream or '*'}.{consumer or '*'}.>"
@@ -114,9 +119,8 @@ class DeadLetters:
                 break
             letter = _letter(answer["message"])
             if letter is not None:
-                letters.append(letter)
+                yield letter
             sequence = int(answer["message"]["seq"]) + 1
-        return letters
 
     async def heads(self, letters_max: int) -> list[DeadLetter]:
         """Return letters without their payloads, the oldest first, as many as are wanted at most.
@@ -160,8 +164,9 @@ class DeadLetters:
         """
         await self._check_origin(letter)
         own = (_OWN, _OF_CLIENTS)
-        headers = {name: value for name, value in letter.headers if not name.startswith(own) and name != _MESSAGE_ID}
-        headers[_MESSAGE_ID] = f"redrive/{self._stream}/{letter.sequence}"
+        # A list, because a name may be there several times.
+        headers = [(name, value) for name, value in letter.headers if not name.startswith(own) and name != _MESSAGE_ID]
+        headers.append((_MESSAGE_ID, f"redrive/{self._stream}/{letter.sequence}"))
         sequence, is_duplicate = await self._publish(letter.original_subject, letter.payload, headers)
         if is_duplicate:
             await self._check_stored(letter, sequence)
@@ -202,16 +207,18 @@ class DeadLetters:
                 f"let {letter.stream} listen on it, and redrive again"
             )
 
-    async def _publish(self, subject: str, payload: bytes, headers: dict[str, str]) -> tuple[int, bool]:
+    async def _publish(self, subject: str, payload: bytes, headers: list[tuple[str, str]]) -> tuple[int, bool]:
         from nats.errors import Error
 
+        block = HEADER_LINE + "".join(f"{name}: {value}\r\n" for name, value in headers).encode() + b"\r\n"
+        channel = Channel.of(self._api.connection)
         try:
-            message = await self._api.connection.request(
-                subject, payload, timeout=self._api.access.timeout_s, headers=headers
-            )
+            reply = await channel.request(subject, payload, headers=block, timeout_s=self._api.access.timeout_s)
         except (TimeoutError, Error) as error:
             raise ClientError(f"nobody acknowledged {subject!r}; the letter stays where it is") from error
-        answer = msgspec.json.decode(message.data, type=dict[str, Any])
+        if reply.nobody_answers:
+            raise ClientError(f"nobody listens on {subject!r}; the letter stays where it is")
+        answer = msgspec.json.decode(reply.data, type=dict[str, Any])
         if "error" in answer:
             raise ClientError(
                 f"{subject!r} was refused: {answer['error']['description']}; the letter stays where it is"

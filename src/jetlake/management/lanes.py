@@ -25,6 +25,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Condition, RLock, Thread, current_thread
 
 from jetlake.management.engine.protocols import ArchiveEvent, ConsumerEvent, Request
@@ -243,21 +244,30 @@ class Lanes:
                 request = self._begin(lane)
             try:
                 if has_chores:
-                    self._chores()
-                if beside is not None:
-                    self._answer_beside(beside)
-                if lane is not None:
-                    with lane.lock:
-                        self._work(lane, event, request)
-                        if lane.tasks:
-                            self._let_overtake(lane)
-                            self._step(lane)
-            except BaseException:  # noqa: BLE001 - whatever it was, an engine's panic included; the next may fare better
-                import traceback
-
-                self._warn(f"JetStream API: a bug, please report it: {traceback.format_exc()}")
+                    # Tried alone: what was taken from the lane beside them is in no queue any more.
+                    self._try(self._chores)
+                self._try(partial(self._do, lane, beside, event, request))
             finally:
                 self._give_back(lane, has_chores=has_chores)
+
+    def _do(self, lane: Lane | None, beside: Request | None, event: Event | None, request: Request | None) -> None:
+        if beside is not None:
+            self._answer_beside(beside)
+        if lane is not None:
+            with lane.lock:
+                self._work(lane, event, request)
+                if lane.tasks:
+                    self._let_overtake(lane)
+                    self._step(lane)
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do something, and report a failure of it: whatever it was, the next may fare better."""
+        try:
+            work()
+        except BaseException:  # noqa: BLE001 - an engine's panic included
+            import traceback
+
+            self._warn(f"JetStream API: a bug, please report it: {traceback.format_exc()}")
 
     def _next(self) -> tuple[Lane | None, Request | None, bool]:
         """Wait for something to do: a lane, or a request that overtakes, or chores, or nothing at the end."""

@@ -6,6 +6,7 @@
 | 400, `error`         | the question makes no sense: a stream without its account              |
 | 404, `unavailable`   | the account, stream or consumer asked about is not there               |
 | 500, `error`         | it takes no clients: it is leaving, or it has failed                   |
+| 503, `unavailable`   | a stream, of those asked about, is on disk and could not be opened     |
 
 With `details` the errors come as a list, each with its kind.
 """
@@ -19,7 +20,7 @@ from jetlake.monitoring.parameters import QueryParameters
 from jetlake.monitoring.readings import MonitoredServer
 from jetlake.shared.go_text import quoted
 
-OK, BAD_REQUEST, NOT_FOUND, FAILED = 200, 400, 404, 500
+OK, BAD_REQUEST, NOT_FOUND, FAILED, UNAVAILABLE = 200, 400, 404, 500, 503
 
 NOT_READY = "failed to be ready for connections after 1ms: server"
 
@@ -77,42 +78,59 @@ def options_of(parameters: QueryParameters) -> HealthzOptions:
 
 def build(source: MonitoredServer, options: HealthzOptions) -> Healthz:
     """Return the page, its status code included."""
-    code, error = _examine(source, options)
-    if error is None:
+    code, errors = _examine(source, options)
+    if not errors:
         return Healthz(status="ok", status_code=code)
     if options.details:
-        return Healthz(status="error", status_code=code, errors=[error])
-    status = "unavailable" if code == NOT_FOUND else "error"
-    return Healthz(status=status, status_code=code, error=error.error)
+        return Healthz(status="error", status_code=code, errors=errors)
+    status = "unavailable" if code in (NOT_FOUND, UNAVAILABLE) else "error"
+    return Healthz(status=status, status_code=code, error=errors[0].error)
 
 
-def _examine(source: MonitoredServer, options: HealthzOptions) -> tuple[int, HealthError | None]:
+def _examine(source: MonitoredServer, options: HealthzOptions) -> tuple[int, list[HealthError]]:
     if options.stream and not options.account:
-        return BAD_REQUEST, _bad_request("account", "stream")
+        return BAD_REQUEST, [_bad_request("account", "stream")]
     if options.consumer and not options.stream:
-        return BAD_REQUEST, _bad_request("stream", "consumer")
+        return BAD_REQUEST, [_bad_request("stream", "consumer")]
     if not source.facts.accepts_clients:
-        return FAILED, HealthError(type="CONNECTION", error=NOT_READY)
+        return FAILED, [HealthError(type="CONNECTION", error=NOT_READY)]
     if options.js_server_only or source.facts.jetstream is None or options.js_enabled_only or options.js_enabled:
-        return OK, None
-    missing = _find_missing(source, options)
-    return (NOT_FOUND, missing) if missing else (OK, None)
+        return OK, []
+    # An account counts as there once it stores something.
+    usages = [usage for usage in jsz.account_usages(source) if usage.streams or usage.offline]
+    asked = [usage for usage in usages if options.account in ("", usage.name)]
+    if broken := [error for usage in asked for error in _not_opened(usage, options.stream)]:
+        return UNAVAILABLE, broken
+    missing = _find_missing(asked, options)
+    return (NOT_FOUND, [missing]) if missing else (OK, [])
 
 
-def _find_missing(source: MonitoredServer, options: HealthzOptions) -> HealthError | None:
+def _not_opened(usage: jsz.AccountUsage, stream: str) -> list[HealthError]:
+    """Return the streams of an account that could not be opened; this one only, if there is a name."""
+    return [
+        HealthError(
+            type="STREAM",
+            account=usage.name,
+            stream=name,
+            error=f"JetStream stream '{usage.name} > {name}' could not be recovered",
+        )
+        for name in usage.offline
+        if stream in ("", name)
+    ]
+
+
+def _find_missing(asked: list[jsz.AccountUsage], options: HealthzOptions) -> HealthError | None:
     """Return what of the account, stream and consumer asked about is not there."""
     if not options.account:
         return None
     where = {"account": options.account}
-    # An account counts as there once it stores something.
-    usage = next((usage for usage in jsz.account_usages(source) if usage.name == options.account), None)
-    if usage is None or not usage.streams:
+    if not asked:
         return HealthError(type="ACCOUNT", **where, error=f"JetStream account {quoted(options.account)} not found")
     if not options.stream:
         return None
     where["stream"] = options.stream
     on_account = f"on account {quoted(options.account)}"
-    stream = next((stream for stream in usage.streams if stream["name"] == options.stream), None)
+    stream = next((stream for usage in asked for stream in usage.streams if stream["name"] == options.stream), None)
     if stream is None:
         text = f"JetStream stream {quoted(options.stream)} not found {on_account}"
         return HealthError(type="STREAM", **where, error=text)

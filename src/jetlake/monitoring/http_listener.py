@@ -96,13 +96,15 @@ class HttpListener:
         try:
             self._serve()
         except Exception:  # noqa: BLE001 - whatever it was, it is our bug; the server itself goes on
-            import traceback
-
-            self._on_failure(
-                f"monitoring: the listener broke; this is a bug, please report it: {traceback.format_exc()}"
-            )
+            self._report("the listener broke")
         finally:
             self._close_all()
+
+    def _report(self, what: str) -> None:
+        """Tell of the exception that is being handled."""
+        import traceback
+
+        self._on_failure(f"monitoring: {what}; this is a bug, please report it: {traceback.format_exc()}")
 
     def _serve(self) -> None:
         self._selector.register(self._wake_receiver, selectors.EVENT_READ)
@@ -176,6 +178,9 @@ class HttpListener:
             finished = False
         except OSError:
             # Reset, broken pipe, or no TLS where there should be: there is nobody to answer.
+            finished = True
+        except Exception:  # noqa: BLE001 - our bug, which must not end monitoring for everybody else
+            self._report("a request could not be answered")
             finished = True
         if finished:
             self._close(connection)

@@ -85,7 +85,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
             f"Content-Length: {len(self.body)}",
             "Connection: close",
         ]
-        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        # A `Location` may name a host in any alphabet; browsers and Go take it as UTF-8.
+        head = "\r\n".join([*lines, "", ""]).encode(errors="replace")
         return head + self.body if with_body else head
 
 

@@ -95,6 +95,8 @@ class AccountUsage(msgspec.Struct, frozen=True, kw_only=True):
     message_bytes: int = 0
     consumer_count: int = 0
     streams: tuple[dict[str, Any], ...] = ()
+    # Streams that are on disk and could not be opened, by name.
+    offline: tuple[str, ...] = ()
 
 
 class AccountDetail(msgspec.Struct, kw_only=True):

@@ -82,8 +82,8 @@ async def upload(
         if hashing is not None:
             await hashing
         await sender.finish()
-    except Exception:
-        # Chunks that are still under way would be stored after the caller has cleaned up.
+    except BaseException:
+        # Also when it is cancelled: chunks under way would be stored after the caller has cleaned up.
         await sender.wait_until_idle()
         raise
     finally:

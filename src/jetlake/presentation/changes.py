@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jetlake.presentation.cells import safe
 from jetlake.presentation.quantities import shown_duration, shown_size
 
 TIMES = {
@@ -50,4 +51,4 @@ def shown_value(path: str, value: Any) -> str:
         if name in SIZES:
             return shown_size(value)
         return f"{value:,}"
-    return str(value)
+    return safe(str(value))

@@ -19,7 +19,7 @@ def read_size(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    size = size_bytes(text.replace(",", ""))
+    size = size_bytes(text.replace(",", ""), rounded=True)
     if size is None:
         raise ValueError(f"{text!r} is not a size: write 512, 10MiB or 1.5GiB, or -1 for no limit")
     return size

@@ -27,10 +27,26 @@ def test_one_good_copy_is_enough(tmp_path, copy, damage):
     assert template_file.read(str(tmp_path)) == TEMPLATES
 
 
+@pytest.mark.parametrize("copy", COPIES)
+def test_copy_that_cannot_be_read_counts_as_damaged(tmp_path, copy):
+    template_file.write(str(tmp_path), TEMPLATES)
+    # Reading a folder fails as reading from a broken disk does, also for root.
+    (tmp_path / FOLDER / copy).unlink()
+    (tmp_path / FOLDER / copy).mkdir()
+
+    assert template_file.read(str(tmp_path)) == TEMPLATES
+
+    for other in COPIES:
+        if other != copy:
+            (tmp_path / FOLDER / other).write_bytes(b"junk")
+    with pytest.raises(TemplateFileError, match=r"neither .*is a directory.*remove both, and restart"):
+        template_file.read(str(tmp_path))
+
+
 def test_two_damaged_copies_are_told(tmp_path):
     template_file.write(str(tmp_path), TEMPLATES)
     for copy in COPIES:
         (tmp_path / FOLDER / copy).write_bytes(b"junk")
 
-    with pytest.raises(TemplateFileError, match="both copies"):
+    with pytest.raises(TemplateFileError, match="neither copy of the templates can be read"):
         template_file.read(str(tmp_path))

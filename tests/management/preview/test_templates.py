@@ -6,6 +6,7 @@ import pytest
 
 import jetlake
 from jetlake.client.preview import PreviewTimeoutError
+from jetlake.management.preview.template_file import COPIES, FOLDER
 from tests.management.preview.conftest import run_on
 
 ORDERS = {"name": "orders", "config": {"subjects": ["orders.*"], "storage": "file"}, "max_streams": 2}
@@ -169,3 +170,32 @@ def test_templates_survive_a_restart(tmp_path):
     for work in (before, after):
         with jetlake.Server(jetstream=True, store_directory=tmp_path) as server:
             run_on(server.url, work)
+
+
+def test_templates_that_could_not_be_read_are_not_written_over(tmp_path):
+    async def create(asker):
+        assert await asker.text("$JS.TEMPLATE.orders.CREATE", ORDERS) == "+OK"
+
+    async def refused(asker):
+        other = {"name": "items", "config": {"subjects": ["items.*"]}, "max_streams": 1}
+        answer = await asker.text("$JS.TEMPLATE.items.CREATE", other)
+        assert answer.startswith("-ERR 'the templates cannot be changed: ")
+        assert "put a good one back from a backup" in answer
+
+    async def back(asker):
+        assert await asker.json("$JS.TEMPLATE.LIST") == ["orders"]
+
+    copies = [tmp_path / "jetstream" / FOLDER / copy for copy in COPIES]
+    with jetlake.Server(jetstream=True, store_directory=tmp_path) as server:
+        run_on(server.url, create)
+    good = copies[0].read_bytes()
+    for copy in copies:
+        copy.write_bytes(b"torn " + good)
+
+    with jetlake.Server(jetstream=True, store_directory=tmp_path) as server:
+        run_on(server.url, refused)
+
+    assert [copy.read_bytes() for copy in copies] == [b"torn " + good] * 2
+    copies[1].write_bytes(good)
+    with jetlake.Server(jetstream=True, store_directory=tmp_path) as server:
+        run_on(server.url, back)

@@ -13,6 +13,8 @@ import os
 
 import msgspec
 
+from jetlake.errors import reason_of
+
 FOLDER = "~templates"
 COPIES = ("templates.1", "templates.2")
 
@@ -42,7 +44,7 @@ class TemplateFileError(Exception):
 def read(directory: str) -> Templates:
     """Return the templates of a store. Raises `TemplateFileError`."""
     folder = os.path.join(directory, FOLDER)
-    found = False
+    wrong = []
     for copy in COPIES:
         try:
             with open(os.path.join(folder, copy), "rb") as file:
@@ -50,18 +52,19 @@ def read(directory: str) -> Templates:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise TemplateFileError(
-                f"{folder}: the templates cannot be read: {error}; see to it and restart"
-            ) from error
-        found = True
+            # The other copy may be on a part of the disk that can still be read.
+            wrong.append(f"{copy}: {reason_of(error)}")
+            continue
         if digest == _digest(body):
             try:
                 return msgspec.json.decode(body, type=Templates)
             except msgspec.MsgspecError:
-                continue
-    if found:
+                pass
+        wrong.append(f"{copy} is damaged")
+    if wrong:
         raise TemplateFileError(
-            f"{folder}: both copies of the templates are damaged; put a good one back from a backup, or make them again"
+            f"{folder}: neither copy of the templates can be read ({', '.join(wrong)}); put a good one back from a "
+            "backup, or remove both, and restart"
         )
     return {}
 

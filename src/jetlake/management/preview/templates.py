@@ -3,7 +3,8 @@
 The engine holds the message, and all that follow on its subject, and tells the subject to `serve`; the stream that is
 made gets them in their order. The stream has the subject alone, and a name made of it.
 
-Invariant: a template in memory is on disk. `serve` ends for every subject with a stream or with a refusal.
+Invariant: a template in memory is on disk. `serve` ends for every subject with a stream or with a refusal. Templates on
+disk that could not be read are never written over.
 """
 
 from collections.abc import Iterable
@@ -50,6 +51,8 @@ class Templates:
         self._lock = RLock()
         self._directory = ""
         self._templates: template_file.Templates = {}
+        # Why those on disk could not be read; until the next start nothing is written, so that they can be repaired.
+        self._unreadable = ""
         # Handlers by account and template.
         self._handlers: dict[tuple[str, str], list[int]] = {}
         # Templates whose limit was reported; reported again after one of their streams was created.
@@ -63,7 +66,8 @@ class Templates:
         try:
             self._templates = template_file.read(directory)
         except template_file.TemplateFileError as error:
-            return [str(error)]
+            self._unreadable = str(error)
+            return [self._unreadable]
         return []
 
     def listen(self, accounts: Iterable[str]) -> None:
@@ -157,6 +161,8 @@ class Templates:
             self._api.warn(f"Template: '{account} > {subject}' cannot be refused: {error.args[-1]}")
 
     def _keep(self, templates: template_file.Templates) -> None:
+        if self._unreadable:
+            raise PreviewError(f"the templates cannot be changed: {self._unreadable}")
         try:
             template_file.write(self._directory, templates)
         except OSError as error:

@@ -172,10 +172,12 @@ def _expiry_unix_ns(certificate_file: str, _config_loaded_unix_ns: int) -> int |
     # Only servers with TLS pay for loading it, and only when they are asked.
     from cryptography import x509
 
+    from jetlake.server.authentication.certificates import UNREADABLE
+
     try:
         with open(certificate_file, "rb") as file:
             expiry = x509.load_pem_x509_certificate(file.read()).not_valid_after_utc
-    except (OSError, ValueError):
+    except (OSError, *UNREADABLE):
         return None
     return int(expiry.timestamp()) * 1_000 * NANOSECONDS_PER_MILLISECOND
 

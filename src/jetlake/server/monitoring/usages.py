@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import Any
 
-from jetlake.management.catalog.streams import StreamCatalog
+from jetlake.management.catalog.streams import RESTORING, StreamCatalog
 from jetlake.management.consumers.info import describe_consumer
 from jetlake.management.endpoints.account import AccountEndpoints
 from jetlake.management.settings import ManagementSettings
@@ -67,7 +67,14 @@ def _usage_of(
         message_bytes=sum(held.values()),
         consumer_count=consumers,
         streams=tuple(descriptions),
+        offline=_not_opened(account, catalog),
     )
+
+
+def _not_opened(account: str, catalog: StreamCatalog) -> tuple[str, ...]:
+    """Return the streams of an account that could not be opened; one that is being restored only takes its time."""
+    offline = catalog.offline_of(account).copy()
+    return tuple(sorted(name for name, reason in offline.items() if reason != RESTORING))
 
 
 def _describe_consumers(catalog: StreamCatalog, account: str, stream: str, *, is_direct: bool) -> list[dict[str, Any]]:
