@@ -253,6 +253,29 @@ def test_connection_ends_when_the_claims_expire(server: ServerProcess, account: 
         client.expect_error_and_closed("User Authentication Expired")
 
 
+@pytest.mark.parametrize("second", [-1, -5, -(2**40)])
+def test_claims_that_expired_before_1970_let_a_user_in_and_end_at_once(
+    server: ServerProcess, account: Account, second: int
+) -> None:
+    """Negative times are not looked at when a user comes, and are over as soon as it is in."""
+    with server.client() as client:
+        client.send_connect(verbose=False, **make_user(account, exp=second).presented(client.info["nonce"]))
+
+        assert b"-ERR 'User Authentication Expired'\r\n" in client.read_to_end()
+    with server.client() as client:
+        come_in(client, make_user(account))
+
+
+@pytest.mark.parametrize("second", [-1, -5, -(2**63)])
+def test_user_whose_claims_were_issued_before_1970_comes_in(
+    server: ServerProcess, account: Account, second: int
+) -> None:
+    with server.client() as client:
+        come_in(client, make_user(account, iat=second))
+
+        assert client.connected_info["remote_account"] == account.public
+
+
 def test_bearer_token_needs_no_signature(server: ServerProcess, account: Account) -> None:
     with server.client() as client:
         client.connect(jwt=make_user(account, bearer_token=True).jwt, protocol=1)

@@ -99,10 +99,39 @@ def test_sender_fails_with_one_line():
     assert answer.stderr.startswith('nats-server: unknown signal "bogus"')
 
 
-@pytest.mark.parametrize("target", ["0", "-1", "abc", "missing.pid", "1.5"])
+NO_PROCESS = [
+    *("0", "-1", "abc", "missing.pid", "1.5", "²", "٢", "0" * 11 + "1"),
+    *(str(number) for number in (2**31, 2**32 + 1, 2**63, 2**64 + 1, 10**20 - 1)),
+    *("9" * 5_000, "0" * 5_000 + "1"),
+]
+"""The kernel counts processes in 31 bits. Python reads no number of more than 4,300 digits."""
+
+
+@pytest.mark.parametrize("target", NO_PROCESS)
 def test_target_that_is_no_process_is_refused_before_anything_is_sent(target):
     with pytest.raises(ConfigurationError, match="invalid pid"):
         send(f"quit={target}")
+
+
+@pytest.mark.parametrize("content", [b"9" * 5_000, b"9" * 20, b"\xff", b"", b"1 2", b"12\0"])
+def test_pid_file_without_a_pid_is_refused(tmp_path, content):
+    path = tmp_path / "server.pid"
+    path.write_bytes(content)
+
+    with pytest.raises(ConfigurationError, match="invalid pid"):
+        send(f"quit={path}")
+
+
+def test_pid_file_that_cannot_be_read_is_refused_with_one_line(tmp_path, monkeypatch):
+    def deny(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    path = tmp_path / "server.pid"
+    path.write_text("1")
+    monkeypatch.setattr("builtins.open", deny)
+
+    with pytest.raises(ServerError, match=f"open {path}: permission denied"):
+        send(f"quit={path}")
 
 
 def test_too_many_parts_are_refused():

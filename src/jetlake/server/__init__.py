@@ -4,6 +4,7 @@ In the order of one start:
 
 - `early_port`      the client port, before anything else is loaded; `entry` is that of `jetlake-nats-server`
 - `addresses`       the usual host and port, and what a number for a port means
+- `times`           the longest time that a server is asked to wait
 - `main`            argv in, exit code out, for `jetlake server` and `jetlake-nats-server`
 - `flags`           nats-server's command line, in Go's flag syntax
 - `configuration`   nats-server's configuration files, turned into options

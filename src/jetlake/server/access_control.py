@@ -120,7 +120,7 @@ class AccessControl:
                 thread_count=CALLOUT_THREADS_SLOW if self.mode is not None and self.mode.is_slow else 1,
             )
 
-        self._gate = Gate(engine, self._authenticator, on_broken, make_callout)
+        self._gate = Gate(engine, self._authenticator, on_broken, make_callout, self._log.error)
         return self._gate
 
     def serve(self, engine: Engine, system: "SystemAccount", jetstream: "JetStream | None") -> None:

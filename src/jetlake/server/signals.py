@@ -33,6 +33,12 @@ SIGNAL_OF_COMMAND = {
     "ldm": signal.SIGUSR2,
 }
 
+PID_MAX = 2**31 - 1
+"""The largest number that the operating system takes for a process."""
+
+SHOWN_LENGTH_MAX = 100
+"""How much of what should be a pid is read and shown."""
+
 SERVER_PROGRAMS = frozenset({"nats-server", "jetlake-nats-server"})
 
 
@@ -66,12 +72,18 @@ def send(command_and_target: str) -> None:
 def _read_target(target: str) -> int:
     text = target
     if os.path.isfile(target):
-        with open(target, encoding="ascii", errors="replace") as file:
-            text = file.read().strip()
+        try:
+            with open(target, encoding="ascii", errors="replace") as file:
+                text = file.read(SHOWN_LENGTH_MAX).strip()
+        except OSError as error:
+            raise ServerError(f"open {target}: {reason_of(error)}; give the pid itself") from error
+    pid = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(PID_MAX)) else 0
     # 0 and negative numbers would mean whole groups of processes to the operating system.
-    if not text.isdecimal() or int(text) == 0:
-        raise ConfigurationError(f"invalid pid: {text}; give a positive number or the path of a pid file")
-    return int(text)
+    if not 0 < pid <= PID_MAX:
+        raise ConfigurationError(
+            f"invalid pid: {text[:SHOWN_LENGTH_MAX]}; give a positive number or the path of a pid file"
+        )
+    return pid
 
 
 def _find_only_server() -> int:

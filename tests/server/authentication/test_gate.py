@@ -4,14 +4,17 @@ import threading
 import time
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
+from jetlake import _engine
+from jetlake.config import EngineOptions
 from jetlake.server.authentication import gate as gate_module
 from jetlake.server.authentication import login_queue, passwords
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.gate import Gate
 from jetlake.server.authentication.presented import Login
-from jetlake.server.authentication.verdict import Refusal
+from jetlake.server.authentication.verdict import Refusal, Verdict
 from jetlake.server.options import AccessOptions, Credentials
 from jetlake.server.options.users import User
 
@@ -172,6 +175,39 @@ def test_decision_that_a_reload_overtook_is_made_again(engine, monkeypatch):
     wait_until(lambda: engine.refused == [1])
     assert engine.admitted == {}
     gate.close()
+
+
+VERDICT = Verdict(account="$G", user="ada")
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        msgspec.structs.replace(VERDICT, expires_unix_ms=-5),
+        msgspec.structs.replace(VERDICT, expires_unix_ms=2**70),
+        msgspec.structs.replace(VERDICT, user="\udc80"),
+    ],
+    ids=["number of another kind", "number too large", "half a character"],
+)
+@pytest.mark.parametrize("password", ["t", HASH])
+def test_verdict_that_cannot_be_told_refuses_its_client_alone(engine, monkeypatch, verdict, password):
+    """One client must not be able to end the server for all others."""
+    verdicts = {1: verdict, 2: VERDICT}
+    monkeypatch.setattr(Authenticator, "decide", lambda _, login: verdicts[login.connection_id])
+    reader, admit, lines = _engine.Engine(EngineOptions(host="127.0.0.1", port=0).to_json()), engine.admit, []
+    engine.admit = lambda *told: reader.admit(*told) or admit(*told)
+    gate = Gate(engine, by_token(password), pytest.fail, warn=lines.append)
+
+    gate.receive(Request(1, b"{}"))
+    gate.receive(Request(2, b"{}", again=True))
+
+    wait_until(lambda: 2 in engine.admitted and engine.refused)
+    assert engine.causes == {1: ""}
+    assert list(engine.admitted) == [2]
+    (line,) = lines
+    assert line.startswith("127.0.0.1 - the client is refused")
+    gate.close()
+    reader.shutdown()
 
 
 def test_bug_in_a_thread_is_reported(engine, monkeypatch):

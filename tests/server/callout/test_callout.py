@@ -11,6 +11,7 @@ from jetlake.server.authentication.gate import Gate
 from jetlake.server.callout import callout as module
 from jetlake.server.callout.authorization_request import ServerDescription
 from jetlake.server.callout.callout import Callout
+from jetlake.server.nkeys import CURVE_PREFIX, KEY_BYTES, encode_public_key
 from jetlake.server.options import AccessOptions
 from jetlake.server.options.accounts import Account
 from jetlake.server.options.callout import CalloutOptions
@@ -67,8 +68,9 @@ class Engine:
 class Site:
     """A gate whose clients a service decides about."""
 
-    def __init__(self, timeout_s=60.0):
+    def __init__(self, timeout_s=60.0, xkey=""):
         self.engine = Engine()
+        self.xkey = xkey
         self.issuer = Key("account")
         self.broken, self.refusals = [], []
         self.gate = Gate(self.engine, self.authenticator(), self.broken.append, self.make_callout)
@@ -84,7 +86,7 @@ class Site:
                     User(name="auth", password="pwd", account="AUTH"),
                     User(name="bob", password="pwd", account="APP"),
                 ),
-                callout=CalloutOptions(issuer=self.issuer.public, account="AUTH", auth_users=("auth",)),
+                callout=CalloutOptions(issuer=self.issuer.public, account="AUTH", auth_users=("auth",), xkey=self.xkey),
             )
         )
 
@@ -111,6 +113,16 @@ class Site:
 @pytest.fixture
 def site():
     site = Site()
+    yield site
+    site.gate.close()
+    site.gate.join()
+    assert not site.broken
+
+
+@pytest.fixture
+def site_with_a_weak_key():
+    """The service's curve key is well-formed, and nothing can be sealed for it."""
+    site = Site(xkey=encode_public_key(CURVE_PREFIX, bytes(KEY_BYTES)))
     yield site
     site.gate.close()
     site.gate.join()
@@ -288,3 +300,14 @@ def test_bug_in_a_thread_is_told():
 
     wait_until(lambda: site.broken)
     assert "TypeError" in site.broken[0]
+
+
+def test_service_with_a_key_for_which_nothing_can_be_sealed_lets_nobody_in(site_with_a_weak_key):
+    site = site_with_a_weak_key
+
+    site.gate.receive(Request(1))
+    site.gate.receive(Request(2))
+
+    wait_until(lambda: site.engine.refused == [1, 2])
+    assert site.engine.asked == []
+    assert "nothing can be sealed" in site.refusals[0]

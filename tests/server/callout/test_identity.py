@@ -5,7 +5,7 @@ import pytest
 
 from jetlake.server.callout import identity as module
 from jetlake.server.callout.identity import Identity, UnreadableAnswerError
-from jetlake.server.nkeys import is_public_curve_key, is_public_server_key
+from jetlake.server.nkeys import CURVE_PREFIX, encode_public_key, is_public_curve_key, is_public_server_key
 from tests.compatibility.callout_service import CurveKey
 
 # A server's key that the nkeys library has made.
@@ -45,3 +45,21 @@ def test_what_another_has_sealed_is_unreadable():
     for text, key in ((sealed, CurveKey().public), (sealed[:-1], sender.public), (sealed, "XABC")):
         with pytest.raises(UnreadableAnswerError):
             identity.open(text, key)
+
+
+@pytest.mark.parametrize("raw", [bytes(32), b"\x01" + bytes(31), b"\xec" + b"\xff" * 30 + b"\x7f"], ids=bytes.hex)
+def test_nothing_is_sealed_for_a_key_by_which_everybody_could_read_it(raw):
+    """Such a key is well-formed; the library refuses it with an error of its own."""
+    identity, key = Identity(SEED), encode_public_key(CURVE_PREFIX, raw)
+    assert is_public_curve_key(key)
+
+    with pytest.raises(UnreadableAnswerError, match=key):
+        identity.seal(b"hello", key)
+    with pytest.raises(UnreadableAnswerError):
+        identity.open(module.SEAL_VERSION + bytes(100), key)
+
+
+@pytest.mark.parametrize("length", range(50))
+def test_short_texts_are_unreadable(length):
+    with pytest.raises(UnreadableAnswerError):
+        Identity(SEED).open((module.SEAL_VERSION + bytes(100))[:length], CurveKey().public)

@@ -98,6 +98,28 @@ def test_clients_of_an_account_are_asked_about_again_when_it_expires(operator):
     assert modes.decide(make_user(account)) == Refusal("account expired")
 
 
+@pytest.mark.parametrize("expiry", [-5, 1_700_000_000])
+def test_nobody_waits_for_an_activation_that_has_expired(operator, expiry):
+    """What everybody may import needs none; an old one must not have the accounts made again and again."""
+    exporter = operator.add_account(exports=[{"name": "x", "subject": "a", "type": "stream"}])
+    importer = operator.add_account()
+    said = {"subject": "a", "kind": "stream"}
+    token = exporter.key.claims(importer.key, "activation", said, exp=expiry)
+    importer.nats["imports"] = [
+        {"name": "x", "subject": "a", "type": "stream", "account": exporter.public, "token": token}
+    ]
+    modes = Modes(operator.configuration())
+    assert modes.decide(make_user(importer)) is not None
+    before = len(modes.changes)
+
+    completed = modes.mode.complete(modes.options)
+
+    assert [account.imports != () for account in completed.access.accounts].count(True) == 1
+    time.sleep(0.3)
+    modes.mode.close()
+    assert len(modes.changes) == before
+
+
 @pytest.mark.parametrize("kind", ["account", "operator"])
 def test_subject_that_is_not_a_user_is_refused(operator, kind):
     account, key = operator.add_account(), Key(kind)

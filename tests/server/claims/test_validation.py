@@ -93,6 +93,22 @@ def test_account_that_is_valid_has_nothing_to_say(claims):
     assert issues_of(**claims) == []
 
 
+@pytest.mark.parametrize("digits", ["9" * 19, "9" * 25, "9" * 5000])
+def test_reference_with_more_digits_than_a_number_has_is_a_token_like_any_other(digits):
+    """Go reads no number in it; Python refuses to read more than a few thousand digits."""
+    issues = issues_of(imports=[imported(local_subject=f"b.${digits}"), imported("service", to=f"${digits}.b")])
+
+    assert any("does not contain enough" in issue.description for issue in issues)
+    assert not any("that do not exist" in issue.description for issue in issues)
+
+
+def test_reference_may_begin_with_zeros():
+    zeros = "0" * 5000
+
+    assert issues_of(imports=[imported(local_subject=f"b.${zeros}1")]) == []
+    assert "that do not exist" in issues_of(imports=[imported(local_subject=f"b.${zeros}2")])[0].description
+
+
 def test_old_field_of_an_import_is_only_a_warning():
     issues = issues_of(imports=[imported(to="prefix")])
 

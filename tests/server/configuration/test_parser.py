@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jetlake.errors import ConfigurationError
 from jetlake.server.configuration.document import ConfigurationNode, DateLiteral
-from jetlake.server.configuration.parser import INCLUDES_MAX, NESTING_MAX, parse_file, parse_text
+from jetlake.server.configuration.parser import INCLUDES_MAX, NESTING_MAX, VALUES_MAX, parse_file, parse_text
 
 
 def plain(node: ConfigurationNode):
@@ -219,6 +219,35 @@ def test_depth_has_a_limit():
 
     with pytest.raises(ConfigurationError, match="inside each other"):
         parse("a: " + "[" * (NESTING_MAX + 1))
+
+
+def test_depth_has_a_limit_also_for_variables():
+    """Whoever looks through all values would else run out of stack."""
+    levels = [f"x{number}: {{a: $x{number - 1}}}" for number in range(1, 1500)]
+
+    assert parse("x0: 1\n" + "\n".join(levels[:NESTING_MAX]))["x1"] == {"a": 1}
+    for last in ("", "\nb: [{c: $x63}]"):
+        with pytest.raises(ConfigurationError, match="inside each other"):
+            parse("x0: 1\n" + "\n".join(levels if not last else levels[: NESTING_MAX - 1]) + last)
+
+
+def test_variables_do_not_make_more_values_than_memory_holds():
+    doubled = "".join(f"x{number}: [$x{number - 1}, $x{number - 1}]\n" for number in range(1, 40))
+
+    with pytest.raises(ConfigurationError, match=f"^<text>:2[12]:6: more than {VALUES_MAX} values"):
+        parse(f"x0: [1, 2]\n{doubled}")
+    with pytest.raises(ConfigurationError, match=f"more than {VALUES_MAX} values"):
+        parse("x0: [1, 2]\n" + "".join(doubled.splitlines(keepends=True)[:19]) + "y: $x19\nz: $x19\n")
+
+
+def test_environment_variables_that_refer_to_each_other_have_a_limit(monkeypatch):
+    for number in range(1, 400):
+        monkeypatch.setenv(f"JETLAKE_CHAIN_{number}", f"$JETLAKE_CHAIN_{number - 1}")
+    monkeypatch.setenv("JETLAKE_CHAIN_0", "5")
+
+    assert parse("a: $JETLAKE_CHAIN_20") == {"a": 5}
+    with pytest.raises(ConfigurationError, match="refer to each other"):
+        parse("a: $JETLAKE_CHAIN_399")
 
 
 def test_include_is_relative_to_the_file_that_includes(tmp_path):

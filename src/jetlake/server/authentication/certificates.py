@@ -11,9 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import NameOID
 
-# Imported by nobody but servers that map certificates.
+from jetlake.server.authentication.alternative_names import read_alternative_names
+
+# Imported by nobody but servers that look into the certificates of clients.
+
+UNREADABLE = (
+    *(ValueError, TypeError, UnsupportedAlgorithm),
+    *(x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+)
+"""What `cryptography` raises for a certificate that it does not read. Anybody may send one."""
 
 GO_ORDER = (
     (NameOID.SERIAL_NUMBER, "SERIALNUMBER"),
@@ -55,7 +64,7 @@ def find_user(der: bytes, user_names: Iterable[str], allowed: Callable[[str], bo
         certificate = x509.load_der_x509_certificate(der)
         alternative = alternative_names(certificate)
         subject = certificate.subject
-    except ValueError:
+    except UNREADABLE:
         return None
     names = [name for name in user_names if allowed(name)]
     for name in alternative:
@@ -80,6 +89,9 @@ def alternative_names(certificate: x509.Certificate) -> list[str]:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
+    except x509.UnsupportedGeneralNameType:
+        # nats-server passes over names of kinds that it does not know.
+        return read_alternative_names(certificate.tbs_certificate_bytes)
     return [
         *names.get_values_for_type(x509.RFC822Name),
         *names.get_values_for_type(x509.DNSName),

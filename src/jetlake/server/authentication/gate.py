@@ -8,6 +8,9 @@ and nothing is computed for clients that have gone.
 
 A client that a service decides about waits for `callout`, which hands its verdict back here.
 
+A verdict that cannot be told to the engine refuses its client, and no other: a bug of ours in it is one line of the
+log, and not the end of the server for everybody.
+
 Invariant: a decision of an `Authenticator` reaches the engine only while it is still the one in force. So a caller that
 replaces it, and then has the engine ask about every client again, misses no client.
 """
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from jetlake._engine import EngineError
 from jetlake.server.authentication.authenticator import Authenticator
 from jetlake.server.authentication.presented import Login
 from jetlake.server.authentication.verdict import Refusal, Verdict
@@ -73,7 +77,8 @@ class KeptDetails(msgspec.Struct, frozen=True):
 class Gate:
     """Decides about clients with one `Authenticator` at a time. `on_broken` is called for a bug of ours in a thread.
 
-    `make_callout` returns the callout to services; it is called once, for the first client that needs one.
+    `make_callout` returns the callout to services; it is called once, for the first client that needs one. `warn` gets
+    a line for the log.
     """
 
     def __init__(
@@ -82,8 +87,10 @@ class Gate:
         authenticator: Authenticator,
         on_broken: Callable[[str], None],
         make_callout: "Callable[[Gate], Callout] | None" = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._engine = engine
+        self._warn = warn
         self._authenticator = authenticator
         self._on_broken = on_broken
         # Held while an answer is given and while the authenticator changes: see the invariant above.
@@ -187,22 +194,32 @@ class Gate:
                 if authenticator is not self._authenticator:
                     continue
                 if verdict is None or isinstance(verdict, (Verdict, Refusal)):
-                    is_admitted = isinstance(verdict, Verdict)
-                    if is_admitted or not must_admit:
-                        self._tell(request, verdict)
-                    return is_admitted
+                    if must_admit and not isinstance(verdict, Verdict):
+                        return False
+                    return self._tell(request, verdict)
                 callout = self._callout or self._open_callout()
             # Without the lock: a service that cannot be asked is a refusal.
             callout.ask(request, login, verdict, authenticator)
             return True
 
-    def _tell(self, request: AuthenticationRequest, verdict: Verdict | Refusal | None) -> None:
+    def _tell(self, request: AuthenticationRequest, verdict: Verdict | Refusal | None) -> bool:
+        """Tell the engine, and return whether the client is not refused."""
+        cause = ""
         if isinstance(verdict, Verdict):
-            self._engine.admit(request.connection_id, verdict.to_json())
-        else:
+            try:
+                self._engine.admit(request.connection_id, verdict.to_json())
+            except (EngineError, ValueError, OverflowError) as error:
+                self._warn(
+                    f"{request.remote_address} - the client is refused, because the engine cannot read the verdict on "
+                    f"it: {error.args[-1]}; this is a bug, please report it"
+                )
+            else:
+                return True
+        elif verdict is not None and request.again:
             # One who is not in yet learns nothing from a refusal.
-            cause = verdict.cause if verdict is not None and request.again else ""
-            self._engine.refuse(request.connection_id, cause)
+            cause = verdict.cause
+        self._engine.refuse(request.connection_id, cause)
+        return False
 
     def _open_callout(self) -> "Callout":
         assert self._make_callout is not None, "only what can ask a service delegates to one"

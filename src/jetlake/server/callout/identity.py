@@ -48,11 +48,16 @@ class Identity:
         return self._signing_key.sign(message)
 
     def seal(self, message: bytes, recipient: str) -> bytes:
-        """Return a message as only the holder of this public curve key can read it."""
+        """Return a message as only the holder of this public curve key can read it. Raises `UnreadableAnswerError`."""
         from nacl.bindings import crypto_box
+        from nacl.exceptions import CryptoError
 
         nonce = secrets.token_bytes(NONCE_BYTES)
-        return SEAL_VERSION + nonce + crypto_box(message, nonce, _raw(recipient), self._curve_key)
+        try:
+            return SEAL_VERSION + nonce + crypto_box(message, nonce, _raw(recipient), self._curve_key)
+        except CryptoError as error:
+            # A key may be well-formed and so chosen that everybody could read what is sealed for it.
+            raise UnreadableAnswerError(f'nothing can be sealed for the curve key "{recipient}"') from error
 
     def open(self, sealed: bytes, sender: str) -> bytes:
         """Return a message that the holder of this public curve key has sealed. Raises `UnreadableAnswerError`."""

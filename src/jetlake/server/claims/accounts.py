@@ -65,8 +65,7 @@ class ClaimedAccount(msgspec.Struct, frozen=True, kw_only=True):
 
     def revokes(self, key: str, issued_at_unix_s: int) -> bool:
         """Tell whether claims of a user no longer count."""
-        revocations = self.claims.nats.revocations
-        return any(revocations.get(each, -1) >= issued_at_unix_s for each in (key, "*"))
+        return is_revoked(self.claims.nats.revocations, key, issued_at_unix_s)
 
 
 class ClaimedAccounts:
@@ -124,12 +123,16 @@ class ClaimedAccounts:
             claims = read_account(token)
         except InvalidTokenError as error:
             raise UnknownAccountError(str(error)) from error
-        if claims.iss not in self._trust.keys:
-            raise UnknownAccountError("account claims are not signed by a trusted operator")
+        self.check_signer(claims)
         issues = account_issues(claims, self._clock())
         if blocks(issues, with_times=True):
             raise UnknownAccountError(f"account claims are not valid: {'; '.join(each.description for each in issues)}")
         return claims
+
+    def check_signer(self, claims: AccountClaims) -> None:
+        """Refuse claims that somebody else has signed. Raises `UnknownAccountError`."""
+        if claims.iss not in self._trust.keys:
+            raise UnknownAccountError("account claims are not signed by a trusted operator")
 
     def adopt(self, key: str, token: str) -> ClaimedAccount:
         """Know an account by these claims from now on. Raises `UnknownAccountError`, and then nothing has changed."""
@@ -186,6 +189,11 @@ class ClaimedAccounts:
 
     def _now_unix_ns(self) -> int:
         return int(self._clock() * 1e9)
+
+
+def is_revoked(revocations: dict[str, int], key: str, issued_at_unix_s: int) -> bool:
+    """Tell whether what was issued to a key then no longer counts: it, or everything (`*`), is revoked up to a time."""
+    return any(each in revocations and revocations[each] >= issued_at_unix_s for each in (key, "*"))
 
 
 def options_of(claims: AccountClaims) -> Account:

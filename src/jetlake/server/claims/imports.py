@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from jetlake.server.claims import model
-from jetlake.server.claims.accounts import ClaimedAccount
+from jetlake.server.claims.accounts import ClaimedAccount, is_revoked
 from jetlake.server.claims.engine_check import why_refused
 from jetlake.server.claims.model import read_activation
 from jetlake.server.claims.sharing import import_issues
@@ -50,7 +50,8 @@ def share(known: list[ClaimedAccount], now_unix_s: float) -> SharedAccounts:
                 continue
             options[key] = msgspec.structs.replace(options[key], imports=(*options[key].imports, wanted))
             expiry = read_activation(each.token).exp if each.token else 0
-            if expiry:
+            # What everybody may import needs none, so one that has expired changes nothing any more.
+            if expiry > now_unix_s:
                 expiries.append(expiry)
     return SharedAccounts(tuple(options.values()), min(expiries, default=None), tuple(refused))
 
@@ -102,8 +103,7 @@ def _activates(
     else:
         is_signed = activation.iss == exporter.claims.sub
     is_now = activation.nbf <= now_unix_s and (not activation.exp or now_unix_s < activation.exp)
-    is_revoked = any(export.revocations.get(key, -1) >= activation.iat for key in (activation.sub, "*"))
-    return is_signed and is_now and not is_revoked
+    return is_signed and is_now and not is_revoked(export.revocations, activation.sub, activation.iat)
 
 
 def _import_of(each: model.ImportClaim) -> Import:

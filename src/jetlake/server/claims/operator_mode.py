@@ -33,6 +33,7 @@ from jetlake.server.claims import delegated, users
 from jetlake.server.claims.accounts import ClaimedAccount, ClaimedAccounts, UnknownAccountError, unusable_mappings
 from jetlake.server.claims.imports import SharedAccounts, share
 from jetlake.server.claims.model import (
+    AccountClaims,
     OperatorClaims,
     UserClaims,
     read_account,
@@ -152,6 +153,10 @@ class OperatorMode:
     def verify(self, token: str) -> None:
         """Refuse claims of an account that would not count. Raises `UnknownAccountError`."""
         self._accounts.verify(token)
+
+    def check_signer(self, claims: AccountClaims) -> None:
+        """Refuse claims that no trusted operator has signed. Raises `UnknownAccountError`."""
+        self._accounts.check_signer(claims)
 
     def complete(self, options: ServerOptions) -> ServerOptions:
         """Return options with the accounts that are known by now, as if they stood in the configuration."""

@@ -144,6 +144,11 @@ class ClaimsRequests:
         if (is_cache or folder is None) and self._mode.find(key) is None:
             # Not needed yet; it is looked up when a user of the account logs in.
             return UpdateStatus(account=key, code=UPDATED, message=f"{what} skipped")
+        try:
+            # First: only what an operator has signed is worth the time that looking through it takes.
+            self._mode.check_signer(claims)
+        except UnknownAccountError as error:
+            raise RefusedClaimsError(key, f"{what} resulted in error", error) from error
         issues = account_issues(claims, now_unix_s=0)
         if blocks(issues, with_times=False):
             described = " ".join(issue.description for issue in issues)

@@ -144,7 +144,8 @@ class UrlResolver:
             # The scheme was checked when the configuration was read.
             with urlopen(self._url + account, timeout=self._timeout_s, context=self._context) as answer:  # noqa: S310
                 return str(answer.read(ANSWER_BYTES_MAX).decode("ascii").strip())
-        except (OSError, HTTPException, UnicodeDecodeError) as error:
+        except (OSError, HTTPException, ValueError, OverflowError) as error:
+            # Also for an address that is none, such as one with a port that does not exist.
             raise FetchError(f"could not fetch <{without_credentials(self._url)}{account}>: {error}") from error
 
 

@@ -3,6 +3,7 @@
 They are checked as nats-server does before an account counts, so that what is pushed here can be pushed there.
 """
 
+import re
 from itertools import permutations
 
 from jetlake.server.claims.model import AccountClaims, ExportClaim, ImportClaim, read_activation
@@ -10,6 +11,11 @@ from jetlake.server.claims.token import InvalidTokenError
 from jetlake.server.claims.validation import Issue, activation_issues, has_wildcards, subject_issues
 
 RESPONSE_TYPES = frozenset({"", "Singleton", "Stream", "Chunked"})
+
+REFERENCE = re.compile(r"\$([+-]?)0*(\d{1,19})", re.ASCII)
+"""`$1`: what the first wildcard stands for. What Go does not read as a number is a token like any other."""
+
+NUMBER_MAX = 2**63 - 1
 
 UNLIMITED = -1
 
@@ -98,8 +104,8 @@ def _renaming_issues(renamed: str, subject: str) -> list[Issue]:
     for part in renamed.split("."):
         if part == "*":
             references += 1
-        elif part.startswith("$") and part[1:].isdecimal():
-            if int(part[1:]) > wildcards:
+        elif (number := _reference_of(part)) is not None:
+            if number > wildcards:
                 issues.append(Issue(f'Reference {part} in "{renamed}" reference * in "{subject}" that do not exist'))
             else:
                 references += 1
@@ -128,7 +134,15 @@ def _overlap_issues(imports: tuple[ImportClaim, ...]) -> list[Issue]:
 
 def _wildcards_of(renamed: str) -> str:
     """Return a renaming subject with wildcards in the place of its references."""
-    return ".".join("*" if token.startswith("$") and token[1:].isdecimal() else token for token in renamed.split("."))
+    return ".".join(token if _reference_of(token) is None else "*" for token in renamed.split("."))
+
+
+def _reference_of(token: str) -> int | None:
+    """Return the number of the wildcard that a token refers to; None = it is not a reference."""
+    found = REFERENCE.fullmatch(token)
+    if found is None or int(found[2]) > NUMBER_MAX:
+        return None
+    return -int(found[2]) if found[1] == "-" else int(found[2])
 
 
 def _export_issues(each: ExportClaim) -> list[Issue]:

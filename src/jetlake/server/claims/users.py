@@ -101,8 +101,18 @@ def admit_user(
         # With none at all it is sent away, as nothing could be delivered to it.
         max_subscriptions=lower_limit(subscriptions, account.max_subscriptions),
         max_account_connections=account.max_leafnodes if is_leaf else account.max_connections,
-        expires_unix_ms=min(int(min(ends) * MILLISECONDS_PER_SECOND), EXPIRES_UNIX_MS_MAX) if ends else None,
+        expires_unix_ms=_expiry_of(ends),
     )
+
+
+def _expiry_of(ends_unix_s: list[float]) -> int | None:
+    """Return when a client is sent away, as a number of the engine; None = never.
+
+    An end before 1970 is allowed, as on nats-server: such a client is let in and sent away at once.
+    """
+    if not ends_unix_s:
+        return None
+    return min(max(int(min(ends_unix_s) * MILLISECONDS_PER_SECOND), 0), EXPIRES_UNIX_MS_MAX)
 
 
 def allowed_to(user: UserClaims, account: ClaimedAccount) -> UserPermissions:

@@ -18,7 +18,7 @@ def read_address(section: Section) -> tuple[str, int]:
     if not 0 <= port <= PORT_MAX:
         section.error(node, f'"listen" has the port {port}: it must be at most {PORT_MAX}, or -1 for a random one')
         port = 0
-    return section.text("host", "net") or host or DEFAULT_HOST, port
+    return section.host("host", "net") or host or DEFAULT_HOST, port
 
 
 def address_in(path: str) -> tuple[str, int] | None:

@@ -35,17 +35,12 @@ REPLICAS_KEYS = (
     "executor_replicas",
 )
 
-CONNECTION_TEXTS = (
-    "server",
-    "user",
-    "password",
-    "token",
-    "credentials",
-    "nkey",
-    "tls_ca",
-    "tls_certificate",
-    "tls_key",
-)
+CONNECTION_TEXTS = ("server", "user", "password", "token")
+
+CONNECTION_FILES = ("credentials", "nkey", "tls_ca", "tls_certificate", "tls_key")
+
+AGE_LENGTH_MAX = 64
+"""Characters of a time: it would be longer than the universe is old before it took as many."""
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
@@ -64,6 +59,7 @@ def read_choria(section: Section, access: AccessOptions) -> ChoriaOptions | None
         else:
             inner.error(node, f'"adapters" must be a map of adapters by name, not {kind_of(node.data)}')
     connection: dict[str, Any] = {key: inner.text(key) for key in CONNECTION_TEXTS}
+    connection |= {key: inner.path(key) for key in CONNECTION_FILES}
     connection["tls_first"] = inner.switch("tls_first")
     options = ChoriaOptions(
         account=_read_account(inner, access),
@@ -108,11 +104,11 @@ def _read_age(section: Section, key: str) -> float | None:
     node = section.node(key)
     if node is None or not isinstance(node.data, str):
         return section.seconds(key)
-    nanoseconds = duration_ns(node.data)
+    nanoseconds = duration_ns(node.data) if len(node.data) <= AGE_LENGTH_MAX else None
     if nanoseconds is None:
         section.error(node, f'"{key}" is {node.data!r}: write a time such as 24h or 30d')
         return None
-    return nanoseconds / NANOSECONDS_PER_SECOND
+    return section.bounded(node, key, nanoseconds / NANOSECONDS_PER_SECOND)
 
 
 def _read_account(section: Section, access: AccessOptions) -> str:

@@ -11,13 +11,13 @@ def read_dashboard(section: Section) -> HostedDashboardOptions | None:
     if inner is None:
         return None
     options = HostedDashboardOptions(
-        host=inner.text("host") or DEFAULT_HOST,
+        host=inner.host("host") or DEFAULT_HOST,
         port=inner.integer("port", lowest=1, highest=PORT_MAX) or DEFAULT_PORT,
         read_only=bool(inner.switch("read_only")),
         allowed_hosts=inner.texts("allowed_hosts") or (),
         url=inner.text("url") or "",
-        authority_file=inner.text("ca_file") or "",
-        lake=inner.text("lake") or "",
+        authority_file=inner.path("ca_file") or "",
+        lake=inner.path("lake") or "",
     )
     inner.finish()
     return options

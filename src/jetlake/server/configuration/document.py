@@ -34,6 +34,13 @@ class ConfigurationNode(msgspec.Struct, eq=False):
     data: Data
     position: FilePosition
     used: bool = False
+    # Maps and lists inside each other, and all values in them: variables repeat a value without making a new one.
+    depth: int = 0
+    value_count: int = 1
+
+    def at(self, position: FilePosition) -> "ConfigurationNode":
+        """Return the same value for another place."""
+        return ConfigurationNode(self.data, position, depth=self.depth, value_count=self.value_count)
 
 
 def kind_of(data: Data) -> str:

@@ -29,13 +29,13 @@ CLUSTER_KEYS = (
 
 def read_jetstream(section: Section) -> JetStreamOptions:
     """Return JetStream's options from the top level of a file."""
-    store_directory = section.text("store_dir", "storedir") or ""
+    store_directory = section.path("store_dir", "storedir") or ""
     enabled = _read_switch(section)
     node = section.node("jetstream")
     if node is None or not isinstance(node.data, dict):
         return JetStreamOptions(enabled=bool(enabled), store_directory=store_directory)
     inner = Section(node, section.problems)
-    own_directory = inner.text("store_dir", "store", "storedir") or ""
+    own_directory = inner.path("store_dir", "store", "storedir") or ""
     if store_directory and own_directory:
         section.error(inner.node("store_dir", "store", "storedir"), "Duplicate 'store_dir' configuration")
     options = JetStreamOptions(

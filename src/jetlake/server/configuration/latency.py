@@ -5,6 +5,7 @@ It is a subject, or a map of `subject` and `sampling`: a whole number of percent
 """
 
 from jetlake.server.configuration.document import ConfigurationNode, kind_of
+from jetlake.server.configuration.quantities import percent_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import Account
 from jetlake.server.options.imports import ONE, Export, LatencyReports, includes
@@ -39,13 +40,9 @@ def _read_sampling(section: Section) -> int:
     node = section.node("sampling")
     if node is None:
         return 100
-    given = node.data
-    if isinstance(given, str):
-        if given.strip().lower() == BY_HEADERS:
-            return 0
-        given = given.removesuffix("%")
-        if given.isascii() and given.isdecimal():
-            given = int(given)
+    if isinstance(node.data, str) and node.data.strip().lower() == BY_HEADERS:
+        return 0
+    given = percent_of(node.data.removesuffix("%")) if isinstance(node.data, str) else node.data
     if isinstance(given, bool) or not isinstance(given, int):
         section.error(
             node, f'Latency sampling must be a whole number of percent or "{BY_HEADERS}", not {kind_of(node.data)}'

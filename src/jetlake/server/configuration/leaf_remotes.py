@@ -51,7 +51,7 @@ def read_leaf_remotes(section: Section, dial_timeout_s: float) -> tuple[LeafRemo
 
 def _read_remote(section: Section, dial_timeout_s: float) -> LeafRemote | None:
     urls = _read_urls(section)
-    credentials_file, seed = section.text("creds", "credentials") or "", _read_seed(section)
+    credentials_file, seed = section.path("creds", "credentials") or "", _read_seed(section)
     without_effect = _read_without_effect(section, urls)
     own_dial_timeout_s = section.duration_s("dial_timeout") or 0.0
     first_info_timeout_s = section.duration_s("first_info_timeout") or 0.0
@@ -162,9 +162,9 @@ def _read_tls(section: Section) -> RemoteTls | None:
     if inner is None:
         return None
     tls = RemoteTls(
-        authority_file=inner.text("ca_file") or "",
-        certificate_file=inner.text("cert_file") or "",
-        key_file=inner.text("key_file") or "",
+        authority_file=inner.path("ca_file") or "",
+        certificate_file=inner.path("cert_file") or "",
+        key_file=inner.path("key_file") or "",
         insecure=bool(inner.switch("insecure")),
         # Whatever time is given: it is for listeners, who wait for clients that may not know about it.
         handshake_first=read_handshake_first(inner) is not None,

@@ -99,7 +99,7 @@ def _read_address(section: Section) -> tuple[str, int]:
         node = section.node("listen")
         section.error(node, f'"listen" has the port {port}: it must be at most {PORT_MAX}, or -1 for a random one')
         port = 0
-    return section.text("host", "net") or host, port
+    return section.host("host", "net") or host, port
 
 
 def _read_advertise(section: Section, listener_port: int) -> str:

@@ -8,6 +8,7 @@
 """
 
 from jetlake.server.configuration.document import ConfigurationNode, kind_of
+from jetlake.server.configuration.quantities import percent_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.mappings import Mapping, MappingDestination
 
@@ -59,10 +60,11 @@ def _read_destination(source: str, section: Section) -> MappingDestination:
 
 def _read_weight(section: Section, node: ConfigurationNode) -> int:
     text = str(node.data).removesuffix("%")
-    if isinstance(node.data, bool) or not text.isascii() or not text.isdigit() or int(text) > PERCENT_MAX:
+    percent = percent_of(text)
+    if isinstance(node.data, bool) or percent is None or percent > PERCENT_MAX:
         section.error(node, f"Invalid weight {text} for mapping destination: give a percentage between 0 and 100")
         return 0
-    return int(text)
+    return percent
 
 
 def _check(section: Section, mapping: Mapping, entry: ConfigurationNode) -> None:

@@ -4,6 +4,7 @@ It is a subject, or a map of `dest` and `sampling`: a whole number of percent, 1
 """
 
 from jetlake.server.configuration.document import kind_of
+from jetlake.server.configuration.quantities import percent_of
 from jetlake.server.configuration.section import Section
 from jetlake.server.options.accounts import MessageTrace
 
@@ -49,9 +50,7 @@ def _read_sampling(section: Section) -> int | None:
     node = section.node("sampling")
     if node is None:
         return None
-    given = node.data.removesuffix("%") if isinstance(node.data, str) else node.data
-    if isinstance(given, str) and given.isascii() and given.isdecimal():
-        given = int(given)
+    given = percent_of(node.data.removesuffix("%")) if isinstance(node.data, str) else node.data
     if isinstance(given, bool) or not isinstance(given, int):
         section.error(node, f"Trace destination sampling must be a whole number of percent, not {kind_of(node.data)}")
         return None

@@ -30,6 +30,8 @@ BEGINNING = "eyJ"
 DECORATED = re.compile(r"-{3,}[^\n]*-{3,}\r?\n([\w\-.=]+)\r?\n-{3,}[^\n]*-{3,}")
 """A token between two lines of dashes, as tools write it into files."""
 
+VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}", re.ASCII)
+
 URL = re.compile(r'URL\(\s*"?([^\s"]*)"?\s*\)', re.IGNORECASE)
 
 RESOLVER_KINDS: dict[str, ResolverKind] = {"MEM": "memory", "MEMORY": "memory", "FULL": "full", "CACHE": "cache"}
@@ -129,7 +131,8 @@ def _read_operators(section: Section) -> dict[str, OperatorClaims]:
         except OSError as error:
             section.error(node, f"error parsing operator JWT: open {given}: {reason_of(error)}")
             continue
-        except (InvalidTokenError, UnicodeDecodeError) as error:
+        except (InvalidTokenError, ValueError) as error:
+            # A name that no file can have, or a file that is not text.
             section.error(node, f"error parsing operator JWT: {error}")
             continue
         operators[token] = claims
@@ -155,7 +158,7 @@ def _check_operator(section: Section, node: ConfigurationNode | None, claims: Op
     if not wanted:
         return
     parts = wanted.split(".")
-    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+    if VERSION.fullmatch(wanted) is None:
         section.error(node, f"operator {claims.sub} expects version {wanted}: it must be of the form 1.2.3")
     elif [int(part) for part in parts] > [int(part) for part in NATS_VERSION.split(".")]:
         section.error(node, f"operator {claims.sub} expected version {wanted} > server version {NATS_VERSION}")
@@ -196,9 +199,9 @@ def _read_resolver_tls(section: Section) -> ResolverTls:
     if inner is None:
         return ResolverTls()
     tls = ResolverTls(
-        authority_file=inner.text("ca_file") or "",
-        certificate_file=inner.text("cert_file") or "",
-        key_file=inner.text("key_file") or "",
+        authority_file=inner.path("ca_file") or "",
+        certificate_file=inner.path("cert_file") or "",
+        key_file=inner.path("key_file") or "",
     )
     if inner.switch("insecure"):
         inner.error(inner.node("insecure"), '"insecure" is not supported here: name the authority with ca_file')
@@ -212,7 +215,7 @@ def _read_resolver_block(section: Section, node: ConfigurationNode) -> ResolverO
     inner = Section(node, section.problems)
     word = inner.text("type") or ""
     kind = RESOLVER_KINDS.get(word.upper())
-    directory = inner.text("dir") or ""
+    directory = inner.path("dir") or ""
     allow_delete = bool(inner.switch("allow_delete"))
     hard_delete = inner.switch("hard_delete")
     accounts_max = inner.integer("limit")

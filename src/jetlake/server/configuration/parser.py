@@ -16,6 +16,7 @@ because users other than the operator may be able to write the file.
 
 import os
 import re
+from collections.abc import Collection
 
 from jetlake.errors import ConfigurationError, reason_of
 from jetlake.server.configuration.document import ConfigurationNode, Data, FilePosition
@@ -25,7 +26,11 @@ NESTING_MAX = 64
 """Maps and lists inside each other; real files have about six."""
 
 INCLUDES_MAX = 32
-"""Files that include each other; a circle is found long before."""
+"""Files that include each other, and environment variables that do; a circle is found long before."""
+
+VALUES_MAX = 4_000_000
+"""Values of a configuration once its variables are replaced: a file of a hundred thousand users has a million. A few
+lines with variables could stand for more than any memory holds."""
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
 """A file of a hundred thousand users has about 10 MB."""
@@ -105,7 +110,7 @@ class _Parser:
                 self._end_top_entry(in_braces=bool(braces))
         if braces:
             raise lexer.error("the file ends inside a map; a } is missing")
-        return ConfigurationNode(entries, start)
+        return self._counted(entries, start, entries.values())
 
     def _is_last_brace(self) -> bool:
         """A closing brace too many is forgiven at the end of a file, as in nats-server, and nowhere else."""
@@ -145,7 +150,7 @@ class _Parser:
         node = self._read_value()
         # The place of an entry is that of its key; the value of a variable is shared, so the node is a new one.
         entries.pop(key, None)
-        entries[key] = ConfigurationNode(node.data, place)
+        entries[key] = node.at(place)
 
     def _include(self, entries: dict[str, ConfigurationNode]) -> None:
         place = self._lexer.place()
@@ -180,19 +185,30 @@ class _Parser:
             self._nesting += 1
             if self._nesting > NESTING_MAX:
                 raise lexer.error(f"more than {NESTING_MAX} maps and lists inside each other")
-            data: Data = self._read_list(place) if lexer.skip_if_next("[") else self._read_map(place)
+            node = self._read_list(place) if lexer.skip_if_next("[") else self._read_map(place)
             self._nesting -= 1
-            return ConfigurationNode(data, place)
+            if node.depth > NESTING_MAX:
+                raise lexer.error(f"more than {NESTING_MAX} maps and lists inside each other", place)
+            return node
         value = lexer.read_scalar()
-        return ConfigurationNode(self._resolve(value, place) if isinstance(value, Variable) else value, place)
+        return self._resolve(value, place).at(place) if isinstance(value, Variable) else ConfigurationNode(value, place)
 
-    def _read_list(self, begun_at: FilePosition) -> list[ConfigurationNode]:
+    def _counted(self, data: Data, place: FilePosition, inner: Collection[ConfigurationNode]) -> ConfigurationNode:
+        """Return a map or a list; `inner` are the values in it."""
+        count = 1 + sum(node.value_count for node in inner)
+        if count > VALUES_MAX:
+            raise self._lexer.error(f"more than {VALUES_MAX} values, once the variables are replaced", place)
+        return ConfigurationNode(
+            data, place, depth=1 + max((node.depth for node in inner), default=0), value_count=count
+        )
+
+    def _read_list(self, begun_at: FilePosition) -> ConfigurationNode:
         lexer = self._lexer
         values: list[ConfigurationNode] = []
         while True:
             self._skip_space_and_comments()
             if lexer.skip_if_next("]"):
-                return values
+                return self._counted(values, begun_at, values)
             if lexer.peek() == "":
                 raise lexer.error("the list that begins here has no closing ]", begun_at)
             if lexer.peek() == ",":
@@ -203,7 +219,7 @@ class _Parser:
             if lexer.peek() not in ("", "]", *NEWLINES) and not lexer.skip_if_next(","):
                 raise lexer.error("a comma, a newline or a ] was expected in the list; a text with blanks needs quotes")
 
-    def _read_map(self, begun_at: FilePosition) -> dict[str, ConfigurationNode]:
+    def _read_map(self, begun_at: FilePosition) -> ConfigurationNode:
         lexer = self._lexer
         lexer.skip_if_next("{")
         entries: dict[str, ConfigurationNode] = {}
@@ -212,7 +228,7 @@ class _Parser:
             self._skip_space_and_comments()
             if lexer.skip_if_next("}"):
                 self._scopes.pop()
-                return entries
+                return self._counted(entries, begun_at, entries.values())
             if lexer.peek() == "":
                 raise lexer.error("the map that begins here has no closing }", begun_at)
             if lexer.peek() == "]":
@@ -227,16 +243,18 @@ class _Parser:
 
     # Variables
 
-    def _resolve(self, name: Variable, place: FilePosition) -> Data:
+    def _resolve(self, name: Variable, place: FilePosition) -> ConfigurationNode:
         if _BCRYPT_VARIABLE.match(name):
             # A hash that was not put in quotes, as nats-server allows.
-            return f"${name}"
+            return ConfigurationNode(f"${name}", place)
         for scope in reversed(self._scopes):
             if name in scope:
                 scope[name].used = True
-                return scope[name].data
+                return scope[name]
         if name in self._environment_names:
             raise self._lexer.error(f"the variable ${name} refers to itself", place)
+        if len(self._environment_names) >= INCLUDES_MAX:
+            raise self._lexer.error(f"more than {INCLUDES_MAX} environment variables refer to each other", place)
         text = os.environ.get(name)
         if text is None:
             which = "this variable" if self._key.lower() in SECRET_KEYS else f"the variable ${name}"
@@ -247,14 +265,14 @@ class _Parser:
             )
         return self._read_environment(name, text, place)
 
-    def _read_environment(self, name: Variable, text: str, place: FilePosition) -> Data:
+    def _read_environment(self, name: Variable, text: str, place: FilePosition) -> ConfigurationNode:
         try:
             lexer = Lexer(f"value={text}", f"environment variable {name}")
             entries = _Parser(lexer, "", self._including, self._environment_names | {name}).parse().data
         except ConfigurationError as error:
             raise ConfigurationError(f"{place}: {error}") from error
         assert isinstance(entries, dict)
-        return entries["value"].data
+        return entries["value"]
 
     def _skip_space_and_comments(self) -> None:
         self._lexer.skip_space()

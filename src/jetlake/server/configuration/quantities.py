@@ -32,6 +32,11 @@ def quoted_size(text: str) -> int:
     return size
 
 
+def percent_of(text: str) -> int | None:
+    """Return the number that a text writes without its sign, None if it writes none that could be a percentage."""
+    return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None
+
+
 def host_and_port(text: str) -> tuple[str, int]:
     """Split `host:port`, `[::1]:port` or `:port`; the port may be -1."""
     bracketed = re.fullmatch(r"\[([^\[\]]*)\]:(.*)", text)
@@ -40,6 +45,8 @@ def host_and_port(text: str) -> tuple[str, int]:
         if text.count(":") != 1 or "[" in text or "]" in text:
             raise ValueError("is not an address; write host:port, and an IPv6 address in brackets")
         host, _, port = text.partition(":")
+    if "\0" in host:
+        raise ValueError("contains a zero byte: a host cannot have such a name")
     if not re.fullmatch(r"[+-]?\d{1,9}", port, re.ASCII):
         raise ValueError("has no number as its port; write host:port")
     return host, int(port)

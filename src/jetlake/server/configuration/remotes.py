@@ -64,8 +64,8 @@ def _read_remote(name: str, section: Section) -> Remote | None:
         user=section.text("user", "username") or user,
         password=section.text("password", "pass") or password,
         token=section.text("token") or "",
-        seed_file=section.text("nkey") or "",
-        credentials_file=section.text("credentials", "creds") or "",
+        seed_file=section.path("nkey") or "",
+        credentials_file=section.path("credentials", "creds") or "",
         tls=RemoteTls() if tls is None and is_secure else tls,
         domain=section.text("domain") or "",
         api_prefix=section.text("api_prefix") or "",
@@ -133,9 +133,9 @@ def _read_tls(section: Section) -> RemoteTls | None:
     if inner is None:
         return None
     tls = RemoteTls(
-        authority_file=inner.text("ca_file") or "",
-        certificate_file=inner.text("cert_file") or "",
-        key_file=inner.text("key_file") or "",
+        authority_file=inner.path("ca_file") or "",
+        certificate_file=inner.path("cert_file") or "",
+        key_file=inner.path("key_file") or "",
         handshake_first=bool(inner.switch("handshake_first", "first")),
     )
     inner.finish()

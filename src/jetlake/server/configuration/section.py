@@ -18,9 +18,11 @@ from typing import TypeVar
 from jetlake.errors import ConfigurationError
 from jetlake.server.configuration.document import ConfigurationNode, Data, FilePosition, kind_of
 from jetlake.server.configuration.quantities import host_and_port, quoted_size
-from jetlake.shared.durations import go_duration_ns
+from jetlake.server.times import SECONDS_MAX
+from jetlake.shared.durations import INTEGER_MAX, TOO_LONG, go_duration_ns
 
 Type = TypeVar("Type")
+Number = TypeVar("Number", int, float)
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
@@ -60,6 +62,14 @@ class Section:
     def text(self, *names: str) -> str | None:
         return self._get(names, "text", lambda data: data if isinstance(data, str) else None)
 
+    def path(self, *names: str) -> str | None:
+        """The name of a file or folder."""
+        return self._without_zero_byte(names, "a file")
+
+    def host(self, *names: str) -> str | None:
+        """The name or address of a machine."""
+        return self._without_zero_byte(names, "a host")
+
     def integer(self, *names: str, lowest: int | None = None, highest: int | None = None) -> int | None:
         node = self.node(*names)
         value = self._get(names, "an integer", _integer_of)
@@ -95,7 +105,7 @@ class Section:
             return None
         if isinstance(node.data, str):
             return self._duration(node, names[0])
-        seconds = self._get(names, 'a duration such as "2m"', _integer_of)
+        seconds = self.bounded(node, names[0], self._get(names, 'a duration such as "2m"', _integer_of))
         if seconds is not None:
             self.problems.warning(
                 node.position,
@@ -116,7 +126,16 @@ class Section:
         node = self.node(*names)
         if node is not None and isinstance(node.data, str):
             return self._duration(node, names[0])
-        return self._get(names, "a number of seconds or a duration", _number_of)
+        return self.bounded(node, names[0], self._get(names, "a number of seconds or a duration", _number_of))
+
+    def bounded(self, node: ConfigurationNode | None, name: str, seconds: Number | None) -> Number | None:
+        """Return a number of seconds, or note that no duration is that long: as a text it would be refused, too."""
+        if seconds is None:
+            return None
+        if abs(seconds) > INTEGER_MAX / NANOSECONDS_PER_SECOND:
+            self.error(node, f'"{name}" {TOO_LONG}')
+            return None
+        return _within_range(seconds)
 
     def address(self, *names: str) -> tuple[str, int] | None:
         """`host:port`, or a port alone, which leaves the host empty."""
@@ -223,7 +242,14 @@ class Section:
     def _duration(self, node: ConfigurationNode, name: str) -> float | None:
         assert isinstance(node.data, str)
         nanoseconds = self._convert(node, name, go_duration_ns, node.data)
-        return None if nanoseconds is None else nanoseconds / NANOSECONDS_PER_SECOND
+        return None if nanoseconds is None else _within_range(nanoseconds / NANOSECONDS_PER_SECOND)
+
+    def _without_zero_byte(self, names: tuple[str, ...], what: str) -> str | None:
+        text = self.text(*names)
+        if text is None or "\0" not in text:
+            return text
+        self.error(self.node(*names), f'"{names[0]}" contains a zero byte: {what} cannot have such a name')
+        return None
 
     def _convert(self, node: ConfigurationNode, name: str, convert: Callable[[str], Type], text: str) -> Type | None:
         try:
@@ -235,6 +261,10 @@ class Section:
 
 def _integer_of(data: Data) -> int | None:
     return data if isinstance(data, int) and not isinstance(data, bool) else None
+
+
+def _within_range(seconds: Number) -> Number:
+    return min(max(seconds, -SECONDS_MAX), SECONDS_MAX)
 
 
 def _number_of(data: Data) -> float | None:

@@ -13,7 +13,7 @@ def read_submission(section: Section) -> SubmissionOptions | None:
     inner = section.section("submission")
     if inner is None:
         return None
-    spool = inner.text("spool") or ""
+    spool = inner.path("spool") or ""
     metrics_port = inner.integer("metrics_port", lowest=-1, highest=PORT_MAX)
     options = SubmissionOptions(
         spool=spool,
@@ -23,12 +23,12 @@ def read_submission(section: Section) -> SubmissionOptions | None:
         user=inner.text("user", "username") or "",
         password=inner.text("password", "pass") or "",
         token=inner.text("token") or "",
-        credentials_file=inner.text("credentials", "creds") or "",
-        nkey_file=inner.text("nkey") or "",
-        authority_file=inner.text("ca_file") or "",
+        credentials_file=inner.path("credentials", "creds") or "",
+        nkey_file=inner.path("nkey") or "",
+        authority_file=inner.path("ca_file") or "",
         metrics_port=None if metrics_port is None else max(metrics_port, 0),
-        seed_file=inner.text("seed_file") or "",
-        token_file=inner.text("token_file") or "",
+        seed_file=inner.path("seed_file") or "",
+        token_file=inner.path("token_file") or "",
     )
     if not spool:
         inner.error(inner.node("spool"), '"submission" names no spool: write spool: /var/spool/jetlake')

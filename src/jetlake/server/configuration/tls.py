@@ -56,7 +56,7 @@ def read_tls(section: Section, *, allow_plain: bool) -> TlsOptions | None:
     tls = TlsOptions(
         certificate_file=certificate_file,
         key_file=key_file,
-        authority_file=inner.text("ca_file") or "",
+        authority_file=inner.path("ca_file") or "",
         verify_clients=bool(inner.switch("verify")) or map_users,
         map_users=map_users,
         allow_plain=allow_plain,
@@ -80,14 +80,14 @@ def read_tls(section: Section, *, allow_plain: bool) -> TlsOptions | None:
 
 def _read_files(section: Section) -> list[tuple[str, str]]:
     """Return the files of every certificate and its key, at least one pair."""
-    certificate_file = section.text("cert_file") or ""
-    key_file = section.text("key_file") or ""
+    certificate_file = section.path("cert_file") or ""
+    key_file = section.path("key_file") or ""
     pairs = section.sections("certs", "certificates")
     if pairs is not None and certificate_file:
         section.error(section.node("certs", "certificates"), "cannot combine 'cert_file' option with 'certs' option")
     files = [] if pairs else [(certificate_file, key_file)]
     for pair in pairs or []:
-        files.append((pair.text("cert_file") or "", pair.text("key_file") or ""))
+        files.append((pair.path("cert_file") or "", pair.path("key_file") or ""))
         pair.finish()
     if not all(certificate for certificate, _ in files):
         section.error(None, "missing 'cert_file' in TLS configuration")

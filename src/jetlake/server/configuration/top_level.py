@@ -32,6 +32,7 @@ from jetlake.server.options.server import (
     MonitoringOptions,
     ServerOptions,
 )
+from jetlake.server.times import SECONDS_MAX
 from jetlake.shared.durations import DURATION_EXAMPLES
 
 LAME_DUCK_S_MIN = 30
@@ -63,7 +64,9 @@ def read_options(document: ConfigurationNode, problems: Problems) -> ServerOptio
     host, port = read_address(section)
     allow_plain = bool(section.switch("allow_non_tls"))
     tls = read_tls(section, allow_plain=allow_plain)
-    default_timeout_s = DEFAULTS.limits.auth_timeout_ms / 1000 if tls is None else tls.timeout_s + AFTER_HANDSHAKE_S
+    default_timeout_s = DEFAULTS.limits.auth_timeout_ms / 1000
+    if tls is not None:
+        default_timeout_s = min(tls.timeout_s + AFTER_HANDSHAKE_S, SECONDS_MAX)
     access, auth_timeout_s = read_access(section, map_certificates=tls is not None and tls.map_users)
     section.accept(*WITHOUT_EFFECT)
     jetstream = msgspec.structs.replace(read_jetstream(section), long_ack_subjects=_read_flags(section))
@@ -89,8 +92,8 @@ def read_options(document: ConfigurationNode, problems: Problems) -> ServerOptio
         allow_plain=allow_plain,
         tags=_read_tags(section),
         metadata=section.map_of_texts("server_metadata") or {},
-        pid_file=section.text("pid_file", "pidfile") or "",
-        ports_file_directory=section.text("ports_file_dir") or "",
+        pid_file=section.path("pid_file", "pidfile") or "",
+        ports_file_directory=section.path("ports_file_dir") or "",
         unserved=_read_unserved(section),
         choria=read_choria(section, access),
     )
@@ -174,7 +177,7 @@ def _read_log(section: Section) -> LogOptions:
     # As in nats-server, each of the three switches tracing on.
     trace = [section.switch(name) for name in ("trace", "trace_verbose", "trace_headers")]
     return LogOptions(
-        file=section.text("log_file", "logfile") or "",
+        file=section.path("log_file", "logfile") or "",
         size_limit_bytes=section.integer("log_size_limit", "logfile_size_limit", lowest=0) or 0,
         files_max=section.integer("log_max_num", "logfile_max_num", lowest=0) or 0,
         timestamps=section.switch("logtime") is not False,

@@ -19,6 +19,10 @@ from jetlake.server.options.leafnodes import LeafOptions
 from jetlake.server.options.submission import SubmissionOptions
 from jetlake.server.options.tls import TlsOptions
 from jetlake.server.options.websocket import WebSocketOptions
+from jetlake.server.times import SECONDS_MAX
+
+TIMES = ("write_deadline_ms", "ping_interval_ms", "auth_timeout_ms", "handshake_timeout_ms")
+"""The limits that are times."""
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +102,12 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_server_name(self.server_name)
+        for name in TIMES:
+            if getattr(self.limits, name) > SECONDS_MAX * 1_000:
+                # A file cannot ask for it; a program can.
+                raise ConfigurationError(
+                    f"{name} is {getattr(self.limits, name)}: it must be at most {SECONDS_MAX * 1_000}, or 292 years"
+                )
         if self.log.size_limit_bytes < 0:
             raise ConfigurationError(
                 f"log size limit is {self.log.size_limit_bytes}: give a number of bytes, or 0 to never rotate"
