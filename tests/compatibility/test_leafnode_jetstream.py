@@ -8,11 +8,21 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 from nats.errors import NoRespondersError
-from nats.js.api import ExternalStream, StreamConfig, StreamSource
+from nats.js.api import AckPolicy, ConsumerConfig, ExternalStream, StreamConfig, StreamSource
 from nats.js.client import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 
-from tests.compatibility.leaf_pairs import KINDS, SECONDS_MAX, TIMEOUT, Site, leaf_port, wait_for, wait_until_linked
+from tests.compatibility.leaf_pairs import (
+    KINDS,
+    SECONDS_MAX,
+    TIMEOUT,
+    Site,
+    hear,
+    leaf_port,
+    listen,
+    wait_for,
+    wait_until_linked,
+)
 from tests.compatibility.server_process import ServerProcess
 
 MESSAGES = 500
@@ -97,6 +107,30 @@ async def test_streams_of_the_other_domain_are_managed_filled_and_read(site: Sit
         f"orders.{n}" for n in range(10)
     ]
     assert (await pull.consumer_info()).num_ack_pending == 0
+
+
+@pytest.mark.parametrize(("stream", "durable"), [("ORDERS", "receiver"), ("ORDERS@1", "receiver@home")])
+async def test_what_a_consumer_sends_over_a_link_has_the_subject_it_was_stored_under(
+    site: Site, stream: str, durable: str
+) -> None:
+    hub, leaf = await linked_pair(site)
+    heard = await listen(leaf, "delivered")
+    await hear(leaf, hub, "ready")
+    await hub.jetstream().add_stream(name=stream, subjects=["orders.>"])
+    config = ConsumerConfig(durable_name=durable, deliver_subject="delivered", ack_policy=AckPolicy.EXPLICIT)
+    await hub.jetstream().add_consumer(stream, config)
+
+    await hub.jetstream().publish("orders.eu@home", b"1")
+
+    await wait_for(lambda: len(heard) == 1, "the delivery has come")
+    assert (heard[0].subject, heard[0].data) == ("orders.eu@home", b"1")
+    assert heard[0].metadata.stream == stream
+    await heard[0].ack()
+
+    async def is_acknowledged() -> bool:
+        return (await hub.jetstream().consumer_info(stream, durable)).num_ack_pending == 0
+
+    await wait_for(is_acknowledged, "the acknowledgement has come")
 
 
 async def test_api_without_a_domain_is_that_of_the_own_server(site: Site) -> None:

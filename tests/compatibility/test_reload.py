@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.compatibility.server_process import ServerProcess
+from tests.compatibility.test_leafnode_access import connect_as, leaf_client
 from tests.compatibility.wire import TIMEOUT_SECONDS, RawClient
 
 DONE = "Reloaded server configuration (sha256:"
@@ -32,6 +33,12 @@ def reload(start_server) -> Callable[[ServerProcess, str], str]:
             time.sleep(0.005)
 
     return reload
+
+
+def read_up_to(leaf: RawClient, wanted: bytes) -> None:
+    """Read a line, passing over what the server tells a leaf node by itself."""
+    while (line := leaf.read_line()) != wanted:
+        assert line.startswith((b"INFO ", b"LS+ ", b"LS- ")), line
 
 
 def users(*entries: str) -> str:
@@ -117,6 +124,50 @@ def test_server_that_was_open_is_closed_to_strangers(start_server, reload) -> No
         client.expect_error_and_closed("Authorization Violation")
 
 
+def test_client_that_showed_the_right_password_stays_when_a_login_is_demanded(start_server, reload) -> None:
+    server = start_server(config="debug: false")
+    with server.client() as right, server.client() as wrong, server.client() as other:
+        for client, password in ((right, "a"), (wrong, "b")):
+            client.connect(**{"user": "a", "pass": password})
+            client.send(b"SUB foo 1\r\n")
+            client.expect_pong()
+        other.connect()
+
+        reload(server, users("user: a, password: a"))
+
+        wrong.expect_error_and_closed("Authorization Violation")
+        other.expect_error_and_closed("Authorization Violation")
+        right.send(b"PUB foo 0\r\n\r\n")
+        right.expect(b"MSG foo 1 0\r\n\r\n")
+
+        # From now on it is one of the users.
+        reload(server, users("user: b, password: b"))
+
+        assert right.read_to_end() in (b"", b"-ERR 'Authorization Violation'\r\n")
+
+
+def test_leaf_node_that_showed_the_right_password_stays_when_a_login_is_demanded(start_server, reload) -> None:
+    leafnodes = 'leafnodes { listen: "127.0.0.1:-1" }'
+    server = start_server(config=leafnodes)
+    with leaf_client(server) as right, leaf_client(server) as wrong:
+        for leaf, password in ((right, "a"), (wrong, "b")):
+            leaf.send(connect_as(**{"user": "a", "pass": password}) + b"PING\r\n")
+            read_up_to(leaf, b"PONG\r\n")
+
+        reload(server, f"{leafnodes}\n{users('user: a, password: a')}")
+
+        # nats-server does not ask about leaf nodes again.
+        if server.kind == "jetlake":
+            assert wrong.read_to_end().endswith(b"-ERR 'Authorization Violation'\r\n")
+        with server.client() as client:
+            client.connect(**{"user": "a", "pass": "a"})
+            right.send(b"LS+ foo\r\nPING\r\n")
+            read_up_to(right, b"PONG\r\n")
+            client.send(b"PUB foo 2\r\nhi\r\n")
+            read_up_to(right, b"LMSG foo 2\r\n")
+            right.expect(b"hi\r\n")
+
+
 def test_changed_token_ends_the_connection(start_server, reload) -> None:
     server = start_server(config="authorization { token: one }")
     with server.client() as client:
@@ -191,6 +242,57 @@ def test_max_payload_holds_at_once(start_server, reload) -> None:
         assert "[INF] Reloaded: max_payload = 10\n" in log
         client.send(b"PUB foo 11\r\n01234567890\r\n")
         client.expect_error_and_closed("Maximum Payload Violation")
+
+
+@pytest.mark.parametrize("says_connect", [True, False])
+def test_higher_max_payload_holds_for_clients_that_are_there(start_server, reload, says_connect: bool) -> None:
+    server = start_server(config="max_payload: 100")
+    with server.client() as client:
+        if says_connect:
+            client.connect()
+
+        reload(server, "max_payload: 4096")
+
+        client.send(b"SUB foo 1\r\nPUB foo 1000\r\n%b\r\n" % (b"x" * 1_000))
+        for _ in range(0 if says_connect else 2):
+            client.expect(b"+OK\r\n")
+        client.expect(b"MSG foo 1 1000\r\n%b\r\n" % (b"x" * 1_000))
+
+
+def test_max_control_line_holds_for_clients_that_are_there(start_server, reload) -> None:
+    server = start_server(config="max_control_line: 512")
+    line = b"SUB %b 1\r\n" % (b"a" * 1_000)
+    with server.client() as client:
+        client.connect()
+
+        reload(server, "max_control_line: 4096")
+
+        client.send(line)
+        client.expect_pong()
+
+        reload(server, "max_control_line: 512")
+
+        client.send(line)
+        client.expect_error_and_closed("maximum control line exceeded")
+
+
+def test_max_control_line_holds_for_leaf_nodes_that_are_there(server_kind: str, start_server, reload) -> None:
+    if server_kind == "nats-server":
+        pytest.skip("a leaf node of nats-server keeps the limit that it came in with")
+    leafnodes = 'leafnodes { listen: "127.0.0.1:-1" }'
+    server = start_server(config=f"max_control_line: 512\n{leafnodes}")
+    subject = b"a" * 20_000
+    with leaf_client(server) as leaf, server.client() as client:
+        leaf.send(connect_as())
+
+        reload(server, f"max_control_line: 32768\n{leafnodes}")
+
+        leaf.send(b"LS+ %b\r\nPING\r\n" % subject)
+        read_up_to(leaf, b"PONG\r\n")
+        client.connect()
+        client.send(b"PUB %b 2\r\nhi\r\n" % subject)
+        read_up_to(leaf, b"LMSG %b 2\r\n" % subject)
+        leaf.expect(b"hi\r\n")
 
 
 def test_connections_above_a_lower_limit_are_closed(start_server, reload) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.websocket_servers import websocket_config
-from tests.compatibility.websocket_wire import BINARY, WebSocketClient, open_socket
+from tests.compatibility.websocket_wire import BINARY, CLOSE, WebSocketClient, close_payload, frame, open_socket
+from tests.compatibility.wire import connect_line
 from tests.waiting import until
 
 ACCOUNTS = """
@@ -22,6 +23,13 @@ ACCOUNTS = """
 """
 
 FLOOD_BYTES = 1_000_000
+
+LOGIN = {"user": "ada", "pass": "secret"}
+
+BODY = b"x" * 10_000
+
+SIDS = 20
+"""With so many on one connection, what one read brings for it is handed over in several steps."""
 
 
 @pytest.fixture
@@ -43,6 +51,50 @@ def test_no_credentials_in_time(start_once) -> None:
     server = start_once(websocket_config(rest='authorization { user: ada, password: secret, timeout: "300ms" }'))
     with WebSocketClient(server) as client:
         client.expect_error_and_close("Authentication Timeout", 1008, "Authentication Timeout")
+
+
+@pytest.mark.parametrize("status", [1000, 1001])
+def test_what_came_before_a_close_frame_is_carried_out(start_once, status: int) -> None:
+    server = start_once(websocket_config(rest="authorization { user: ada, password: secret }"))
+    with server.client() as listener, WebSocketClient(server) as client:
+        listener.connect(**LOGIN)
+        listener.send(b"SUB last 1\r\n")
+        listener.expect_pong()
+
+        words = connect_line(verbose=False, **LOGIN) + b"PUB last 5\r\nwords\r\n"
+        client.send_bytes(frame(BINARY, words) + frame(CLOSE, close_payload(status, "bye")))
+
+        listener.expect(b"MSG last 1 5\r\nwords\r\n")
+        client.expect_close(status, "bye")
+
+
+def test_close_frame_behind_a_wrong_password_ends_the_connection(start_once) -> None:
+    server = start_once(websocket_config(rest="authorization { user: ada, password: secret }"))
+    with WebSocketClient(server) as client:
+        words = connect_line(verbose=False, user="ada", **{"pass": "wrong"})
+        client.send_bytes(frame(BINARY, words) + frame(CLOSE, close_payload(1000)))
+
+        received, _ = client.read_close()
+
+        assert received == b"-ERR 'Authorization Violation'\r\n"
+
+
+def test_messages_before_a_close_frame_arrive_though_their_receiver_is_slow(start_once) -> None:
+    server = start_once(websocket_config())
+    messages = 150
+    with server.client() as receiver, WebSocketClient(server) as publisher:
+        receiver.connect()
+        receiver.send(b"".join(b"SUB flood %d\r\n" % sid for sid in range(SIDS)))
+        receiver.expect_pong()
+        publisher.connect()
+        message = frame(BINARY, b"PUB flood %d\r\n%b\r\n" % (len(BODY), BODY))
+        publisher.send_bytes(message * messages + frame(CLOSE, close_payload(1000)))
+
+        publisher.expect_close(1000, "")
+
+        received = [receiver.read_line() for _ in range(SIDS * messages)]
+        assert all(line.startswith(b"MSG flood ") for line in received)
+        receiver.expect_pong()
 
 
 def test_lines_that_nobody_knows(client: WebSocketClient) -> None:

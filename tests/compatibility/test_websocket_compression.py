@@ -21,6 +21,7 @@ from tests.compatibility.websocket_wire import (
     WebSocketClient,
     ask,
     compressed,
+    frame,
 )
 
 PUBLISH = b"SUB echo 1\r\nPUB echo 5\r\nhello\r\nPING\r\n"
@@ -30,6 +31,9 @@ PAYLOAD_BYTES_MAX = 100_000
 
 BOMB = compressed(b"PING\r\n" * 5_000_000)
 """30 MB that arrive as 30 KB."""
+
+READ_BYTES = 512 * 1024
+"""What Jetlake reads at once; a message that fills it exactly is kept as it is until its sender is known."""
 
 BROWSER = (
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605"
@@ -210,6 +214,38 @@ def test_compressed_message_may_hold_several_publishes(client: WebSocketClient) 
     if client.kind != "nats-server":
         client.send_compressed(publish * 20)
         client.expect((b"MSG several 1 30000\r\n" + b"x" * 30_000 + b"\r\n") * 20)
+
+
+def test_what_is_sent_before_the_client_is_known_is_not_changed(start_once) -> None:
+    rest = "authorization { users: [{user: ada, password: x}] }, no_auth_user: ada"
+    server = start_once(websocket_config("compress: true", rest))
+    bodies = [bytes([65 + number]) * 60_000 for number in range(24)]
+    stream = b"".join(b"PUB large %d\r\n%b\r\n" % (len(body), body) for body in bodies)
+    with server.client() as listener, WebSocketClient(server, compress=True) as client:
+        listener.connect(user="ada", **{"pass": "x"})
+        listener.send(b"SUB large 1\r\n")
+        listener.expect_pong()
+
+        for start in range(0, len(stream), READ_BYTES):
+            client.send_compressed(stream[start : start + READ_BYTES])
+
+        listener.expect(b"".join(b"MSG large 1 %d\r\n%b\r\n" % (len(body), body) for body in bodies))
+
+
+def test_many_large_messages_at_once_arrive_in_their_order(client: WebSocketClient) -> None:
+    bodies = [b"%d" % number * (90_000 // len(b"%d" % number)) for number in range(200)]
+    client.send(b"SUB order 1\r\n")
+    client.expect_pong()
+    frames = []
+    for body in bodies:
+        message = compressed(b"PUB order %d\r\n%b\r\n" % (len(body), body))
+        frames += [frame(BINARY, message, bits=FINAL_BIT | COMPRESSED_BIT), frame(PING, b"between")]
+
+    client.send_bytes(b"".join(frames))
+
+    client.expect(b"".join(b"MSG order 1 %d\r\n%b\r\n" % (len(body), body) for body in bodies))
+    client.expect_pong()
+    assert [each.payload for each in client.control if each.opcode == PONG] == [b"between"] * len(bodies)
 
 
 def test_message_that_grows_without_end_is_given_up(client: WebSocketClient, server: ServerProcess) -> None:

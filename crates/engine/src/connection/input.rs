@@ -30,7 +30,7 @@ impl Input {
         debug_assert!(self.filled <= self.bytes.len());
     }
 
-    /// Keeps an unfinished operation. Room is made for all of it only if it does not fit into the read buffer.
+    /// Keeps an unfinished operation, or operations that wait, which need no more bytes. Room is made for all of it only if it does not fit into the read buffer.
     pub fn keep(&mut self, rest: &[u8], bytes_needed: usize, read_buffer_bytes: usize) {
         if rest.is_empty() {
             self.clear();
@@ -65,5 +65,24 @@ impl Input {
     pub fn clear(&mut self) {
         self.filled = 0;
         self.bytes = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_comes_back_as_it_was_whatever_its_length() {
+        const READ_BUFFER_BYTES: usize = 8;
+        let bytes = b"0123456789";
+
+        for length in 1..bytes.len() {
+            let mut input = Input::default();
+            input.keep(&bytes[..length], length, READ_BUFFER_BYTES);
+
+            assert!(!input.has_missing(), "of {length}");
+            assert_eq!(input.take_operation(), &bytes[..length]);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Deadlines of one worker's connections, nearest first.
 //!
-//! A deadline is never taken back: when it comes, the session checks whether it still matters.
+//! A deadline is never taken back: when it comes, the session checks whether it still matters. What is planned repeatedly is put off by a `PlannedTimer`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,6 +21,30 @@ pub enum Timer {
     Expire,
     /// The connection is closing and must be gone by now.
     Close,
+}
+
+/// The deadline of one kind that a connection has among its worker's: put off as often as the client likes, it is there once.
+///
+/// Invariant: while `due_ms` is set, a deadline for that time is in the heap; others of its kind there come later, and are passed over.
+#[derive(Debug, Default)]
+pub struct PlannedTimer {
+    due_ms: Option<u64>,
+}
+
+impl PlannedTimer {
+    /// Whether a deadline must be added for this time. If one comes before that already, it plans the rest.
+    pub fn plan(&mut self, due_ms: u64) -> bool {
+        let is_needed = self.due_ms.is_none_or(|planned_ms| due_ms < planned_ms);
+        if is_needed {
+            self.due_ms = Some(due_ms);
+        }
+        is_needed
+    }
+
+    /// A deadline of this kind has come; false if it is not the planned one.
+    pub fn has_come(&mut self, now_ms: u64) -> bool {
+        self.due_ms.take_if(|due_ms| *due_ms <= now_ms).is_some()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -61,5 +85,43 @@ impl ConnectionTimers {
         }
         let Reverse((_, slot, connection_id, timer)) = self.heap.pop()?;
         Some((slot, connection_id, timer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plans a deadline, and adds it if it must be added.
+    fn plan(timers: &mut ConnectionTimers, planned: &mut PlannedTimer, due_ms: u64) {
+        if planned.plan(due_ms) {
+            timers.add(due_ms, 1, 1, Timer::Expire);
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_is_put_off_a_thousand_times_is_there_once() {
+        let (mut timers, mut planned) = (ConnectionTimers::default(), PlannedTimer::default());
+
+        for number in 0..1_000 {
+            plan(&mut timers, &mut planned, 5_000 + number);
+        }
+
+        assert_eq!(timers.len(), 1);
+        assert_eq!(timers.pop_due(5_000), Some((1, 1, Timer::Expire)));
+        assert!(planned.has_come(5_000));
+        plan(&mut timers, &mut planned, 5_999);
+        assert_eq!(timers.wait_ms(5_000), Some(999));
+    }
+
+    #[test]
+    fn a_deadline_that_is_planned_earlier_comes_then_and_the_other_one_is_passed_over() {
+        let (mut timers, mut planned) = (ConnectionTimers::default(), PlannedTimer::default());
+        plan(&mut timers, &mut planned, 9_000);
+        plan(&mut timers, &mut planned, 2_000);
+
+        assert!(timers.pop_due(2_000).is_some() && planned.has_come(2_000));
+
+        assert!(timers.pop_due(9_000).is_some() && !planned.has_come(9_000));
     }
 }

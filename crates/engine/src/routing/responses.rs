@@ -1,6 +1,8 @@
 //! Reply subjects that a client may publish to because it received a request, within limits on their number and time.
 //!
-//! Invariant: at most `GRANTS_MAX` are remembered; when there are more, the older half makes room.
+//! Invariant: at most `GRANTS_MAX` are remembered, of at most `GRANTS_BYTES_MAX` together; when there are more, the older half makes room.
+
+use std::cmp::Reverse;
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
@@ -9,6 +11,9 @@ use crate::common::permissions::ResponseLimits;
 
 /// Reply subjects one client may owe an answer to.
 const GRANTS_MAX: usize = 65_536;
+
+/// Bytes of those subjects: a requester chooses how long they are. Room for as many as there may be of the length that client libraries give them.
+const GRANTS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Expired ones are cleared away when this many have come since the last time.
 const PRUNE_EVERY: usize = 4_096;
@@ -21,6 +26,8 @@ pub struct Responses {
 #[derive(Default)]
 struct Grants {
     of_subject: AHashMap<Box<[u8]>, Grant>,
+    /// The length of all subjects together.
+    bytes: usize,
     since_pruned: usize,
     given: u64,
 }
@@ -54,9 +61,11 @@ impl Responses {
             expires_ms,
             number: grants.given,
         };
-        grants.of_subject.insert(reply.into(), grant);
+        if grants.of_subject.insert(reply.into(), grant).is_none() {
+            grants.bytes += reply.len();
+        }
         grants.since_pruned += 1;
-        if grants.since_pruned >= PRUNE_EVERY || grants.of_subject.len() > GRANTS_MAX {
+        if grants.since_pruned >= PRUNE_EVERY || grants.are_too_many() {
             grants.prune(now_ms);
         }
     }
@@ -68,13 +77,13 @@ impl Responses {
             return false;
         };
         if now_ms > grant.expires_ms {
-            grants.of_subject.remove(subject);
+            grants.remove(subject);
             return false;
         }
         if grant.left > 0 {
             grant.left -= 1;
             if grant.left == 0 {
-                grants.of_subject.remove(subject);
+                grants.remove(subject);
             }
         }
         true
@@ -82,17 +91,51 @@ impl Responses {
 }
 
 impl Grants {
+    fn are_too_many(&self) -> bool {
+        self.of_subject.len() > GRANTS_MAX || self.bytes > GRANTS_BYTES_MAX
+    }
+
+    fn remove(&mut self, subject: &[u8]) {
+        if self.of_subject.remove(subject).is_some() {
+            self.bytes -= subject.len();
+        }
+    }
+
     fn prune(&mut self, now_ms: u64) {
         self.since_pruned = 0;
-        self.of_subject
-            .retain(|_, grant| grant.expires_ms >= now_ms);
-        if self.of_subject.len() <= GRANTS_MAX {
+        self.retain(|grant| grant.expires_ms >= now_ms);
+        if !self.are_too_many() {
             return;
         }
         // Half of them go, so that this does not happen again with the next message.
-        let oldest_kept = self.given - (GRANTS_MAX / 2) as u64;
-        self.of_subject
-            .retain(|_, grant| grant.number > oldest_kept);
+        let mut newest_first: Vec<(u64, usize)> = self
+            .of_subject
+            .iter()
+            .map(|(subject, grant)| (grant.number, subject.len()))
+            .collect();
+        newest_first.sort_unstable_by_key(|(number, _)| Reverse(*number));
+        let mut bytes = 0;
+        let first_to_go = newest_first
+            .iter()
+            .take(GRANTS_MAX / 2)
+            .position(|(_, length)| {
+                bytes += length;
+                bytes > GRANTS_BYTES_MAX / 2
+            })
+            .unwrap_or(GRANTS_MAX / 2);
+        let newest_to_go = newest_first.get(first_to_go);
+        let newest_to_go = newest_to_go.map_or(0, |(number, _)| *number);
+        self.retain(|grant| grant.number > newest_to_go);
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&Grant) -> bool) {
+        let mut bytes = 0;
+        self.of_subject.retain(|subject, grant| {
+            let is_kept = is_kept(grant);
+            bytes += usize::from(is_kept) * subject.len();
+            is_kept
+        });
+        self.bytes = bytes;
     }
 }
 
@@ -135,5 +178,38 @@ mod tests {
 
         assert!(responses.grants.lock().of_subject.len() <= GRANTS_MAX + 1);
         assert!(responses.use_grant((3 * GRANTS_MAX - 1).to_string().as_bytes(), 1));
+    }
+
+    #[test]
+    fn the_bytes_of_grants_are_bounded_and_the_newest_stay() {
+        let responses = responses(1, -1);
+        let reply = |number: usize| format!("{number:04096}");
+        for number in 0..4 * GRANTS_BYTES_MAX / 4096 {
+            responses.grant(reply(number).as_bytes(), 1);
+        }
+
+        let last = 4 * GRANTS_BYTES_MAX / 4096 - 1;
+        let grants = responses.grants.lock();
+        let held: usize = grants.of_subject.keys().map(|subject| subject.len()).sum();
+        assert_eq!(held, grants.bytes);
+        assert!(held <= GRANTS_BYTES_MAX);
+        drop(grants);
+        for number in last - 500..=last {
+            assert!(responses.use_grant(reply(number).as_bytes(), 1));
+        }
+    }
+
+    #[test]
+    fn grants_that_are_used_up_or_given_twice_are_counted_once() {
+        let responses = responses(1, 1_000);
+        for now_ms in [1, 2] {
+            responses.grant(b"twice", now_ms);
+        }
+        responses.grant(b"expired", 1);
+        assert_eq!(responses.grants.lock().bytes, 12);
+
+        assert!(responses.use_grant(b"twice", 3) && !responses.use_grant(b"expired", 2_000));
+
+        assert_eq!(responses.grants.lock().bytes, 0);
     }
 }

@@ -492,6 +492,7 @@ fn end_subscription(
         WorkerCommand::Ended {
             slot: receiver.slot,
             connection_id: receiver.id,
+            subscription: Arc::clone(subscription),
         },
     );
 }

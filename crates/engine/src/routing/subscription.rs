@@ -3,7 +3,7 @@
 //! Invariant: once `ended` is set nothing is delivered to it any more; it is set before the subscription leaves the tree, because routes
 //! that were found earlier may still name it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -57,6 +57,9 @@ impl Restrictions {
     }
 }
 
+/// The place of a subscription that is in no tree.
+const NOWHERE: usize = usize::MAX;
+
 pub struct Subscription {
     pub receiver: Receiver,
     pub restrictions: Restrictions,
@@ -67,6 +70,8 @@ pub struct Subscription {
     /// Deliveries after which it ends by itself; 0 is never.
     delivered_max: AtomicU64,
     ended: AtomicBool,
+    /// Where its tree has it among those to the same subject; only the tree changes and reads it, under its lock.
+    place: AtomicUsize,
     /// What stands for it in other accounts, while it is in the tree of its own.
     shadows: Mutex<Vec<(Arc<Account>, Arc<Subscription>)>>,
 }
@@ -97,6 +102,7 @@ impl Subscription {
             delivered: AtomicU64::new(0),
             delivered_max: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            place: AtomicUsize::new(NOWHERE),
             shadows: Mutex::default(),
         }
     }
@@ -178,6 +184,22 @@ impl Subscription {
 
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Notes where a list has it from now on. A subscription is in one list at a time.
+    pub(super) fn put_at(&self, place: usize) {
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    /// Notes that no list has it.
+    pub(super) fn take_out(&self) {
+        self.put_at(NOWHERE);
+    }
+
+    /// Where a list has it; none if no list does.
+    pub(super) fn place(&self) -> Option<usize> {
+        let place = self.place.load(Ordering::Relaxed);
+        (place != NOWHERE).then_some(place)
     }
 
     pub fn delivered(&self) -> u64 {

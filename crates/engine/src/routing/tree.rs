@@ -1,6 +1,7 @@
 //! The subscriptions of one account as a tree of tokens, so that a subject finds its receivers by walking its own tokens.
 //!
-//! Invariant: a node without subscriptions and without children does not exist, so the tree is never larger than what is subscribed.
+//! Nothing is searched for among subscriptions to one subject, nor among its queue groups: there may be tens of thousands, of one client. Invariant: a node without
+//! subscriptions and without children does not exist, so the tree is never larger than what is subscribed.
 
 use std::sync::Arc;
 
@@ -97,8 +98,31 @@ struct Node {
 
 #[derive(Default)]
 struct Leaf {
-    plain: Vec<Arc<Subscription>>,
-    groups: Vec<QueueGroup>,
+    plain: Members,
+    /// Queue groups by their name; most subjects have none.
+    groups: Option<Box<AHashMap<Box<[u8]>, Members>>>,
+}
+
+/// Subscriptions to one subject, or of one queue group on it.
+///
+/// Invariant: among those of this server it makes no difference to a link which one is looked at, so they are not looked at one by one.
+#[derive(Default)]
+struct Members {
+    own: Places,
+    /// Of servers behind links.
+    linked: Places,
+}
+
+/// Subscriptions in no order. Invariant: each knows its place.
+#[derive(Default)]
+struct Places(Vec<Arc<Subscription>>);
+
+/// Receivers as they are gathered from the nodes that a subject leads to.
+#[derive(Default)]
+struct GatheredRoutes<'tree> {
+    routes: Routes,
+    /// Where each group is: the same name on another matching subject is the same group.
+    positions: AHashMap<&'tree [u8], usize>,
 }
 
 impl SubscriptionTree {
@@ -151,7 +175,7 @@ impl SubscriptionTree {
         removed
     }
 
-    /// What the subscriptions to exactly this subject and queue group weigh together. Without a group one is as good as many.
+    /// What the subscriptions to exactly this subject and queue group weigh together. Without a group one is as good as many. Those of this server weigh the same.
     pub fn weight(
         &self,
         subject: &[u8],
@@ -162,16 +186,10 @@ impl SubscriptionTree {
             return 0;
         };
         match queue {
-            None => {
-                let mut plain = leaf.plain.iter();
-                u32::from(plain.any(|subscription| weight_of(subscription) > 0))
-            }
+            None => u32::from(leaf.plain.weight(weight_of) > 0),
             Some(queue) => {
-                let mut groups = leaf.groups.iter();
-                let group = groups.find(|group| *group.name == *queue);
-                let members = group.map_or(&[][..], |group| &group.members);
-                let weights = members.iter().map(|member| weight_of(member));
-                weights.fold(0, u32::saturating_add)
+                let group = leaf.groups.as_ref().and_then(|groups| groups.get(queue));
+                group.map_or(0, |members| members.weight(weight_of))
             }
         }
     }
@@ -184,24 +202,25 @@ impl SubscriptionTree {
 
     /// Everybody who asked for it, whether or not they may see it.
     pub fn find_asking(&self, subject: &[u8]) -> Routes {
-        let mut routes = Routes::default();
+        let mut gathered = GatheredRoutes::default();
         if !subject::has_empty_token(subject) {
             let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
-            self.root.collect(&tokens, &mut routes, &mut 0);
-            routes.drop_unneeded();
+            self.root.collect(&tokens, &mut gathered, &mut 0);
+            gathered.routes.drop_unneeded();
         }
-        routes
+        gathered.routes
     }
 
     /// The same, and how many tokens of the subject that depends on: whatever has the same ones first, and as many in all, has the same receivers.
     pub fn find_deciding(&self, subject: &[u8]) -> (Routes, usize) {
-        let mut routes = Routes::default();
         let mut deciding = 0;
         if subject::has_empty_token(subject) {
-            return (routes, usize::MAX);
+            return (Routes::default(), usize::MAX);
         }
         let tokens: Vec<&[u8]> = subject::tokens(subject).collect();
-        self.root.collect(&tokens, &mut routes, &mut deciding);
+        let mut gathered = GatheredRoutes::default();
+        self.root.collect(&tokens, &mut gathered, &mut deciding);
+        let mut routes = gathered.routes;
         routes.drop_unneeded();
         if routes.is_restricted() {
             routes.drop_unseen(subject);
@@ -213,15 +232,20 @@ impl SubscriptionTree {
 }
 
 impl Node {
-    fn collect(&self, tokens: &[&[u8]], routes: &mut Routes, deciding: &mut usize) {
+    fn collect<'tree>(
+        &'tree self,
+        tokens: &[&[u8]],
+        gathered: &mut GatheredRoutes<'tree>,
+        deciding: &mut usize,
+    ) {
         let mut waiting = vec![(self, 0)];
         while let Some((node, depth)) = waiting.pop() {
             let Some(first) = tokens.get(depth) else {
-                node.leaf.collect(routes);
+                gathered.add(&node.leaf);
                 continue;
             };
             if let Some(rest) = &node.rest {
-                rest.collect(routes);
+                gathered.add(rest);
             }
             if !node.literal.is_empty() {
                 *deciding = (*deciding).max(depth + 1);
@@ -352,75 +376,127 @@ impl Drop for Node {
 
 impl Leaf {
     fn add(&mut self, subscription: Arc<Subscription>) {
-        let Some(queue) = subscription.queue.clone() else {
-            self.plain.push(subscription);
+        let Some(queue) = &subscription.queue else {
+            self.plain.add(subscription);
             return;
         };
-        add_to_group(&mut self.groups, &queue, std::iter::once(subscription));
+        let groups = self.groups.get_or_insert_default();
+        match groups.get_mut(&**queue) {
+            Some(members) => members.add(subscription),
+            None => {
+                let mut members = Members::default();
+                let name = queue.clone();
+                members.add(subscription);
+                groups.insert(name, members);
+            }
+        }
     }
 
     fn remove(&mut self, subscription: &Arc<Subscription>) -> bool {
         let Some(queue) = &subscription.queue else {
-            return remove_from(&mut self.plain, subscription);
+            return self.plain.remove(subscription);
         };
-        let Some(index) = self.groups.iter().position(|group| group.name == *queue) else {
+        let Some(groups) = &mut self.groups else {
             return false;
         };
-        let removed = remove_from(&mut self.groups[index].members, subscription);
-        if self.groups[index].members.is_empty() {
-            self.groups.swap_remove(index);
+        let Some(members) = groups.get_mut(&**queue) else {
+            return false;
+        };
+        let removed = members.remove(subscription);
+        if members.is_empty() {
+            groups.remove(&**queue);
+        }
+        if groups.is_empty() {
+            self.groups = None;
         }
         removed
     }
 
-    fn collect(&self, routes: &mut Routes) {
-        routes.plain.extend(self.plain.iter().cloned());
-        for group in &self.groups {
-            // The same group name on another matching subject is the same group.
-            add_to_group(
-                &mut routes.groups,
-                &group.name,
-                group.members.iter().cloned(),
-            );
-        }
-    }
-
     fn list(&self, all: &mut Vec<Arc<Subscription>>) {
         all.extend(self.plain.iter().cloned());
-        for group in &self.groups {
-            all.extend(group.members.iter().cloned());
+        for members in self.groups.iter().flat_map(|groups| groups.values()) {
+            all.extend(members.iter().cloned());
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.plain.is_empty() && self.groups.is_empty()
+        self.plain.is_empty() && self.groups.is_none()
     }
 }
 
-fn add_to_group(
-    groups: &mut Vec<QueueGroup>,
-    name: &[u8],
-    members: impl Iterator<Item = Arc<Subscription>>,
-) {
-    match groups.iter_mut().find(|group| *group.name == *name) {
-        Some(group) => group.members.extend(members),
-        None => groups.push(QueueGroup {
-            name: name.into(),
-            members: members.collect(),
-        }),
+impl Members {
+    fn add(&mut self, subscription: Arc<Subscription>) {
+        self.places_of(&subscription).add(subscription);
     }
-}
 
-fn remove_from(list: &mut Vec<Arc<Subscription>>, subscription: &Arc<Subscription>) -> bool {
-    match list
-        .iter()
-        .position(|other| Arc::ptr_eq(other, subscription))
-    {
-        Some(index) => {
-            list.swap_remove(index);
-            true
+    fn remove(&mut self, subscription: &Arc<Subscription>) -> bool {
+        self.places_of(subscription).remove(subscription)
+    }
+
+    fn places_of(&mut self, subscription: &Subscription) -> &mut Places {
+        match subscription.is_linked() {
+            true => &mut self.linked,
+            false => &mut self.own,
         }
-        None => false,
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Arc<Subscription>> {
+        self.own.0.iter().chain(&self.linked.0)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.own.0.is_empty() && self.linked.0.is_empty()
+    }
+
+    fn weight(&self, weight_of: &dyn Fn(&Subscription) -> u32) -> u32 {
+        let mut own = self.own.0.iter();
+        // One that has ended is about to leave, and then this is asked again.
+        let any = own.find(|subscription| !subscription.has_ended());
+        let each = any.map_or(0, |subscription| weight_of(subscription));
+        let count = u32::try_from(self.own.0.len()).unwrap_or(u32::MAX);
+        let linked = self.linked.0.iter().map(|member| weight_of(member));
+        linked.fold(each.saturating_mul(count), u32::saturating_add)
+    }
+}
+
+impl Places {
+    fn add(&mut self, subscription: Arc<Subscription>) {
+        debug_assert!(subscription.place().is_none(), "it is in one list");
+        subscription.put_at(self.0.len());
+        self.0.push(subscription);
+    }
+
+    fn remove(&mut self, subscription: &Arc<Subscription>) -> bool {
+        let Some(place) = subscription.place() else {
+            return false;
+        };
+        let there = self.0.get(place);
+        if !there.is_some_and(|other| Arc::ptr_eq(other, subscription)) {
+            return false;
+        }
+        self.0.swap_remove(place).take_out();
+        if let Some(moved) = self.0.get(place) {
+            moved.put_at(place);
+        }
+        true
+    }
+}
+
+impl<'tree> GatheredRoutes<'tree> {
+    fn add(&mut self, leaf: &'tree Leaf) {
+        let Self { routes, positions } = self;
+        routes.plain.extend(leaf.plain.iter().cloned());
+        for (name, members) in leaf.groups.iter().flat_map(|groups| groups.iter()) {
+            let members = members.iter().cloned();
+            let position = *positions.entry(name).or_insert(routes.groups.len());
+            match routes.groups.get_mut(position) {
+                Some(group) => group.members.extend(members),
+                None => routes.groups.push(QueueGroup {
+                    name: name.clone(),
+                    members: members.collect(),
+                }),
+            }
+        }
     }
 }
 

@@ -77,6 +77,69 @@ fn one_group_name_on_several_subjects_is_one_group() {
 }
 
 #[test]
+fn tens_of_thousands_on_one_subject_come_and_go_in_time_that_grows_with_their_number() {
+    const COUNT: usize = 100_000;
+    let connection = connection();
+    let names: Vec<String> = (0..COUNT).map(|number| format!("q{number}")).collect();
+    let queues: [fn(&str) -> Option<&str>; 3] = [|_| None, |_| Some("q"), |name| Some(name)];
+    for queue_of in queues {
+        let mut tree = SubscriptionTree::default();
+        let all: Vec<_> = names
+            .iter()
+            .map(|name| subscription(&connection, "same", queue_of(name)))
+            .collect();
+        let wild = subscription(&connection, "*", queue_of(&names[7]));
+        let began = std::time::Instant::now();
+
+        for one in all.iter().chain([&wild]) {
+            tree.insert(Arc::clone(one));
+        }
+        let routes = tree.find(b"same");
+        let members = routes.groups.iter().map(|group| group.members.len());
+        assert_eq!(routes.plain.len() + members.sum::<usize>(), COUNT + 1);
+        for one in all
+            .iter()
+            .rev()
+            .step_by(2)
+            .chain(all.iter().rev().skip(1).step_by(2))
+        {
+            assert!(tree.remove(one) && !tree.remove(one));
+        }
+
+        // Quadratic, it would be minutes.
+        assert!(began.elapsed() < std::time::Duration::from_secs(30));
+        assert_eq!(tree.count(), 1);
+        assert!(tree.remove(&wild) && tree.root.is_empty());
+    }
+}
+
+#[test]
+fn subscriptions_of_this_server_are_weighed_without_looking_at_each() {
+    let connection = connection();
+    let mut tree = SubscriptionTree::default();
+    let all: Vec<_> = (0..1_000)
+        .map(|number| subscription(&connection, "same", (number % 2 == 0).then_some("q")))
+        .collect();
+    let looked_at = std::cell::Cell::new(0);
+    let weight_of = |_: &Subscription| {
+        looked_at.set(looked_at.get() + 1);
+        1
+    };
+    for one in &all {
+        tree.insert(Arc::clone(one));
+    }
+
+    assert_eq!(tree.weight(b"same", Some(b"q"), &weight_of), 500);
+    assert_eq!(tree.weight(b"same", None, &weight_of), 1);
+    assert_eq!(tree.weight(b"same", Some(b"other"), &weight_of), 0);
+    assert_eq!(looked_at.get(), 2);
+    all[0].end();
+    tree.remove(&all[0]);
+    assert_eq!(tree.weight(b"same", Some(b"q"), &weight_of), 499);
+    assert_eq!(tree.weight(b"same", Some(b"q"), &|_| 0), 0);
+}
+
+#[test]
 fn a_subject_with_an_empty_token_reaches_nobody() {
     let connection = connection();
     let mut tree = SubscriptionTree::default();

@@ -1,7 +1,7 @@
 //! Compression of a link between two servers: everything in S2 chunks, in both directions.
 //!
 //! Chunks are made where bytes are handed over, each by itself, so threads need not agree on an order. Invariant: whatever comes in, at most one block is
-//! decompressed before its bytes are taken.
+//! decompressed before its bytes are taken, and no chunk or block is held that is larger than was allowed.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::leaf::LeafCompression;
 use crate::wire::s2_frames::{
-    decompress_chunk, masked_checksum, Chunk, FrameError, CHUNK_BYTES_MAX, STREAM_NAME,
+    decompress_chunk, masked_checksum, Chunk, FrameError, BLOCK_BYTES_MAX, CHUNK_BYTES_MAX,
+    STREAM_NAME,
 };
 
 /// What one chunk holds before compression: the most that every reader of the format takes.
@@ -107,7 +108,6 @@ impl S2Scratch {
 }
 
 /// Turns chunks back into the bytes of a session.
-#[derive(Default)]
 pub struct S2Unframing {
     /// What has come and was not looked at.
     received: Vec<u8>,
@@ -115,9 +115,34 @@ pub struct S2Unframing {
     is_named: bool,
     block: Vec<u8>,
     taken: usize,
+    /// What a block may hold.
+    block_bytes_max: usize,
+}
+
+impl Default for S2Unframing {
+    fn default() -> Self {
+        Self {
+            received: Vec::new(),
+            looked_at: 0,
+            is_named: false,
+            block: Vec::new(),
+            taken: 0,
+            block_bytes_max: BLOCK_BYTES_MAX,
+        }
+    }
 }
 
 impl S2Unframing {
+    /// Refuses blocks that hold more than this, from now on.
+    pub fn limit_blocks(&mut self, bytes_max: usize) {
+        self.block_bytes_max = bytes_max;
+    }
+
+    /// Bytes of memory that are held.
+    pub fn held_bytes(&self) -> usize {
+        self.received.capacity() + self.block.capacity()
+    }
+
     pub fn add(&mut self, bytes: &[u8]) {
         self.received.drain(..std::mem::take(&mut self.looked_at));
         self.received.extend_from_slice(bytes);
@@ -148,11 +173,12 @@ impl S2Unframing {
         self.block.clear();
         self.taken = 0;
         while self.block.is_empty() {
-            let Some(chunk) = Chunk::read(&self.received[self.looked_at..], self.is_named)? else {
+            let received = &self.received[self.looked_at..];
+            let Some(chunk) = Chunk::read(received, self.is_named, self.block_bytes_max)? else {
                 return Ok(false);
             };
             self.is_named = true;
-            decompress_chunk(&chunk, &mut self.block)?;
+            decompress_chunk(&chunk, self.block_bytes_max, &mut self.block)?;
             self.looked_at += chunk.length();
         }
         Ok(true)
@@ -222,6 +248,31 @@ mod tests {
         let mut unframing = S2Unframing::default();
         unframing.add(b"INFO {}\r\n");
         assert_eq!(unframing.read_into(&mut [0; 10]), Err(FrameError::NotS2));
+    }
+
+    #[test]
+    fn a_chunk_larger_than_allowed_is_refused_before_it_has_come() {
+        let promised = [STREAM_NAME, &[COMPRESSED, 0, 0, 0x40]].concat();
+        let large = framed(LeafCompression::S2Fast, &[b'a'; 60_000]);
+        assert!(large.len() < 10_000);
+        for (bytes, block_bytes_max) in [(promised, 1_000_000), (large, 59_999)] {
+            let mut unframing = S2Unframing::default();
+            unframing.limit_blocks(block_bytes_max);
+            unframing.add(&bytes);
+            let refused = unframing.read_into(&mut [0; 10]);
+
+            assert_eq!(refused, Err(FrameError::ChunkTooLarge));
+            assert!(unframing.held_bytes() <= 2 * bytes.len());
+        }
+    }
+
+    #[test]
+    fn what_has_come_of_a_chunk_is_counted() {
+        let mut unframing = S2Unframing::default();
+        unframing.add(&[STREAM_NAME, &[COMPRESSED, 0, 0, 0x40], &[0; 100_000]].concat());
+
+        assert_eq!(unframing.read_into(&mut [0; 10]), Ok(0));
+        assert!(unframing.held_bytes() >= 100_000);
     }
 
     proptest::proptest! {

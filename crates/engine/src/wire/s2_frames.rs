@@ -11,8 +11,13 @@ use std::io::{self, Read};
 /// What a block may hold when it is decompressed: the most that the format allows.
 pub const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What a chunk may hold on the wire: a block that compression made longer, with its checksum. The format's own bound for that is a sixth more.
-pub const CHUNK_BYTES_MAX: usize = BLOCK_BYTES_MAX + BLOCK_BYTES_MAX / 6 + 1024;
+/// What a chunk may hold on the wire.
+pub const CHUNK_BYTES_MAX: usize = chunk_bytes_max(BLOCK_BYTES_MAX);
+
+/// The same for smaller blocks: one that compression made longer, with its checksum. The format's own bound for that is a sixth more.
+const fn chunk_bytes_max(block_bytes_max: usize) -> usize {
+    block_bytes_max + block_bytes_max / 6 + 1024
+}
 
 const CHUNK_HEAD_BYTES: usize = 4;
 const CHECKSUM_BYTES: usize = 4;
@@ -80,8 +85,13 @@ impl<'a> Chunk<'a> {
         head.is_some_and(|head| bytes.len() >= CHUNK_HEAD_BYTES + body_length(*head))
     }
 
-    /// Reads the chunk at the front of `bytes`; `None` when it has not come as a whole. The first one must be the name of the format.
-    pub fn read(bytes: &'a [u8], is_named: bool) -> Result<Option<Self>, FrameError> {
+    /// Reads the chunk at the front of `bytes`; `None` when it has not come as a whole. The first one must be the name of the format; a block may hold
+    /// `block_bytes_max`.
+    pub fn read(
+        bytes: &'a [u8],
+        is_named: bool,
+        block_bytes_max: usize,
+    ) -> Result<Option<Self>, FrameError> {
         let Some(head) = bytes.first_chunk::<CHUNK_HEAD_BYTES>() else {
             return Ok(None);
         };
@@ -89,7 +99,7 @@ impl<'a> Chunk<'a> {
         if !is_named && kind != FORMAT_NAME {
             return Err(FrameError::NotS2);
         }
-        if length > CHUNK_BYTES_MAX {
+        if length > chunk_bytes_max(block_bytes_max) {
             return Err(FrameError::ChunkTooLarge);
         }
         let body = bytes[CHUNK_HEAD_BYTES..].get(..length);
@@ -106,15 +116,27 @@ fn body_length([_, low, middle, high]: [u8; CHUNK_HEAD_BYTES]) -> usize {
     usize::from(low) | usize::from(middle) << 8 | usize::from(high) << 16
 }
 
-/// Appends what a chunk holds; nothing if it only names the format or may be passed over.
-pub fn decompress_chunk(chunk: &Chunk<'_>, block: &mut Vec<u8>) -> Result<(), FrameError> {
+/// Appends what a chunk holds, at most `bytes_max`; nothing if it only names the format or may be passed over.
+pub fn decompress_chunk(
+    chunk: &Chunk<'_>,
+    bytes_max: usize,
+    block: &mut Vec<u8>,
+) -> Result<(), FrameError> {
     match chunk.kind {
         FORMAT_NAME if chunk.body == S2_NAME || chunk.body == SNAPPY_NAME => Ok(()),
         FORMAT_NAME => Err(FrameError::NotS2),
+        COMPRESSED if block_length(chunk.body)? > bytes_max => Err(FrameError::ChunkTooLarge),
         COMPRESSED | UNCOMPRESSED => decompress_block(chunk.body, chunk.kind == COMPRESSED, block),
         SKIPPABLE_MIN.. => Ok(()),
         _ => Err(FrameError::UnknownChunk),
     }
+}
+
+/// How long the block of a chunk says that it is.
+fn block_length(body: &[u8]) -> Result<usize, FrameError> {
+    let mut input = S2Input { rest: body };
+    input.take_bytes(CHECKSUM_BYTES)?;
+    input.varint()
 }
 
 /// Decompresses the body of a chunk: a checksum, and the block. On an error nothing of it is left.

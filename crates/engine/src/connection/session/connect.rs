@@ -45,10 +45,17 @@ impl Session {
             self.request_verdict(credentials, false, context);
             return Ok(());
         }
+        self.keep_credentials(credentials);
         match self.open(context) {
             Some(next) => Err(next),
             None => Ok(()),
         }
+    }
+
+    /// Keeps what a client showed though nobody asked: a reload may demand a login, and then it need not go.
+    pub(super) fn keep_credentials(&mut self, credentials: Credentials) {
+        let shows_any = credentials != Credentials::default();
+        self.credentials = shows_any.then(|| Box::new(credentials));
     }
 
     /// Asks Python who this is.
@@ -189,11 +196,11 @@ impl Session {
             return Some(self.refuse_subscriptions(context));
         }
         self.access.renew(admission);
-        self.connection
-            .identity
-            .lock()
-            .details
-            .clone_from(&admission.details);
+        let mut identity = self.connection.identity.lock();
+        // It may have come in when nobody asked who it is.
+        identity.user.clone_from(&admission.user);
+        identity.details.clone_from(&admission.details);
+        drop(identity);
         self.expires_unix_ms = admission.expires_unix_ms;
         self.apply_options(context.shared);
         self.review_subscriptions(context);

@@ -50,7 +50,7 @@ impl Session {
         } else {
             interval_ms
         };
-        self.plan_ping(context.now_ms + in_ms)
+        self.plan_ping(context.now_ms.saturating_add(in_ms))
     }
 
     fn plan_ping(&mut self, due_ms: u64) -> u64 {
@@ -58,9 +58,9 @@ impl Session {
         due_ms
     }
 
-    /// Whether a ping timer that has come is the one that was planned last.
-    pub fn ping_is_due(&self, now_ms: u64) -> bool {
-        now_ms >= self.ping_due_ms
+    /// When the next PING was planned for, most recently.
+    pub fn ping_due_ms(&self) -> u64 {
+        self.ping_due_ms
     }
 
     pub fn is_connected(&self) -> bool {
@@ -72,7 +72,7 @@ impl Session {
         let ping_max = context.shared.options().ping_max;
         let interval_ms = context.shared.ping_interval_ms(&self.connection);
         let again = Tick::Again {
-            due_ms: self.plan_ping(context.now_ms + interval_ms),
+            due_ms: self.plan_ping(context.now_ms.saturating_add(interval_ms)),
         };
         let idle_ms = context.now_ms
             - self

@@ -15,6 +15,8 @@ pub use connect::Decision;
 pub use keepalive::Tick;
 pub use leaf::LeafState;
 
+use leaf::leaf_line_bytes_max;
+
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -74,7 +76,7 @@ pub struct Session {
     ping_sent_micros: u64,
     round_trip_measured_ms: Option<u64>,
     nonce: String,
-    /// What CONNECT carried, kept to ask again after a reload. Only where authentication is required.
+    /// What CONNECT carried, kept to ask again after a reload.
     credentials: Option<Box<Credentials>>,
     /// What the handshake of TLS showed, as JSON; empty without TLS.
     pub tls: Vec<u8>,
@@ -185,19 +187,24 @@ impl Session {
         session
     }
 
-    /// Whether the client has been let in or, where nobody asks who it is, has said something that makes sense.
+    /// Whether the client has been let in or, where nobody asks who it is, has said something that makes sense. A server that this one has connected to is known.
     pub fn is_known(&self) -> bool {
-        self.phase == SessionPhase::Open && (self.connected || self.spoke)
+        let is_in = self.phase == SessionPhase::Open && (self.connected || self.spoke);
+        is_in || self.is_solicited()
     }
 
     /// Other options are in force.
     pub fn apply_options(&mut self, shared: &Shared) {
         let options = shared.options();
         self.drops_for_slow = !options.fast_producer_stall;
-        if self.connected {
-            self.limits.payload_bytes_max =
-                self.access.payload_bytes_max(options.max_payload_bytes);
-        }
+        self.limits.control_line_bytes_max = match self.is_leaf() {
+            true => leaf_line_bytes_max(&options),
+            false => options.max_control_line_bytes,
+        };
+        self.limits.payload_bytes_max = match self.connected {
+            true => self.access.payload_bytes_max(options.max_payload_bytes),
+            false => options.max_payload_bytes.min(UNCONNECTED_PAYLOAD_BYTES_MAX),
+        };
     }
 
     /// What a compressed message of WebSocket may hold.

@@ -106,11 +106,13 @@ impl Session {
         self.count_subscriptions();
     }
 
-    /// Forgets the sids of subscriptions that ended by themselves.
-    pub fn forget_ended(&mut self) {
-        self.subscriptions
-            .retain(|_, subscription| !subscription.has_ended());
-        self.count_subscriptions();
+    /// Forgets the sid of a subscription that ended by itself, unless another one has it by now.
+    pub fn forget_ended(&mut self, sid: &[u8]) {
+        let held = self.subscriptions.get(sid);
+        if held.is_some_and(|subscription| subscription.has_ended()) {
+            self.subscriptions.remove(sid);
+            self.count_subscriptions();
+        }
     }
 
     /// Ends every subscription at the end of the session, and notes for monitoring which they were.

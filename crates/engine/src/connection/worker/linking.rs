@@ -35,6 +35,7 @@ impl WorkerConnection {
         let Some(mut unframing) = self.unframing.take() else {
             return Received::Nothing { drained: true };
         };
+        unframing.limit_blocks(self.session.block_bytes_max());
         let mut is_drained = false;
         if !unframing.has_unread() {
             match self.receive_bytes(buffer, kept, None) {
@@ -136,7 +137,7 @@ impl Worker {
             0 => SECURE_TIMEOUT_MS_DEFAULT,
             timeout_ms => timeout_ms,
         };
-        let due_ms = self.core.now_ms + timeout_ms;
+        let due_ms = self.core.now_ms.saturating_add(timeout_ms);
         self.timers.add(due_ms, slot, connection.id, Timer::Secure);
         self.answer_records(slot);
     }

@@ -17,6 +17,92 @@ const DEADLINE_LOOKS: u64 = 8;
 const TIMERS_PER_TURN_MAX: usize = 32;
 
 impl Worker {
+    /// A connection carries messages from now on: its client has so long to say CONNECT, and is asked now and then if it is there.
+    pub(super) fn start_clocks(&mut self, slot: usize) {
+        let Some(member) = self.members.get(&slot) else {
+            return;
+        };
+        let connection = &member.session.connection;
+        let timeout_ms = match member.session.leaf_timeout_ms() {
+            Some(timeout_ms) => timeout_ms,
+            None => self.core.shared.login_timeout_ms(connection),
+        };
+        let due_ms = self.core.now_ms.saturating_add(timeout_ms);
+        let id = member.session.connection.id;
+        self.timers.add(due_ms, slot, id, Timer::Handshake);
+        self.start_pings(slot);
+    }
+
+    pub(super) fn start_pings(&mut self, slot: usize) {
+        if let Some(member) = self.members.get_mut(&slot) {
+            let due_ms = member.session.plan_first_ping(&mut self.core.context());
+            self.plan_ping(slot, due_ms);
+        }
+    }
+
+    fn plan_ping(&mut self, slot: usize, due_ms: u64) {
+        if let Some(member) = self.members.get_mut(&slot) {
+            let id = member.session.connection.id;
+            if member.next_ping.plan(due_ms) {
+                self.timers.add(due_ms, slot, id, Timer::Ping);
+            }
+        }
+    }
+
+    /// What a client was let in with may end; then so does the connection.
+    pub(super) fn plan_expiry(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        if let Some(in_ms) = member.session.expires_in_ms(&self.core.shared) {
+            let due_ms = self.core.now_ms.saturating_add(in_ms);
+            let id = member.session.connection.id;
+            if member.next_expiry.plan(due_ms) {
+                self.timers.add(due_ms, slot, id, Timer::Expire);
+            }
+        }
+    }
+
+    /// Ends a session whose credentials have expired, unless they have been renewed since.
+    fn expire(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        if !member.next_expiry.has_come(self.core.now_ms) {
+            return;
+        }
+        match member.session.expires_in_ms(&self.core.shared) {
+            None => {}
+            Some(0) => {
+                let reason = member.session.expire(&mut self.core.context());
+                self.hand_over(&[]);
+                self.begin_close(slot, reason);
+            }
+            Some(_) => self.plan_expiry(slot),
+        }
+    }
+
+    /// Asks a client if it is there, or finds that it is not.
+    fn ping(&mut self, slot: usize) {
+        let Some(member) = self.members.get_mut(&slot) else {
+            return;
+        };
+        let now_ms = self.core.now_ms;
+        if !member.next_ping.has_come(now_ms) {
+            return;
+        }
+        let due_ms = member.session.ping_due_ms();
+        if due_ms > now_ms {
+            return self.plan_ping(slot, due_ms);
+        }
+        let tick = member.session.tick(&mut self.core.context());
+        self.hand_over(&[]);
+        match tick {
+            Tick::Again { due_ms } => self.plan_ping(slot, due_ms),
+            Tick::Close(reason) => self.begin_close(slot, reason),
+        }
+    }
+
     pub(super) fn run_timers(&mut self) {
         for _ in 0..TIMERS_PER_TURN_MAX {
             let Some((slot, connection_id, timer)) = self.timers.pop_due(self.core.now_ms) else {
@@ -46,19 +132,7 @@ impl Worker {
                         self.begin_close(slot, reason);
                     }
                 }
-                Timer::Ping => {
-                    if !member.session.ping_is_due(self.core.now_ms) {
-                        continue;
-                    }
-                    let tick = member.session.tick(&mut self.core.context());
-                    self.hand_over(&[]);
-                    match tick {
-                        Tick::Again { due_ms } => {
-                            self.timers.add(due_ms, slot, connection_id, Timer::Ping);
-                        }
-                        Tick::Close(reason) => self.begin_close(slot, reason),
-                    }
-                }
+                Timer::Ping => self.ping(slot),
             }
         }
     }
@@ -120,3 +194,7 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "maintenance_tests.rs"]
+mod tests;

@@ -34,7 +34,7 @@ use crate::connection::listener::{
     Listener, LEAF_LISTENER_TOKEN, LISTENER_TOKEN, WEBSOCKET_LISTENER_TOKEN,
 };
 use crate::connection::session::{Context, Decision, Next, Session};
-use crate::connection::timers::{ConnectionTimers, Timer};
+use crate::connection::timers::{ConnectionTimers, PlannedTimer, Timer};
 use crate::routing::clients::closed_reason::ClosedReason;
 use crate::routing::clients::mailbox::{AcceptedConnection, WorkerCommand};
 use crate::routing::router::Router;
@@ -107,6 +107,8 @@ struct WorkerConnection {
     interrupted: bool,
     /// Set when it is being closed: what comes in is read and dropped.
     closing: Option<ClosedReason>,
+    next_ping: PlannedTimer,
+    next_expiry: PlannedTimer,
 }
 
 impl WorkerConnection {
@@ -128,6 +130,8 @@ impl WorkerConnection {
             stall: None,
             interrupted: false,
             closing: None,
+            next_ping: PlannedTimer::default(),
+            next_expiry: PlannedTimer::default(),
         }
     }
 }
@@ -313,9 +317,10 @@ impl Worker {
                 WorkerCommand::Ended {
                     slot,
                     connection_id,
+                    subscription,
                 } => {
                     if let Some(member) = self.member(slot, connection_id) {
-                        member.session.forget_ended();
+                        member.session.forget_ended(&subscription.sid);
                     }
                 }
                 WorkerCommand::Verdict {
@@ -454,30 +459,6 @@ impl Worker {
         self.expect_login(slot, connection.id);
     }
 
-    /// A connection carries messages from now on: its client has so long to say CONNECT, and is asked now and then if it is there.
-    fn start_clocks(&mut self, slot: usize) {
-        let Some(member) = self.members.get(&slot) else {
-            return;
-        };
-        let connection = &member.session.connection;
-        let timeout_ms = match member.session.leaf_timeout_ms() {
-            Some(timeout_ms) => timeout_ms,
-            None => self.core.shared.login_timeout_ms(connection),
-        };
-        let due_ms = self.core.now_ms + timeout_ms;
-        let id = member.session.connection.id;
-        self.timers.add(due_ms, slot, id, Timer::Handshake);
-        self.start_pings(slot);
-    }
-
-    fn start_pings(&mut self, slot: usize) {
-        if let Some(member) = self.members.get_mut(&slot) {
-            let due_ms = member.session.plan_first_ping(&mut self.core.context());
-            let id = member.session.connection.id;
-            self.timers.add(due_ms, slot, id, Timer::Ping);
-        }
-    }
-
     fn announce_lame_duck(&mut self) {
         for member in self.members.values() {
             let connection = &member.session.connection;
@@ -544,18 +525,6 @@ impl Worker {
             self.core.shared.unlist_connection(connection, reason);
         }
         self.core.shared.forget_connection(connection);
-    }
-
-    /// What a client was let in with may end; then so does the connection.
-    fn plan_expiry(&mut self, slot: usize) {
-        let Some(member) = self.members.get(&slot) else {
-            return;
-        };
-        if let Some(in_ms) = member.session.expires_in_ms(&self.core.shared) {
-            let due_ms = self.core.now_ms.saturating_add(in_ms);
-            let id = member.session.connection.id;
-            self.timers.add(due_ms, slot, id, Timer::Expire);
-        }
     }
 
     fn end_all(&mut self) {

@@ -124,6 +124,7 @@ impl Worker {
         }
         let encrypted = matches!(member.transport, Transport::Secure(_));
         let framed = member.websocket.is_some();
+        let compressed = member.unframing.is_some();
         let mut buffer = std::mem::take(&mut self.read_buffer);
         let turn = if member.is_upgrading() {
             self.upgrade(slot, &mut buffer)
@@ -135,6 +136,10 @@ impl Worker {
         self.read_buffer = buffer;
         if framed {
             self.answer_frames(slot);
+        }
+        if compressed {
+            // A server that has not logged in may be holding a chunk that has not come as a whole.
+            self.weigh_unauthenticated(slot);
         }
         if encrypted {
             self.answer_records(slot);
@@ -198,7 +203,7 @@ impl Worker {
             };
             if member.stall.is_some() && !bytes.is_empty() {
                 let input = &mut member.session.input;
-                input.keep(bytes, bytes.len() + 1, READ_BUFFER_BYTES);
+                input.keep(bytes, bytes.len(), READ_BUFFER_BYTES);
                 member.interrupted = true;
                 if !was_connected && member.session.is_connected() {
                     self.start_pings(slot);
@@ -234,10 +239,11 @@ impl Worker {
                 ReadTurn::More
             }
             Next::Wait => {
+                // These are all: it is not read on before the verdict.
                 member
                     .session
                     .input
-                    .keep(rest, rest.len() + 1, READ_BUFFER_BYTES);
+                    .keep(rest, rest.len(), READ_BUFFER_BYTES);
                 self.weigh_unauthenticated(slot);
                 ReadTurn::Drained
             }

@@ -32,11 +32,11 @@ impl Worker {
         };
         let id = member.session.connection.id;
         let first_ms = awaiting.settings.handshake_first_ms.unwrap_or(0);
-        let due_ms = self.core.now_ms + first_ms;
+        let due_ms = self.core.now_ms.saturating_add(first_ms);
         if first_ms > 0 {
             self.timers.add(due_ms, slot, id, Timer::Greet);
         }
-        let due_ms = due_ms + awaiting.settings.timeout_ms;
+        let due_ms = due_ms.saturating_add(awaiting.settings.timeout_ms);
         self.timers.add(due_ms, slot, id, Timer::Secure);
     }
 

@@ -41,10 +41,12 @@ impl Worker {
             0
         } else {
             let websocket = member.websocket.as_ref();
+            let unframing = member.unframing.as_ref();
             UNAUTHENTICATED_CONNECTION_BYTES
                 + member.session.input.bytes()
                 + member.transport.unauthenticated_bytes()
                 + websocket.map_or(0, |websocket| websocket.held_bytes())
+                + unframing.map_or(0, |unframing| unframing.held_bytes())
         };
         let (counted, counts) = (member.unauthenticated_bytes > 0, bytes > 0);
         self.unauthenticated.count =

@@ -11,13 +11,14 @@ use crate::config::options::{READ_BUFFER_BYTES, UPGRADE_TIMEOUT_MS};
 use crate::connection::timers::Timer;
 use crate::routing::clients::closed_reason::ClosedReason;
 use crate::transport::outbox::OutboxFraming;
-use crate::transport::websocket::frame_reader::{CloseCause, WebSocketEnd};
+use crate::transport::websocket::frame_reader::{CloseCause, DecodedFrames, WebSocketEnd};
 use crate::transport::websocket::request::{UpgradeAnswer, UpgradeRequest};
 use crate::transport::websocket::upgrade;
 use crate::transport::websocket::upgrade::{Accepted, Upgrade, UpgradeRefusal};
 use crate::transport::websocket::{frames, Framing, WebSocketFrameReader, WebSocketSettings};
 
 /// WebSocket on one connection.
+#[allow(clippy::large_enum_variant, reason = "a connection has it in a box")]
 pub(super) enum WebSocket {
     /// The request has not arrived as a whole.
     Awaiting {
@@ -52,6 +53,19 @@ impl Open {
             end: None,
             has_ended: false,
             masks: false,
+        }
+    }
+
+    /// Notes what frames have brought besides bytes for the session.
+    fn note(&mut self, decoded: DecodedFrames, drained: bool) -> Received {
+        self.answers.extend_from_slice(&decoded.answers);
+        if decoded.end.is_some() {
+            self.end = decoded.end;
+        }
+        let drained = drained && !self.frame_reader.has_unread() && self.end.is_none();
+        match decoded.count {
+            0 => Received::Nothing { drained },
+            count => Received::Bytes { count, drained },
         }
     }
 }
@@ -124,11 +138,8 @@ impl WorkerConnection {
                     Some(apart) => apart,
                     None => &mut buffer[kept..READ_BUFFER_BYTES],
                 };
-                let count = open.frame_reader.take_unread(target);
-                return Received::Bytes {
-                    count,
-                    drained: false,
-                };
+                let decoded = open.frame_reader.read_on(target, message_bytes_max);
+                return open.note(decoded, false);
             }
             if open.end.is_some() {
                 return Received::Nothing { drained: true };
@@ -146,13 +157,16 @@ impl WorkerConnection {
             None => &mut buffer[kept..kept + count],
         };
         let decoded = open.frame_reader.decode(bytes, message_bytes_max);
-        open.answers.extend_from_slice(&decoded.answers);
-        open.end = decoded.end;
-        let drained = drained && !open.frame_reader.has_unread() && open.end.is_none();
-        match decoded.count {
-            0 => Received::Nothing { drained },
-            count => Received::Bytes { count, drained },
-        }
+        open.note(decoded, drained)
+    }
+
+    /// Whether the session has had everything that came before the end: nothing is left to be read, and nothing waits for a verdict or for a receiver.
+    fn has_read_all(&self) -> bool {
+        let Some(WebSocket::Open(open)) = self.websocket.as_deref() else {
+            return false;
+        };
+        let waits = self.session.is_waiting() || self.interrupted;
+        !open.frame_reader.has_unread() && !waits
     }
 }
 
@@ -170,7 +184,7 @@ impl Worker {
             timeout_ms => timeout_ms,
         };
         let id = member.session.connection.id;
-        let due_ms = self.core.now_ms + timeout_ms;
+        let due_ms = self.core.now_ms.saturating_add(timeout_ms);
         self.timers.add(due_ms, slot, id, Timer::Upgrade);
     }
 
@@ -219,8 +233,7 @@ impl Worker {
         open.masks = !unmasked;
         let message_bytes_max = member.session.message_bytes_max();
         let decoded = open.frame_reader.decode(&mut frames, message_bytes_max);
-        open.answers.extend_from_slice(&decoded.answers);
-        open.end = decoded.end;
+        let received = open.note(decoded, false);
         member.websocket = Some(Box::new(WebSocket::Open(open)));
         member.session.upgraded();
         let framing = OutboxFraming::WebSocket(Framing {
@@ -228,9 +241,9 @@ impl Worker {
             masks: !unmasked,
         });
         member.session.connection.outbox.frame(framing);
-        match decoded.count {
-            0 => ReadTurn::More,
-            count => self.process(slot, &frames[..count]),
+        match received {
+            Received::Bytes { count, .. } => self.process(slot, &frames[..count]),
+            _ => ReadTurn::More,
         }
     }
 
@@ -346,16 +359,16 @@ impl Worker {
         self.weigh_unauthenticated(slot);
     }
 
-    /// Sends what WebSocket has to say by itself, and ends the connection if nothing more will be read.
+    /// Sends what WebSocket has to say by itself, and ends the connection if nothing more will be read. Where something still waits, the read that follows comes back here.
     pub(super) fn answer_frames(&mut self, slot: usize) {
         let Some(member) = self.members.get_mut(&slot) else {
             return;
         };
+        let is_over = member.has_read_all() && member.closing.is_none();
         let Some(WebSocket::Open(open)) = member.websocket.as_deref_mut() else {
             return;
         };
         let answers = std::mem::take(&mut open.answers);
-        let is_over = !open.frame_reader.has_unread() && member.closing.is_none();
         let cause = match &open.end {
             Some(end) if is_over => Some(end.cause.clone()),
             _ => None,
@@ -388,22 +401,6 @@ impl Worker {
             let label = member.session.connection.label();
             let events = &self.core.shared.events;
             events.log(Level::Error, format!("{label} - read error: {text}"));
-        }
-    }
-
-    /// Ends a session whose credentials have expired, unless they have been renewed since.
-    pub(super) fn expire(&mut self, slot: usize) {
-        let Some(member) = self.members.get(&slot) else {
-            return;
-        };
-        match member.session.expires_in_ms(&self.core.shared) {
-            None => {}
-            Some(0) => {
-                let reason = member.session.expire(&mut self.core.context());
-                self.hand_over(&[]);
-                self.begin_close(slot, reason);
-            }
-            Some(_) => self.plan_expiry(slot),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::common::error::EngineError;
 use crate::common::permissions::PermissionLists;
 use crate::config::leaf::LeafUrl;
 use crate::routing::leaf::LeafRemote;
+use crate::routing::subscription::Subscription;
 
 /// A socket that was accepted, with the connection made for it.
 pub type AcceptedConnection = (Arc<Connection>, Arc<TcpStream>);
@@ -49,6 +50,7 @@ pub enum WorkerCommand {
     Ended {
         slot: usize,
         connection_id: u64,
+        subscription: Arc<Subscription>,
     },
     /// Python decided about a CONNECT.
     Verdict {

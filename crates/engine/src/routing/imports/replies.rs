@@ -55,8 +55,10 @@ impl PendingReply {
         if now_ms > self.due_ms.load(Ordering::Relaxed) {
             return false;
         }
-        self.due_ms
-            .store(now_ms + self.terms.timeout_ms, Ordering::Relaxed);
+        self.due_ms.store(
+            now_ms.saturating_add(self.terms.timeout_ms),
+            Ordering::Relaxed,
+        );
         let is_last = match self.terms.responses {
             ResponseType::One => true,
             ResponseType::Stream => false,
@@ -117,7 +119,7 @@ impl Replies {
         let token = getrandom::u64().ok()?;
         let mut subject = self.prefix.clone();
         subject.extend_from_slice(itoa::Buffer::new().format(token).as_bytes());
-        let due_ms = now_ms + terms.timeout_ms;
+        let due_ms = now_ms.saturating_add(terms.timeout_ms);
         let pending = PendingReply {
             token,
             account: Arc::clone(account),

@@ -143,12 +143,16 @@ impl LeafRemote {
         Some(state.urls[position].clone())
     }
 
-    /// The link is open.
-    pub fn connected(&self, link_id: u64) {
+    /// The link is about to be open; false if it may not be, because the remote is no longer wanted.
+    pub fn connected(&self, link_id: u64) -> bool {
         let mut state = self.state.lock();
+        if state.is_stopped {
+            return false;
+        }
         state.phase = RemotePhase::Linked(link_id);
         state.last_error.clear();
         state.changed = SystemTime::now();
+        true
     }
 
     /// The attempt has failed, or the link has ended; the next attempt begins after the usual pause, or after this one if that is longer.
@@ -158,7 +162,8 @@ impl LeafRemote {
             return;
         }
         let jitter_ms_max = self.reconnect_ms as usize / RECONNECT_JITTER_PART;
-        let usual_ms = self.reconnect_ms + state.random.below(jitter_ms_max + 1) as u64;
+        let jitter_ms = state.random.below(jitter_ms_max + 1) as u64;
+        let usual_ms = self.reconnect_ms.saturating_add(jitter_ms);
         let pause = pause
             .unwrap_or_default()
             .max(Duration::from_millis(usual_ms));
@@ -171,7 +176,7 @@ impl LeafRemote {
         self.changed.notify_all();
     }
 
-    /// Ends the thread that serves it. Returns the connection that it has, to be closed.
+    /// Ends the thread that serves it. Returns the connection that it has, to be closed; one whose handshake is under way ends instead of becoming a link.
     pub fn stop(&self) -> Option<u64> {
         let mut state = self.state.lock();
         state.is_stopped = true;
@@ -192,8 +197,9 @@ impl LeafRemote {
             return;
         }
         let mut state = self.state.lock();
-        let mut urls = self.options.urls.clone();
-        let model = urls[0].clone();
+        // In the order in which they are tried, which may not be that of the configuration.
+        let mut urls = state.urls[..self.options.urls.len()].to_vec();
+        let model = self.options.urls[0].clone();
         for address in addresses.iter().take(DISCOVERED_MAX) {
             let Some((host, port)) = address.rsplit_once(':') else {
                 continue;
@@ -208,9 +214,7 @@ impl LeafRemote {
                 });
             }
         }
-        if urls.len() != state.urls.len() {
-            state.urls = urls;
-        }
+        state.urls = urls;
     }
 
     pub fn report(&self) -> RemoteReport {
@@ -283,7 +287,7 @@ mod tests {
         let first = remote.next_attempt().unwrap();
         remote.ended("refused", None);
         let second = remote.next_attempt().unwrap();
-        remote.connected(7);
+        assert!(remote.connected(7));
 
         assert_eq!((first.host.as_str(), second.host.as_str()), ("a", "b"));
         let report = remote.report();
@@ -301,6 +305,46 @@ mod tests {
 
         let urls = remote.report().urls;
         assert_eq!(urls, ["nats-leaf://a:7422", "nats-leaf://b:1"]);
+    }
+
+    #[test]
+    fn addresses_that_are_no_longer_named_make_room_for_others() {
+        let remote = remote(&["a"]);
+        remote.discover(&["b:1".to_owned()]);
+
+        remote.discover(&["c:2".to_owned()]);
+
+        let urls = remote.report().urls;
+        assert_eq!(urls, ["nats-leaf://a:7422", "nats-leaf://c:2"]);
+    }
+
+    #[test]
+    fn addresses_of_the_configuration_stay_in_the_order_in_which_they_are_tried() {
+        let remote = remote(&["a", "b"]);
+        remote.state.lock().urls.swap(0, 1);
+
+        for address in ["c:1", "d:1"] {
+            remote.discover(&[address.to_owned()]);
+        }
+
+        let urls = remote.report().urls;
+        let tried = [
+            "nats-leaf://b:7422",
+            "nats-leaf://a:7422",
+            "nats-leaf://d:1",
+        ];
+        assert_eq!(urls, tried);
+    }
+
+    #[test]
+    fn a_remote_that_was_removed_during_its_handshake_gets_no_link() {
+        let remote = remote(&["a"]);
+        remote.next_attempt().unwrap();
+
+        assert_eq!(remote.stop(), None);
+
+        assert!(!remote.connected(7));
+        assert!(!remote.report().is_connected);
     }
 
     #[test]

@@ -3,12 +3,20 @@
 //! What a message says goes to the front of that buffer, since it is never longer than its frames; only what was compressed is longer, and that goes to `unread`,
 //! together with everything after it. Where one message ends and the next begins means nothing to a session.
 //!
-//! Invariant: a message that is compressed holds at most as many bytes as allowed, before and after; a control frame holds at most 125.
+//! What a session has not taken yet is bounded: when enough is there, the rest of a read stays as it came until that was taken, since a read may hold hundreds of messages that
+//! grow a thousandfold.
+//!
+//! Invariant: a message that is compressed holds at most as many bytes as allowed, before and after; a control frame holds at most 125; no message is inflated while
+//! `UNREAD_BYTES_ENOUGH` are unread.
 
+use super::byte_queue::ByteQueue;
 use super::deflate;
 use super::deflate::InflateError;
 use super::frames;
 use super::frames::{apply_mask, Header, Opcode, HEADER_BYTES_MAX};
+
+/// Bytes of the session after which the next message waits for them to be taken: many small messages are handed over at once, and large ones one by one.
+const UNREAD_BYTES_ENOUGH: usize = 64 * 1024;
 
 const STATUS_PROTOCOL_ERROR: u16 = 1002;
 const STATUS_INVALID_DATA: u16 = 1007;
@@ -32,7 +40,9 @@ pub struct WebSocketFrameReader {
     compressed: Vec<u8>,
     control: Vec<u8>,
     /// Bytes of the session that did not fit into the buffer.
-    unread: Vec<u8>,
+    unread: ByteQueue,
+    /// Frames that are looked at when everything unread was taken.
+    undecoded: ByteQueue,
 }
 
 /// A frame whose header was read.
@@ -117,49 +127,75 @@ impl WebSocketFrameReader {
 
     /// Bytes of memory that are held.
     pub fn held_bytes(&self) -> usize {
-        self.compressed.capacity() + self.unread.capacity()
+        self.compressed.capacity() + self.unread.held_bytes() + self.undecoded.held_bytes()
     }
 
+    /// Whether something of the last read is left: `read_on` comes before the next one.
     pub fn has_unread(&self) -> bool {
-        !self.unread.is_empty()
+        !self.unread.is_empty() || !self.undecoded.is_empty()
     }
 
-    /// Moves what was unread to the front of `target`, as much as fits, and says how much.
-    pub fn take_unread(&mut self, target: &mut [u8]) -> usize {
-        let count = self.unread.len().min(target.len());
-        target[..count].copy_from_slice(&self.unread[..count]);
-        self.unread.drain(..count);
-        if self.unread.is_empty() {
-            self.unread = Vec::new();
-        }
-        count
-    }
-
-    /// Decodes what was read. Everything unread must have been taken before. A compressed message may hold `message_bytes_max`.
+    /// Decodes what was read. Nothing may be left of what was read before. A compressed message may hold `message_bytes_max`.
     pub fn decode(&mut self, bytes: &mut [u8], message_bytes_max: usize) -> DecodedFrames {
         debug_assert!(!self.has_unread());
+        let (decoded, taken) = self.decode_front(bytes, message_bytes_max);
+        if decoded.end.is_none() {
+            self.undecoded.put(&bytes[taken..]);
+        }
+        decoded
+    }
+
+    /// Goes on with what is left of the last read, and moves bytes of the session to the front of `target`. It may be that there are none.
+    pub fn read_on(&mut self, target: &mut [u8], message_bytes_max: usize) -> DecodedFrames {
+        if !self.unread.is_empty() {
+            return DecodedFrames {
+                count: self.unread.take(target),
+                ..DecodedFrames::default()
+            };
+        }
+        let mut undecoded = std::mem::take(&mut self.undecoded);
+        let bytes = undecoded.rest_mut();
+        let (mut decoded, taken) = self.decode_front(bytes, message_bytes_max);
+        let count = decoded.count.min(target.len());
+        target[..count].copy_from_slice(&bytes[..count]);
+        self.unread.put_before(&bytes[count..decoded.count]);
+        decoded.count = count;
+        if decoded.end.is_none() {
+            undecoded.skip(taken);
+            self.undecoded = undecoded;
+        }
+        decoded
+    }
+
+    /// Decodes until enough is unread, or to the end. Says how many bytes that took.
+    fn decode_front(
+        &mut self,
+        bytes: &mut [u8],
+        message_bytes_max: usize,
+    ) -> (DecodedFrames, usize) {
         let mut decoded = DecodedFrames::default();
         let mut position = 0;
-        loop {
+        while self.unread.len() < UNREAD_BYTES_ENOUGH {
             if self.frame.is_none() {
                 match self.begin_frame(&bytes[position..]) {
                     Ok((taken, true)) => position += taken,
-                    Ok((_, false)) => return decoded,
+                    Ok((taken, false)) => return (decoded, position + taken),
                     Err(end) => {
                         decoded.end = Some(end);
-                        return decoded;
+                        return (decoded, position);
                     }
                 }
             }
             let result = self.take_payload(bytes, &mut position, &mut decoded, message_bytes_max);
             if let Err(end) = result {
                 decoded.end = Some(end);
-                return decoded;
+                break;
             }
             if self.frame.is_some() {
-                return decoded;
+                break;
             }
         }
+        (decoded, position)
     }
 
     /// Reads the next header. Says how many bytes it took, and whether that was all of it.
@@ -269,7 +305,7 @@ impl WebSocketFrameReader {
             bytes.copy_within(payload, decoded.count);
             decoded.count += count;
         } else {
-            self.unread.extend_from_slice(&bytes[payload]);
+            self.unread.put(&bytes[payload]);
         }
         if !is_over {
             return Ok(());
@@ -294,12 +330,11 @@ impl WebSocketFrameReader {
 
     fn inflate(&mut self, message_bytes_max: usize) -> Result<(), WebSocketEnd> {
         let mut compressed = std::mem::take(&mut self.compressed);
-        deflate::inflate(&mut compressed, &mut self.unread, message_bytes_max).map_err(|error| {
-            match error {
-                InflateError::TooLarge => WebSocketEnd::too_large(),
-                InflateError::Invalid => {
-                    WebSocketEnd::new(STATUS_INVALID_DATA, "invalid compressed data".to_owned())
-                }
+        let unread = self.unread.bytes_mut();
+        deflate::inflate(&mut compressed, unread, message_bytes_max).map_err(|error| match error {
+            InflateError::TooLarge => WebSocketEnd::too_large(),
+            InflateError::Invalid => {
+                WebSocketEnd::new(STATUS_INVALID_DATA, "invalid compressed data".to_owned())
             }
         })
     }

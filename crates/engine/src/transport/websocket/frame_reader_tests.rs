@@ -36,23 +36,29 @@ fn compressed(payload: &[u8]) -> Vec<u8> {
 /// What a session would get of bytes that arrive in such pieces, the answers, and the end.
 fn receive(bytes: &[u8], sizes: &[usize]) -> (Vec<u8>, Vec<u8>, Option<WebSocketEnd>) {
     let mut frame_reader = WebSocketFrameReader::new(false, true);
-    let (mut heard, mut answers) = (Vec::new(), Vec::new());
+    let (mut heard, mut answers, mut end) = (Vec::new(), Vec::new(), None);
     let mut rest = bytes;
     let mut sizes = sizes.iter().cycle();
     while !rest.is_empty() {
         let size = sizes.next().map_or(rest.len(), |&size| size.max(1));
         let (piece, after) = rest.split_at(size.min(rest.len()));
         let mut buffer = piece.to_vec();
-        let decoded = frame_reader.decode(&mut buffer, LIMIT);
-        heard.extend_from_slice(&buffer[..decoded.count]);
-        let mut unread = [0; 1000];
-        while frame_reader.has_unread() {
-            let count = frame_reader.take_unread(&mut unread);
-            heard.extend_from_slice(&unread[..count]);
+        let mut decoded = frame_reader.decode(&mut buffer, LIMIT);
+        buffer.resize(buffer.len().max(1_000), 0);
+        loop {
+            // Whatever is left of the read, and what that says of other messages.
+            assert!(frame_reader.held_bytes() <= 2 * (LIMIT + UNREAD_BYTES_ENOUGH + bytes.len()));
+            heard.extend_from_slice(&buffer[..decoded.count]);
+            answers.extend_from_slice(&decoded.answers);
+            end = end.or(decoded.end);
+            if !frame_reader.has_unread() {
+                break;
+            }
+            let target = &mut buffer[..1_000];
+            decoded = frame_reader.read_on(target, LIMIT);
         }
-        answers.extend_from_slice(&decoded.answers);
-        if decoded.end.is_some() {
-            return (heard, answers, decoded.end);
+        if end.is_some() {
+            return (heard, answers, end);
         }
         rest = after;
     }
@@ -123,6 +129,66 @@ fn what_inflates_beyond_the_limit_is_refused_and_not_held() {
 
     assert_eq!(end.unwrap().cause, CloseCause::TooLarge);
     assert!(heard.len() <= LIMIT);
+}
+
+#[test]
+fn large_messages_of_one_read_are_inflated_one_after_another() {
+    const COUNT: usize = 200;
+    let message = b"PING\r\n".repeat(LIMIT / 6);
+    let mut bytes = frame(0x82, b"PONG\r\n");
+    for _ in 0..COUNT {
+        bytes.extend(frame(0xc2, &compressed(&message)));
+        bytes.extend(frame(0x82, b"+OK\r\n"));
+        bytes.extend(frame(0x89, b"there?"));
+    }
+    bytes.extend(frame(0x88, b""));
+
+    // `receive` looks at what is held meanwhile.
+    let (heard, answers, end) = receive(&bytes, &[]);
+
+    let expected = [&message, &b"+OK\r\n"[..]].concat().repeat(COUNT);
+    assert!(heard == [b"PONG\r\n", &expected[..]].concat());
+    assert_eq!(answers.len(), COUNT * (2 + b"there?".len()));
+    assert_eq!(end.map(|end| end.cause), Some(CloseCause::ByPeer));
+}
+
+#[test]
+fn small_messages_of_one_read_are_inflated_at_once() {
+    let mut bytes = frame(0xc2, &compressed(b"PING\r\n")).repeat(1_000);
+    let mut frame_reader = WebSocketFrameReader::new(false, true);
+    frame_reader.decode(&mut bytes, LIMIT);
+    let mut target = [0; 10_000];
+
+    let decoded = frame_reader.read_on(&mut target, LIMIT);
+
+    assert_eq!(&target[..decoded.count], b"PING\r\n".repeat(1_000));
+    assert!(!frame_reader.has_unread());
+    assert_eq!(frame_reader.held_bytes(), 0);
+}
+
+#[test]
+fn what_a_frame_says_in_plain_stays_before_what_is_inflated_however_little_is_taken() {
+    let large = b"a".repeat(2 * UNREAD_BYTES_ENOUGH);
+    let plain = b"b".repeat(3_000);
+    let mut bytes = Vec::new();
+    for _ in 0..3 {
+        bytes.extend(frame(0xc2, &compressed(&large)));
+        bytes.extend(frame(0x82, &plain));
+    }
+
+    for size in [1, 999, 4_096] {
+        let mut frame_reader = WebSocketFrameReader::new(false, true);
+        let mut buffer = bytes.clone();
+        let decoded = frame_reader.decode(&mut buffer, LIMIT);
+        let mut heard = buffer[..decoded.count].to_vec();
+        let mut target = vec![0; size];
+        while frame_reader.has_unread() {
+            let count = frame_reader.read_on(&mut target, LIMIT).count;
+            heard.extend_from_slice(&target[..count]);
+        }
+
+        assert!(heard == [&large[..], &plain].concat().repeat(3), "{size}");
+    }
 }
 
 #[test]

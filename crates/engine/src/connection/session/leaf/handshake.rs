@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{LeafPhase, LeafState, UrlCredentials, LONG_PAUSE, VERSION_PAUSE};
+use super::{leaf_line_bytes_max, LeafPhase, LeafState, UrlCredentials, LONG_PAUSE, VERSION_PAUSE};
 use crate::config::leaf::{LeafCompression, LeafUrl};
 use crate::connection::session::{Context, Next, Session, SessionPhase};
 use crate::routing::clients::closed_reason::ClosedReason;
@@ -15,7 +15,6 @@ use crate::routing::leaf::reporting;
 use crate::routing::leaf::LeafRemote;
 use crate::routing::shared::Shared;
 use crate::wire::leaf_information::{LeafConnect, LeafInformation, LEAF_PROTOCOL};
-use crate::wire::leaf_parser::CONTROL_LINE_FACTOR;
 
 /// A second after INFO, and one after CONNECT: what the other side may take for its part of the handshake.
 const ADMISSION_TIMEOUT_MS: u64 = 2_000;
@@ -81,16 +80,16 @@ impl Session {
 
     /// What every session with another server begins with.
     pub(in crate::connection::session) fn prepare_leaf(&mut self, shared: &Shared) {
-        let options = shared.options();
         self.phase = SessionPhase::Closed;
-        self.limits.control_line_bytes_max = options.max_control_line_bytes * CONTROL_LINE_FACTOR;
+        self.limits.control_line_bytes_max = leaf_line_bytes_max(&shared.options());
         self.leaf = Some(LeafState::accepted());
     }
 
     /// The time for the handshake with another server.
     pub fn leaf_timeout_ms(&self) -> Option<u64> {
         let remote = self.leaf.as_ref()?.remote.as_ref()?;
-        Some(remote.options.first_info_timeout_ms + ADMISSION_TIMEOUT_MS)
+        let first_ms = remote.options.first_info_timeout_ms;
+        Some(first_ms.saturating_add(ADMISSION_TIMEOUT_MS))
     }
 
     /// The first thing that is sent to a server that has connected.
@@ -186,17 +185,16 @@ impl Session {
                 return Err(Next::Compress(self.agreed_compression()));
             }
         }
-        self.introduce(context);
-        Ok(())
+        self.introduce(context)
     }
 
     /// Says CONNECT.
-    fn introduce(&mut self, context: &mut Context<'_>) {
+    fn introduce(&mut self, context: &mut Context<'_>) -> Result<(), Next> {
         let Some(leaf) = &mut self.leaf else {
-            return;
+            return Ok(());
         };
         let Some(remote) = &leaf.remote else {
-            return;
+            return Ok(());
         };
         let own = context.shared.server_information();
         let (options, nonce) = (&remote.options, &leaf.information.nonce);
@@ -230,9 +228,10 @@ impl Session {
         leaf.phase = LeafPhase::AwaitingAdmission;
         let answers_connect = leaf.information.info_on_connect;
         connect.write(context.staging.entry(&self.connection).line());
-        if !answers_connect {
-            self.open_leaf(context);
+        if answers_connect {
+            return Ok(());
         }
+        self.open_leaf(context).map_or(Ok(()), Err)
     }
 
     /// CONNECT of a server that has connected.
@@ -298,6 +297,7 @@ impl Session {
             self.request_verdict(credentials, false, context);
             return Ok(());
         }
+        self.keep_credentials(credentials);
         self.open_leaf(context).map_or(Ok(()), Err)
     }
 

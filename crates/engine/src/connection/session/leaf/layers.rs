@@ -10,6 +10,10 @@ use crate::routing::clients::connection::Connection;
 use crate::routing::leaf::reporting;
 use crate::routing::shared::Shared;
 use crate::transport::websocket::request::UpgradeRequest;
+use crate::wire::s2_frames::BLOCK_BYTES_MAX;
+
+/// What a server may send together with its CONNECT, such as a PING, and what a line may have besides its arguments.
+const HANDSHAKE_BYTES_SPARE: usize = 8 * 1024;
 
 impl LeafState {
     pub(super) fn wanted_compression(&self, shared: &Shared) -> LeafCompression {
@@ -120,6 +124,14 @@ impl Session {
         let remote = self.leaf.as_ref().and_then(|leaf| leaf.remote.as_ref());
         let tls = remote.and_then(|remote| remote.options.tls.as_ref());
         tls.is_some_and(|tls| tls.handshake_first)
+    }
+
+    /// What a chunk of a compressed link may hold. A server that has not logged in says no more than its CONNECT.
+    pub fn block_bytes_max(&self) -> usize {
+        match self.is_solicited() || self.is_link_open() {
+            true => BLOCK_BYTES_MAX,
+            false => self.limits.control_line_bytes_max + HANDSHAKE_BYTES_SPARE,
+        }
     }
 
     pub(super) fn agreed_compression(&self) -> LeafCompression {

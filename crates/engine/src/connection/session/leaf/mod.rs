@@ -14,16 +14,22 @@ use super::{Context, Next, Session, SessionProgress};
 use crate::common::permissions::RuleLists;
 use crate::common::subject;
 use crate::config::leaf::{LeafCompression, LeafUrl};
+use crate::config::options::{Options, READ_BUFFER_BYTES};
 use crate::routing::clients::closed_reason::ClosedReason;
 use crate::routing::leaf::{LeafLink, LeafRemote};
 use crate::wire::leaf_information::{LeafConnect, LeafInformation};
-use crate::wire::leaf_parser::{parse_leaf, LeafOperation, LeafStep};
+use crate::wire::leaf_parser::{parse_leaf, LeafOperation, LeafStep, CONTROL_LINE_FACTOR};
 
 /// The pause before the next attempt after a loop, a violated permission or a name clash: these last until a configuration is changed.
 const LONG_PAUSE: Duration = Duration::from_secs(30);
 
 /// The same after a server was found too old.
 const VERSION_PAUSE: Duration = Duration::from_secs(5);
+
+/// What a line of another server may hold. Half of what is read at once: a longer one would be looked through from its beginning with every few bytes that come.
+pub(super) fn leaf_line_bytes_max(options: &Options) -> usize {
+    (options.max_control_line_bytes * CONTROL_LINE_FACTOR).min(READ_BUFFER_BYTES / 2)
+}
 
 /// What a session with another server knows besides.
 pub struct LeafState {
@@ -226,6 +232,11 @@ impl Session {
 
     pub fn is_leaf(&self) -> bool {
         self.leaf.is_some()
+    }
+
+    /// Whether this is a server that this one has connected to.
+    pub(super) fn is_solicited(&self) -> bool {
+        self.leaf.as_ref().is_some_and(|leaf| leaf.is_solicited)
     }
 
     /// Whether the handshake with another server is over.

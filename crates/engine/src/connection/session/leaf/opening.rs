@@ -110,6 +110,11 @@ impl Session {
         let shared = context.shared;
         let (traits, rules) = (self.link_traits(shared), self.link_rules(shared));
         let leaf = self.leaf.as_mut()?;
+        let remote = leaf.remote.as_ref();
+        if remote.is_some_and(|remote| !remote.connected(self.connection.id)) {
+            // A reload has removed the remote meanwhile.
+            return Some(Next::Close(ClosedReason::ClientClosed));
+        }
         let other_takes_headers = match leaf.is_solicited {
             true => leaf.information.headers,
             false => leaf.connect.headers,
@@ -125,14 +130,9 @@ impl Session {
         identity.name.clone_from(&traits.server_name);
         identity.account.clone_from(&self.account.name);
         drop(identity);
-        let is_solicited = traits.is_solicited;
         let link = LeafLink::new(shared, &self.connection, traits, rules);
         leaf.link = Some(Arc::clone(&link));
-        if is_solicited {
-            if let Some(remote) = &leaf.remote {
-                remote.connected(self.connection.id);
-            }
-        } else {
+        if !link.traits.is_solicited {
             self.tell_admission(&link, context);
         }
         if let Some(replaced) = context.shared.links.add(&link) {

@@ -238,6 +238,10 @@ impl Session {
     }
 }
 
+/// Dots of an acknowledgement behind which there are only numbers: two names stand before, or four where there is a domain, and names may contain what separates the
+/// acknowledgement from the subject that follows it.
+const DOTS_BEFORE_NUMBERS: usize = 6;
+
 /// A message that a consumer sends: its own subject follows the reply, and the subject on the wire is where it is
 /// delivered to.
 fn split_delivery<'a>(publish: &Publish<'a>) -> Option<Publish<'a>> {
@@ -245,7 +249,8 @@ fn split_delivery<'a>(publish: &Publish<'a>) -> Option<Publish<'a>> {
     if !reply.starts_with(ack_subject::ACK) {
         return None;
     }
-    let at = memchr::memchr(b'@', reply)?;
+    let numbers = memchr::memchr_iter(b'.', reply).nth(DOTS_BEFORE_NUMBERS - 1)?;
+    let at = numbers + memchr::memchr(b'@', &reply[numbers..])?;
     let subject = &reply[at + 1..];
     (!subject.is_empty()).then_some(Publish {
         subject,
@@ -280,8 +285,24 @@ mod tests {
             Some(&b"_INBOX.2@x"[..]),
             Some(b"$JS.ACK.S.c.1"),
             Some(b"$JS.ACK.S@"),
+            Some(b"$JS.ACK.S.c.1.2.3.4.0@"),
         ] {
             assert!(split_delivery(&publish(reply)).is_none(), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_streams_and_consumers_may_contain_what_separates_the_subject() {
+        for acknowledgement in [
+            "$JS.ACK.S@1.c@2.1.2.3.4.0",
+            "$JS.ACK.hub@x.hash.S@1.c@2.1.2.3.4.0",
+            "$JS.ACK.S@1.c@2.1.2.3",
+        ] {
+            let reply = format!("{acknowledgement}@orders.eu@home");
+            let delivery = split_delivery(&publish(Some(reply.as_bytes()))).unwrap();
+
+            assert_eq!(delivery.subject, b"orders.eu@home", "{reply}");
+            assert_eq!(delivery.reply, Some(acknowledgement.as_bytes()));
         }
     }
 }
