@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,10 +24,11 @@ from tests.compatibility.consumer_watch import (
     wait_for_consumer,
 )
 from tests.compatibility.jetstream import MILLISECOND_NS, POLL_SECONDS, SECOND_NS, JetStream
+from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.wire import TIMEOUT_SECONDS
 
 js, js_server, stream = jetstream.js, jetstream.js_server, jetstream.stream
-watch = consumer_watch.watch
+start_jetstream, watch = jetstream.start_jetstream, consumer_watch.watch
 
 KEEPING = pytest.mark.parametrize("retention", ["interest", "workqueue"])
 STORAGES = pytest.mark.parametrize("storage", ["file", "memory"])
@@ -249,6 +253,53 @@ def test_answer_to_flow_control_removes_all_before(js: JetStream, watch: Watch, 
     watch.send(request.reply, b"", {"Nats-Last-Consumer": "2", "Nats-Last-Stream": "2"})
 
     expect_stored(js, stream, [3, 4], 4)
+
+
+# Publishers and consumers at the same time
+
+TERMINATED = 3000
+"""Messages that are given up while others are published; 500 were enough to stop a server."""
+
+
+@contextmanager
+def publishing(server: ServerProcess, subject: str) -> Iterator[None]:
+    """Publish on a connection of its own, as fast as the server takes it, until the block ends."""
+    is_over = threading.Event()
+    block = f"PUB {subject} 0\r\n\r\n".encode() * 50
+
+    def publish() -> None:
+        with server.client() as client:
+            client.connect()
+            while not is_over.is_set():
+                client.send(block)
+                client.expect_pong()
+
+    publisher = threading.Thread(target=publish)
+    publisher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        publisher.join()
+
+
+@pytest.mark.parametrize("retention", ["limits", "interest", "workqueue"])
+def test_publisher_and_client_that_gives_messages_up_do_not_wait_for_each_other(
+    start_jetstream: Callable[..., ServerProcess], stream: str, retention: str
+) -> None:
+    server = start_jetstream()
+    with JetStream(server) as js, Watch(server) as watch:
+        js.create(stream, retention=retention, storage="memory")
+        create_durable(js, stream, "C", max_ack_pending=-1)
+
+        with publishing(server, f"{stream}.a"):
+            for _ in range(TERMINATED // 100):
+                messages = watch.fetch(stream, "C", 100)
+                # At once, so that the server reads them in one go.
+                watch.raw.send(b"".join(f"PUB {message.reply} 5\r\n+TERM\r\n".encode() for message in messages))
+            watch.flush()
+
+        wait_for_consumer(js, stream, "C", lambda info: info["num_ack_pending"] == 0)
 
 
 # Several consumers

@@ -1,8 +1,9 @@
 //! One consumer: where acknowledgements and pull requests come in, and the work that answers them.
 //!
 //! One lock guards its state (`Core`), another what it sends (`ConsumerDelivery`), so that messages leave in the order
-//! in which they were chosen. A thread that finds another at work leaves a note and goes on. Invariants: nothing is
-//! sent while the core is locked; work noted during a pass is done after it.
+//! in which they were chosen. A thread that finds another at work leaves a note and goes on. In which order locks are taken
+//! says `host_stream`. Invariants: nothing is sent, and nothing is asked of the stream, while the core is locked; work noted
+//! during a pass is done after it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -14,10 +15,10 @@ use super::acknowledgement::body;
 use super::acknowledgement::delivered::SideEffects;
 use super::acknowledgement::state::AckState;
 use super::core::{Core, PassContext};
-use super::dead_letters::{DeadLetter, HandedOver};
 use super::delivery::delivering::PassEnd;
 use super::delivery::outbound::Outbound;
 use super::delivery::read_ahead::ReadAhead;
+use super::host_stream::HostStream;
 use super::journal::journal::Journal;
 use super::journal::state_record::Aside;
 use super::pull::pulling::Asked;
@@ -36,7 +37,6 @@ use crate::routing::subscription::Subscription;
 use crate::storage::commit::scheduler::StorageThreads;
 use crate::storage::commit::work_pool::Job;
 use crate::storage::message::StoreResult;
-use crate::storage::receipts::Receipt;
 use crate::storage::store::Store;
 use crate::wire::ack_subject;
 use crate::wire::ack_subject::AckPrefix;
@@ -72,24 +72,6 @@ pub struct ConsumerContext {
     pub threads: Arc<StorageThreads>,
     /// Receives the messages that the consumer has settled or given up.
     pub host: Arc<dyn HostStream>,
-}
-
-/// The stream, as its consumers see it.
-pub trait HostStream: Send + Sync {
-    /// Messages are settled, from the first to the last of each pair.
-    fn released(&self, consumer: &Consumer, released: &[(u64, u64)]);
-
-    /// Whether what is given up is stored elsewhere.
-    fn wants_dead_letters(&self) -> bool;
-
-    /// Writes the dead letter of a message; `receipt` is completed when it is stored, if it is under way. Reads from the
-    /// disk, and waits for no sync.
-    fn hand_over_dead_letter(
-        &self,
-        consumer: &Consumer,
-        letter: &DeadLetter,
-        receipt: Arc<dyn Receipt>,
-    ) -> HandedOver;
 }
 
 #[derive(Default)]
@@ -537,7 +519,7 @@ fn pass_context<'a>(
         domain: context.domain.as_deref(),
         prefix,
         message_bytes_max: context.message_bytes_max,
-        host: &*context.host,
+        wants_dead_letters: context.host.wants_dead_letters(),
     }
 }
 

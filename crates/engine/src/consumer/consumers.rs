@@ -13,8 +13,9 @@ use ahash::AHashMap;
 use parking_lot::{Mutex, RwLock};
 
 use super::acknowledgement::state::AckState;
-use super::consumer::{Consumer, ConsumerContext, HostStream};
+use super::consumer::{Consumer, ConsumerContext};
 use super::definition;
+use super::host_stream::HostStream;
 use super::journal::archived_state;
 use super::journal::journal::{Journal, RecoveredConsumer};
 use super::journal::state_record::Aside;

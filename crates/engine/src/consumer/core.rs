@@ -13,7 +13,6 @@ use super::acknowledgement::pending_list::PendingMessage;
 use super::acknowledgement::state::AckState;
 use super::activity::Activity;
 use super::advisory::{Advisory, AdvisoryPublisher};
-use super::consumer::HostStream;
 use super::delivery::keys::Keys;
 use super::delivery::outbound::Outbound;
 use super::delivery::push::{HeartbeatPosition, Push};
@@ -46,7 +45,8 @@ pub struct PassContext<'a> {
     pub prefix: &'a AckPrefix,
     /// What a message may have at most.
     pub message_bytes_max: u64,
-    pub host: &'a dyn HostStream,
+    /// Whether the stream keeps what is given up.
+    pub wants_dead_letters: bool,
 }
 
 pub struct Core {

@@ -1,7 +1,7 @@
 //! Consumers: everything that reads a stream message by message.
 //!
 //! - `consumers` has all of one stream, by their `definition`, which becomes `settings`. `consumer` is one of them, with a `lifecycle`; everything it
-//!   knows is in its `core`, behind one lock.
+//!   knows is in its `core`, behind one lock. `host_stream` is what it asks of its stream, and says in which order locks are taken.
 //! - `pull` takes pull requests in and keeps those that wait; `delivery` finds the next receiver and the next message, and sends; `acknowledgement`
 //!   knows what was delivered and what of that is acknowledged.
 //! - `journal` keeps definitions and states on disk.
@@ -18,6 +18,7 @@ pub mod core;
 pub mod dead_letters;
 pub mod definition;
 pub mod delivery;
+pub mod host_stream;
 pub mod journal;
 mod lifecycle;
 pub mod pull;

@@ -89,6 +89,7 @@ pub struct Stream {
     /// When something may expire next; `i64::MAX` is never.
     pub(super) expiry_due_ns: AtomicI64,
     has_schedules: AtomicBool,
+    dead_letters_wanted: Arc<AtomicBool>,
     pub(super) remembered_schedules: RememberedSchedules,
     /// Brings the messages of its origins, if it has any.
     pub(super) replicator: Arc<Replicator>,
@@ -124,6 +125,7 @@ impl Stream {
             seed,
         } = context;
         let has_schedules = settings.allow_schedules;
+        let dead_letters_wanted = Arc::new(AtomicBool::new(settings.dead_letters.is_some()));
         let usage = Arc::new(StreamUsage::new(usage, settings.storage));
         usage.set_used(store.messages().counts().bytes, 0);
         if store.messages().shares_segments() {
@@ -146,7 +148,7 @@ impl Stream {
                 message_bytes_max: settings
                     .message_bytes_max
                     .unwrap_or(settings.payload_bytes_max as u64),
-                host: Arc::new(ConsumersHost(stream.clone())),
+                host: Arc::new(ConsumersHost::new(stream.clone(), &dead_letters_wanted)),
                 seed,
             }));
             let told = stream.clone();
@@ -195,6 +197,7 @@ impl Stream {
                 closed: AtomicBool::new(false),
                 expiry_due_ns: AtomicI64::new(0),
                 has_schedules: AtomicBool::new(has_schedules),
+                dead_letters_wanted,
                 remembered_schedules: RememberedSchedules::new(place),
                 replicator: Replicator::new(stream.clone(), origin_lookup, threads),
                 followers,
@@ -360,6 +363,8 @@ impl Stream {
         let limits = settings.removing_limits();
         self.has_schedules
             .store(settings.allow_schedules, Ordering::Relaxed);
+        self.dead_letters_wanted
+            .store(settings.dead_letters.is_some(), Ordering::Release);
         let becomes_interest = settings.retention == Retention::Interest
             && self.settings().retention != Retention::Interest;
         self.ingest.lock().set(Arc::new(settings), self.now_ns());

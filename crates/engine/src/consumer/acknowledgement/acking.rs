@@ -184,7 +184,7 @@ impl DeliveredMessages {
         if self.letters.is_terminated(sequence) {
             return true;
         }
-        let is_held = self.acks.is_pending(sequence) && publisher.context.host.wants_dead_letters();
+        let is_held = self.acks.is_pending(sequence) && publisher.context.wants_dead_letters;
         if is_held {
             let deliveries = u32::try_from(numbers.delivered_count).unwrap_or(u32::MAX);
             self.hold_terminated(sequence, consumer_sequence, deliveries, reason);

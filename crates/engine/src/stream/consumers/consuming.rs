@@ -2,11 +2,13 @@
 //!
 //! Invariant: where messages are kept only until they are taken, one that a consumer has not settled, or a follower not stored, stays.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::common::error::EngineError;
-use crate::consumer::consumer::{Consumer, HostStream};
+use crate::consumer::consumer::Consumer;
 use crate::consumer::dead_letters::{DeadLetter, HandedOver};
+use crate::consumer::host_stream::HostStream;
 use crate::storage::commit::work_pool::Job;
 use crate::storage::message::{Purge, StoreResult};
 use crate::storage::receipts::Receipt;
@@ -16,18 +18,30 @@ use crate::stream::settings::Retention;
 use crate::stream::stream::Stream;
 
 /// The stream as its consumers have it: it may be gone.
-pub struct ConsumersHost(pub Weak<Stream>);
+pub struct ConsumersHost {
+    stream: Weak<Stream>,
+    /// Shared with the stream, so that its consumers need none of its locks to know it.
+    dead_letters_wanted: Arc<AtomicBool>,
+}
+
+impl ConsumersHost {
+    pub fn new(stream: Weak<Stream>, dead_letters_wanted: &Arc<AtomicBool>) -> Self {
+        Self {
+            stream,
+            dead_letters_wanted: Arc::clone(dead_letters_wanted),
+        }
+    }
+}
 
 impl HostStream for ConsumersHost {
     fn released(&self, consumer: &Consumer, released: &[(u64, u64)]) {
-        if let Some(stream) = self.0.upgrade() {
+        if let Some(stream) = self.stream.upgrade() {
             stream.release(consumer, released);
         }
     }
 
     fn wants_dead_letters(&self) -> bool {
-        let stream = self.0.upgrade();
-        stream.is_some_and(|stream| stream.settings().dead_letters.is_some())
+        self.dead_letters_wanted.load(Ordering::Acquire)
     }
 
     fn hand_over_dead_letter(
@@ -36,7 +50,7 @@ impl HostStream for ConsumersHost {
         letter: &DeadLetter,
         receipt: Arc<dyn Receipt>,
     ) -> HandedOver {
-        let stream = self.0.upgrade();
+        let stream = self.stream.upgrade();
         stream.map_or(HandedOver::Gone, |stream| {
             stream.hand_over_dead_letter(consumer, letter, receipt)
         })
