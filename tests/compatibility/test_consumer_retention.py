@@ -23,7 +23,7 @@ from tests.compatibility.consumer_watch import (
     sequences_of,
     wait_for_consumer,
 )
-from tests.compatibility.jetstream import MILLISECOND_NS, POLL_SECONDS, SECOND_NS, JetStream
+from tests.compatibility.jetstream import API, MILLISECOND_NS, POLL_SECONDS, SECOND_NS, JetStream
 from tests.compatibility.server_process import ServerProcess
 from tests.compatibility.wire import TIMEOUT_SECONDS
 
@@ -253,6 +253,108 @@ def test_answer_to_flow_control_removes_all_before(js: JetStream, watch: Watch, 
     watch.send(request.reply, b"", {"Nats-Last-Consumer": "2", "Nats-Last-Stream": "2"})
 
     expect_stored(js, stream, [3, 4], 4)
+
+
+# What a confirmed acknowledgement promises: nothing is asked of the server between it and what it allows
+
+OFTEN = 40
+"""Times to try what a server that confirms too early allows now and then."""
+
+ENDING = pytest.mark.parametrize("body", [b"+ACK", b"+TERM"])
+
+
+@KEEPING
+@STORAGES
+@ENDING
+def test_confirmed_acknowledgement_has_made_room_in_a_full_stream(
+    js: JetStream, watch: Watch, stream: str, retention: str, storage: str, body: bytes
+) -> None:
+    js.create(stream, retention=retention, storage=storage, max_msgs=1, discard="new")
+    create_durable(js, stream, "C")
+
+    for _ in range(OFTEN):
+        assert js.publish_code(f"{stream}.a") == 0
+        watch.acknowledge(watch.fetch(stream, "C", 1)[0], body)
+
+
+@KEEPING
+def test_confirmed_acknowledgement_has_made_room_where_the_consumer_is_in_memory(
+    js: JetStream, watch: Watch, stream: str, retention: str
+) -> None:
+    js.create(stream, retention=retention, max_msgs=1, discard="new")
+    create_durable(js, stream, "C", mem_storage=True)
+
+    for _ in range(OFTEN):
+        assert js.publish_code(f"{stream}.a") == 0
+        watch.acknowledge(watch.fetch(stream, "C", 1)[0])
+
+
+@STORAGES
+def test_confirmed_acknowledgement_of_all_has_made_room_for_as_many(
+    js: JetStream, watch: Watch, stream: str, storage: str
+) -> None:
+    js.create(stream, retention="interest", storage=storage, max_msgs=3, discard="new")
+    create_durable(js, stream, "C", ack_policy="all")
+
+    for _ in range(OFTEN):
+        assert [js.publish_code(f"{stream}.a") for _ in range(3)] == [0, 0, 0]
+        watch.acknowledge(watch.fetch(stream, "C", 3)[2])
+
+
+@STORAGES
+def test_confirmed_acknowledgement_of_the_last_consumer_has_made_room(
+    js: JetStream, watch: Watch, stream: str, storage: str
+) -> None:
+    js.create(stream, retention="interest", storage=storage, max_msgs=1, discard="new")
+    for name in ("C", "D"):
+        create_durable(js, stream, name)
+
+    for _ in range(OFTEN):
+        assert js.publish_code(f"{stream}.a") == 0
+        watch.acknowledge(watch.fetch(stream, "C", 1)[0])
+        assert js.publish_error(f"{stream}.a") == (503, 10077, "maximum messages exceeded")
+        watch.acknowledge(watch.fetch(stream, "D", 1)[0])
+
+
+@KEEPING
+@STORAGES
+def test_confirmed_acknowledgement_has_made_room_for_another_message_of_the_subject(
+    js: JetStream, watch: Watch, stream: str, retention: str, storage: str
+) -> None:
+    limits = {"max_msgs_per_subject": 1, "discard": "new", "discard_new_per_subject": True}
+    js.create(stream, retention=retention, storage=storage, **limits)
+    create_durable(js, stream, "C")
+
+    for _ in range(OFTEN):
+        assert js.publish_code(f"{stream}.a") == 0
+        watch.acknowledge(watch.fetch(stream, "C", 1)[0])
+
+
+@KEEPING
+@STORAGES
+def test_subject_has_no_last_message_after_a_confirmed_acknowledgement(
+    js: JetStream, watch: Watch, stream: str, retention: str, storage: str
+) -> None:
+    js.create(stream, retention=retention, storage=storage)
+    create_durable(js, stream, "C")
+
+    for _ in range(OFTEN):
+        assert js.publish_code(f"{stream}.a", b"", {"Nats-Expected-Last-Subject-Sequence": "0"}) == 0
+        watch.acknowledge(watch.fetch(stream, "C", 1)[0])
+
+
+@KEEPING
+@STORAGES
+def test_message_cannot_be_read_after_its_confirmed_acknowledgement(
+    js: JetStream, watch: Watch, stream: str, retention: str, storage: str
+) -> None:
+    js.create(stream, retention=retention, storage=storage, allow_direct=True)
+    create_durable(js, stream, "C")
+
+    for _ in range(OFTEN):
+        js.publish(f"{stream}.a")
+        watch.acknowledge(watch.fetch(stream, "C", 1)[0])
+        assert js.request(f"{API}DIRECT.GET.{stream}.{stream}.a").status == "404 Message Not Found"
 
 
 # Publishers and consumers at the same time

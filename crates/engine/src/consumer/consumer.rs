@@ -29,7 +29,7 @@ use crate::common::short_hash::hash8;
 use crate::common::subject;
 use crate::routing::account::Account;
 use crate::routing::router::Publisher;
-use crate::routing::sender::{Outgoing, Senders};
+use crate::routing::sender::Senders;
 use crate::routing::shared::Shared;
 use crate::routing::sink::{Sink, Watcher};
 use crate::routing::staging::Staging;
@@ -99,6 +99,8 @@ pub struct Consumer {
     job: OnceLock<Arc<Job>>,
     /// Hands over dead letters; created with the first one.
     pub(super) letters_job: OnceLock<Arc<Job>>,
+    /// Confirms acknowledgements where there is no journal; created with the first one that has to wait.
+    pub(super) confirming_job: OnceLock<Arc<Job>>,
     pub(super) alarm: Alarm,
     pub(super) subscriptions: Mutex<Vec<Arc<Subscription>>>,
 }
@@ -136,6 +138,7 @@ impl Consumer {
             is_noted: AtomicBool::new(false),
             job: OnceLock::new(),
             letters_job: OnceLock::new(),
+            confirming_job: OnceLock::new(),
             alarm: Alarm::default(),
             subscriptions: Mutex::default(),
         });
@@ -428,6 +431,7 @@ impl Consumer {
         if effects.has_dead_letters && self.context.host.wants_dead_letters() {
             self.ask_for_dead_letters();
         }
+        self.expect_confirmations(effects.replies);
         match &self.context.journal {
             Some(journal) => {
                 if effects.is_changed || effects.is_awaited {
@@ -437,26 +441,9 @@ impl Consumer {
                     journal.schedule();
                 }
             }
-            None => {
-                let confirmations = self.core.lock().deliveries().take_confirmations();
-                self.confirm(&confirmations);
-            }
+            None if effects.is_awaited => self.confirm_without_journal(),
+            None => {}
         }
-    }
-
-    /// Answers acknowledgements.
-    pub fn confirm(&self, replies: &[Box<[u8]>]) {
-        self.context.senders.with(|sender| {
-            for reply in replies {
-                let outgoing = Outgoing {
-                    subject: reply,
-                    reply: None,
-                    header: b"",
-                    payload: b"",
-                };
-                sender.send(&self.context.account, &outgoing);
-            }
-        });
     }
 
     /// Unused for too long: the consumer delivers nothing any more, and the receiver of this event deletes it.

@@ -23,6 +23,13 @@ pub trait HostStream: Send + Sync {
     /// Messages are settled, from the first to the last of each pair.
     fn released(&self, consumer: &Consumer, released: &[(u64, u64)]);
 
+    /// What consumers have released is out of the stream when this returns. Waits for the disk: must not be called on a
+    /// thread that serves connections.
+    fn commit_released(&self);
+
+    /// The same on such a thread; false if it would have to wait.
+    fn try_commit_released(&self) -> bool;
+
     /// Whether what is given up is stored elsewhere. Takes no lock, because it is asked for a consumer that is locked.
     fn wants_dead_letters(&self) -> bool;
 

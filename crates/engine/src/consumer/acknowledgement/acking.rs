@@ -4,15 +4,11 @@
 //! Invariant: an acknowledgement with a reply subject is answered once what it changed is on disk.
 
 use super::body::AckBody;
-use super::delivered::DeliveredMessages;
+use super::delivered::{DeliveredMessages, CONFIRMATIONS_MAX};
 use crate::consumer::advisory::{Advisory, AdvisoryPublisher};
 use crate::consumer::sampler::Sampler;
 use crate::consumer::settings::{AckPolicy, ConsumerSettings};
 use crate::wire::ack_subject::AckSubject;
-
-/// Acknowledgements of one consumer that wait for the disk to be confirmed, at most; those beyond are recorded and not answered, as their senders find by
-/// their time-out.
-const CONFIRMATIONS_MAX: usize = 100_000;
 
 /// A message that is to come again after a delay does not come earlier, however short that is.
 const AGAIN_NS_MIN: i64 = 10_000_000;
@@ -81,8 +77,8 @@ impl DeliveredMessages {
             if self.letters.held_confirmations() < CONFIRMATIONS_MAX {
                 self.letters.hold_confirmation(sequence, ack.reply);
             }
-        } else if self.confirmations.len() < CONFIRMATIONS_MAX {
-            self.confirmations.push(ack.reply.into());
+        } else {
+            self.await_confirmation(ack.reply);
         }
     }
 

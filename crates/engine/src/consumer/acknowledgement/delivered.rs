@@ -2,8 +2,8 @@
 //! way, what waits for its dead letter, and the side effects for others.
 //!
 //! Invariants: a settled message has left its key, and is among `released` if a client acknowledged it; an
-//! acknowledgement is confirmed only when the state, or the message's dead letter, is on disk; `due_ns` is never later
-//! than the time when a pending message has waited too long.
+//! acknowledgement is confirmed only when the state, or the message's dead letter, is on disk, and what it released was handed
+//! over before; `due_ns` is never later than the time when a pending message has waited too long.
 
 use super::pending_list::PendingMessage;
 use super::state::{AckState, Again};
@@ -12,6 +12,10 @@ use crate::consumer::delivery::keys::Keys;
 use crate::consumer::settings::{AckPolicy, ConsumerSettings};
 use crate::storage::store::committed::CommittedMessages;
 use crate::storage::store::slices::SLICE_MESSAGES;
+
+/// Acknowledgements of one consumer that wait for the disk to be confirmed, at most; those beyond are recorded and not answered, as their senders find by
+/// their time-out.
+pub(super) const CONFIRMATIONS_MAX: usize = 100_000;
 
 /// What a delivery counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub struct SideEffects {
     /// Something was given up.
     pub has_dead_letters: bool,
     pub is_changed: bool,
+    /// To acknowledgements that are confirmed when the state is on disk, for `expect_confirmations` once everything here is seen to.
+    pub replies: Vec<Box<[u8]>>,
     /// A client waits for the state to be on disk.
     pub is_awaited: bool,
 }
@@ -39,8 +45,10 @@ pub struct DeliveredMessages {
     /// A message was given up since the last `take_effects`.
     has_dead_letters: bool,
     released: Vec<(u64, u64)>,
-    /// Replies to acknowledgements that are given when the state is on disk.
-    pub(super) confirmations: Vec<Box<[u8]>>,
+    /// Replies to acknowledgements since the last `take_effects`.
+    replies: Vec<Box<[u8]>>,
+    /// Those whose side effects are seen to: they are given when the state is on disk.
+    confirmations: Vec<Box<[u8]>>,
     pub(super) due_ns: i64,
 }
 
@@ -54,6 +62,7 @@ impl DeliveredMessages {
             letters: PendingDeadLetters::default(),
             has_dead_letters: false,
             released: Vec::new(),
+            replies: Vec::new(),
             confirmations: Vec::new(),
             due_ns: now_ns,
         }
@@ -337,11 +346,11 @@ impl DeliveredMessages {
         match self.letters.resolve(sequence, policy) {
             SettledLetter::Alone(replies) => {
                 self.release(sequence);
-                self.confirmations.extend(replies);
+                self.replies.extend(replies);
             }
             SettledLetter::UpTo(held) => {
                 self.release_through(held.sequence, held.consumer_sequence);
-                self.confirmations.extend(held.replies);
+                self.replies.extend(held.replies);
             }
             SettledLetter::WaitsForOthers => {}
             SettledLetter::NotTerminated => {
@@ -352,14 +361,21 @@ impl DeliveredMessages {
         }
     }
 
+    /// Notes that an acknowledgement is to be confirmed, unless too many are.
+    pub(super) fn await_confirmation(&mut self, reply: &[u8]) {
+        if self.replies.len() + self.confirmations.len() < CONFIRMATIONS_MAX {
+            self.replies.push(reply.into());
+        }
+    }
+
+    /// Side effects of these are seen to, or their confirmation could not be given: they wait for the state to be on disk.
+    pub fn expect_confirmations(&mut self, replies: Vec<Box<[u8]>>) {
+        self.confirmations.extend(replies);
+    }
+
     /// Replies to acknowledgements whose effect is on disk once the state is that is written now.
     pub fn take_confirmations(&mut self) -> Vec<Box<[u8]>> {
         std::mem::take(&mut self.confirmations)
-    }
-
-    /// What was to be confirmed is not on disk after all.
-    pub fn put_back_confirmations(&mut self, replies: Vec<Box<[u8]>>) {
-        self.confirmations.extend(replies);
     }
 
     pub fn take_effects(&mut self) -> SideEffects {
@@ -367,7 +383,8 @@ impl DeliveredMessages {
             released: std::mem::take(&mut self.released),
             has_dead_letters: std::mem::take(&mut self.has_dead_letters),
             is_changed: self.acks.is_changed(),
-            is_awaited: !self.confirmations.is_empty(),
+            is_awaited: !self.replies.is_empty() || !self.confirmations.is_empty(),
+            replies: std::mem::take(&mut self.replies),
         }
     }
 }
@@ -428,6 +445,14 @@ mod tests {
 
         delivered.settle_dead_letter(1, AckPolicy::Explicit);
 
+        assert!(
+            delivered.take_confirmations().is_empty(),
+            "its message is not removed yet"
+        );
+        let effects = delivered.take_effects();
+        assert_eq!(effects.released, [(1, 1)]);
+        assert!(effects.is_awaited);
+        delivered.expect_confirmations(effects.replies);
         assert_eq!(delivered.take_confirmations(), [(*b"reply").into()]);
         assert!(!delivered.acks().is_pending(1));
     }

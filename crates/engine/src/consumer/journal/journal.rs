@@ -1,7 +1,7 @@
 //! The consumers of one stream on disk: their definitions, and how far each has come.
 //!
 //! It is a store of its own beside the messages. A definition is kept twice; a state is a whole record and the changes since. What changes
-//! is written by one job: everything that changed while it wrote shares the next sync, also where messages do not wait for one. Invariants: an acknowledgement that is confirmed is on disk; a
+//! is written by one job: everything that changed while it wrote shares the next sync, also where messages do not wait for one. Invariants: an acknowledgement that is confirmed is on disk, and what it released is out of the stream; a
 //! definition that was acknowledged is, too; and what is noted here of where something lies is durable, because the place of what was refused is given to others.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use ahash::AHashMap;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::state_record::Replayed;
+use crate::consumer::confirming::confirm_released;
 use crate::consumer::consumer::Consumer;
 use crate::consumer::consumers::JournalPlace;
 use crate::consumer::core::Core;
@@ -283,23 +284,25 @@ impl Journal {
         work.writes += 1;
         let is_time = work.writes % MAINTENANCE_WRITES == 0;
         let mut committed = Ok(());
+        let mut confirmed = Vec::new();
         for (consumer, staged, replies) in written {
             // The first one commits for all; each gets its own outcome.
             match staged.and_then(|staged| self.commit_state(&mut work, consumer, staged)) {
-                Ok(()) => consumer.confirm(&replies),
+                Ok(()) if replies.is_empty() => {}
+                Ok(()) => confirmed.push((consumer, replies)),
                 Err(error) => {
                     committed = Err(error);
                     // Nothing is confirmed that is not on disk. It is tried again as a whole.
                     if let Some(kept) = work.kept.get_mut(&consumer.name) {
                         kept.needs_whole = true;
                     }
-                    consumer
-                        .with_core(|core, _, _| core.deliveries().put_back_confirmations(replies));
+                    consumer.expect_confirmations(replies);
                     self.note(consumer);
                 }
             }
         }
         drop(work);
+        confirm_released(&confirmed);
         if is_time {
             // Whatever fails here is in the store's own status.
             while self.store.maintain().is_ok_and(|more| more) {}

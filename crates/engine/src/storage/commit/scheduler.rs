@@ -167,14 +167,22 @@ impl CommitScheduler {
     /// The same from a thread that must not wait, which commits itself if there is no disk and no other thread is
     /// committing.
     pub fn commit_or_schedule(&self) {
+        if !self.try_commit() {
+            self.schedule();
+        }
+    }
+
+    /// Commits what is staged, if there is no disk and no other thread is committing; false if it did not.
+    pub fn try_commit(&self) -> bool {
         let turn = match self.store().has_disk() {
             true => None,
             false => self.committer.turn.try_lock(),
         };
-        match turn {
-            Some(_turn) => self.committer.commit(Some(self)),
-            None => self.schedule(),
+        let is_free = turn.is_some();
+        if is_free {
+            self.committer.commit(Some(self));
         }
+        is_free
     }
 
     /// Waits for those who were just answered and will publish again at once: a commit with half of them takes as long as one with all.

@@ -152,6 +152,18 @@ impl Store {
         })
     }
 
+    /// Whether the removal of a single message waits, or is being written.
+    pub fn is_removing(&self) -> bool {
+        self.staging.lock().removals_under_way().is_some()
+    }
+
+    /// Makes every removal of a single message that was staged before durable and visible, unless a commit of another thread has done so; what else
+    /// is staged goes with it.
+    pub fn commit_removals(&self) -> StoreResult<()> {
+        let work = self.staging.lock().removals_under_way();
+        work.map_or(Ok(()), |work| self.commit_through(&work).map(drop))
+    }
+
     /// Stages a change as a whole. It is durable and visible when `commit_through` has returned without an error.
     pub fn stage(&self, change: &Change<'_>) -> StoreResult<StagedWork> {
         match change.append {

@@ -105,6 +105,8 @@ pub struct AppendStaging {
     leaving: HashMap<u64, Ticket>,
     /// … and those whose removal is being written.
     departing: HashMap<u64, Ticket>,
+    /// The last of all of them.
+    last_leaving: Option<Ticket>,
     spare: Option<SegmentPart>,
     stream_key: Option<StreamKey>,
     /// The key of the segment the next record goes to.
@@ -163,6 +165,7 @@ impl AppendStaging {
             lazy_removals: Vec::new(),
             leaving: HashMap::new(),
             departing: HashMap::new(),
+            last_leaving: None,
             spare: None,
             resets: 0,
             epoch: Arc::default(),
@@ -449,6 +452,16 @@ impl AppendStaging {
         waiting.or_else(|| self.departing.get(&sequence)).copied()
     }
 
+    /// The removals of single messages that wait or are being written, as work to commit; `None` if there are none.
+    pub fn removals_under_way(&self) -> Option<StagedWork> {
+        if self.leaving.is_empty() && self.departing.is_empty() {
+            return None;
+        }
+        let mut work = self.new_work();
+        work.cover(self.last_leaving?);
+        Some(work)
+    }
+
     /// Stages the removal of one message; the caller has checked that it is there and that no removal of it is staged yet.
     pub fn remove_one(&mut self, sequence: u64, erase: bool) -> Ticket {
         let ticket = self.remove(Removal {
@@ -457,6 +470,7 @@ impl AppendStaging {
             erase,
         });
         self.leaving.insert(sequence, ticket);
+        self.last_leaving = Some(ticket);
         ticket
     }
 

@@ -40,6 +40,17 @@ impl HostStream for ConsumersHost {
         }
     }
 
+    fn commit_released(&self) {
+        if let Some(stream) = self.stream.upgrade() {
+            stream.commit_released();
+        }
+    }
+
+    fn try_commit_released(&self) -> bool {
+        let stream = self.stream.upgrade();
+        stream.is_none_or(|stream| stream.try_commit_released())
+    }
+
     fn wants_dead_letters(&self) -> bool {
         self.dead_letters_wanted.load(Ordering::Acquire)
     }

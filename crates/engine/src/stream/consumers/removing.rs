@@ -2,8 +2,9 @@
 //! up.
 //!
 //! A worker that receives an acknowledgement of a million messages leaves their removal to a job. Invariants:
-//! acknowledged messages are out of the numbers when they are requested (`finish_removals`); a purge that was answered
-//! is complete on disk, one that was not may be partly done.
+//! acknowledged messages are out of the numbers when they are requested (`finish_removals`), and out of the stream when
+//! their acknowledgement is confirmed (`commit_released`); a purge that was answered is complete on disk, one that was not
+//! may be partly done.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -14,6 +15,7 @@ use crate::storage::commit::scheduler::StorageThreads;
 use crate::storage::commit::work_pool::Job;
 use crate::storage::message::{Purge, StoreResult};
 use crate::storage::store::staged_work::StagedWork;
+use crate::stream::settings::Retention;
 use crate::stream::stream::Stream;
 
 /// Up to this many settled messages are removed by the thread that settled them: about a millisecond, and what one read
@@ -54,6 +56,12 @@ impl Releases {
             }
         }
     }
+
+    /// Whether everything that was left to the job is staged.
+    fn is_idle(&self) -> bool {
+        // In this order: whoever has taken a range has the turn until it is staged.
+        self.ranges.lock().is_empty() && !self.turn.is_locked()
+    }
 }
 
 impl Stream {
@@ -85,6 +93,26 @@ impl Stream {
             };
             self.remove_settled_between(first, last);
         }
+    }
+
+    /// What consumers have released is out of the stream when this returns. Waits for the disk if there is something, and
+    /// not for messages that others have staged since.
+    pub(in crate::stream) fn commit_released(&self) {
+        if self.settings().retention == Retention::Limits {
+            return;
+        }
+        self.remove_released();
+        // A failure is in the store's status. Whoever has staged something has scheduled a commit, too, which tells what became of it.
+        let _ = self.store().commit_removals();
+        self.say_usage(&self.ingest.lock());
+    }
+
+    /// The same on a thread that must not wait; false if it would have to.
+    pub(in crate::stream) fn try_commit_released(&self) -> bool {
+        if self.settings().retention == Retention::Limits {
+            return true;
+        }
+        self.releases.is_idle() && (!self.store().is_removing() || self.scheduler.try_commit())
     }
 
     /// Removes messages of a range for which `is_removed` says so, by subject and sequence. No lock is held while it is asked.
