@@ -19,6 +19,9 @@ WAIT_S_MAX = 60.0
 REFUSED_S = 0.4
 """For so long nothing that was refused may be confirmed; it would be within a millisecond."""
 
+TRIED_S = 3.5
+"""Refused letters are tried again each second; for so long nothing happens to them but that."""
+
 REFUSING_LIMITS: dict[str, dict[str, Any]] = {
     "max_msgs": {"max_msgs": 1},
     "max_bytes": {"max_bytes": 600},
@@ -151,6 +154,29 @@ def test_letter_that_cannot_be_stored_holds_up_no_other(tmp_path: Path) -> None:
         await wait_for_messages(connection, "DEAD", 40)
         await wait_for_messages(connection, "JOBS", 40)
         assert {subject for subject, _, _ in await letters(connection)} == {f"jobs.small.{n}" for n in range(40)}
+
+    run(tmp_path, work)
+
+
+@pytest.mark.parametrize("count", [64, 128])
+def test_letters_are_tried_again_however_many_are_refused(tmp_path: Path, count: int) -> None:
+    async def work(connection: Any) -> None:
+        await make_dead(connection, discard="new", max_msgs=1)
+        await connection.publish("dead.before", b"x")
+        await wait_for_messages(connection, "DEAD", 1)
+        await make_jobs(connection, max_deliver=1, ack_wait=300_000_000)
+        for _ in range(count):
+            await connection.publish("jobs.a", b"x")
+        await wait_for_messages(connection, "JOBS", count)
+        await fetch(connection, count)
+
+        # 64 are tried at a time, so that the last one of them all is the last of a run.
+        await asyncio.sleep(TRIED_S)
+        assert await messages_in(connection, "JOBS") == count
+        await request(connection, "STREAM.UPDATE.DEAD", {"name": "DEAD", "subjects": ["dead.>"]})
+
+        await wait_for_messages(connection, "JOBS", 0)
+        assert await messages_in(connection, "DEAD") == count + 1
 
     run(tmp_path, work)
 

@@ -90,6 +90,12 @@ pub enum SettledLetter {
     NotTerminated,
 }
 
+/// One run through what waits: on from where the last one has ended, and then once from the beginning, unless it began there.
+#[derive(Default)]
+pub struct LetterRun {
+    is_from_beginning: bool,
+}
+
 /// What waits for its dead letter.
 pub struct PendingDeadLetters {
     terminated: BTreeMap<u64, Termination>,
@@ -194,8 +200,20 @@ impl PendingDeadLetters {
         self.confirmation_count
     }
 
-    /// The next messages to write letters of, of those that were terminated and those that were delivered too often; they count as under way from now on.
-    pub fn next(&mut self, exceeded: &BTreeMap<u64, u32>) -> Vec<DeadLetter> {
+    /// The next messages of a run to write letters of, of those that were terminated and those that were delivered too often; they count as under way
+    /// from now on.
+    pub fn next(&mut self, run: &mut LetterRun, exceeded: &BTreeMap<u64, u32>) -> Vec<DeadLetter> {
+        run.is_from_beginning |= self.cursor == 0;
+        let found = self.next_behind_cursor(exceeded);
+        if !found.is_empty() || run.is_from_beginning {
+            return found;
+        }
+        // Those that were refused before lie in front of where it began.
+        run.is_from_beginning = true;
+        self.next_behind_cursor(exceeded)
+    }
+
+    fn next_behind_cursor(&mut self, exceeded: &BTreeMap<u64, u32>) -> Vec<DeadLetter> {
         let room = LETTERS_UNDER_WAY_MAX.saturating_sub(self.under_way.len());
         let most = room.min(LETTERS_AT_ONCE_MAX);
         let from = self.cursor;
@@ -310,8 +328,10 @@ impl Consumer {
     /// Writes letters of what was given up. Reads messages from the disk, and waits for no sync.
     pub(super) fn hand_over_dead_letters(&self) {
         let mut refusals = 0;
+        let mut run = LetterRun::default();
         loop {
-            let letters = self.with_core(|core, _, _| core.deliveries().next_dead_letters());
+            let letters =
+                self.with_core(|core, _, _| core.deliveries().next_dead_letters(&mut run));
             if letters.is_empty() {
                 break;
             }
@@ -426,5 +446,69 @@ impl Receipt for LetterReceipt {
             }
             Err(reason) => consumer.note_refused_letter(self.sequence, reason),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters of this many messages, and a run through them that ends when so many were refused as one run tries.
+    fn after_a_run_of_refusals(count: u64) -> PendingDeadLetters {
+        let mut letters = PendingDeadLetters::default();
+        for sequence in 1..=count {
+            letters.hold(sequence, sequence, 1, b"");
+        }
+        run(&mut letters);
+        letters
+    }
+
+    /// Refuses the letters of a run as `hand_over_dead_letters` does; returns their sequences.
+    fn run(letters: &mut PendingDeadLetters) -> Vec<u64> {
+        let mut run = LetterRun::default();
+        let mut refused = Vec::new();
+        loop {
+            let found = letters.next(&mut run, &BTreeMap::new());
+            if found.is_empty() {
+                return refused;
+            }
+            for letter in found {
+                if refused.len() < REFUSALS_AT_ONCE_MAX {
+                    letters.refuse(letter.sequence, "full", 0);
+                    refused.push(letter.sequence);
+                } else {
+                    letters.hand_back(letter.sequence);
+                }
+            }
+            if refused.len() == REFUSALS_AT_ONCE_MAX {
+                return refused;
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_goes_on_where_the_last_one_has_ended() {
+        let mut letters = after_a_run_of_refusals(100);
+
+        let next = run(&mut letters);
+
+        assert_eq!(next[..36], (65..=100).collect::<Vec<u64>>());
+        assert_eq!(next[36..], (1..=28).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_run_behind_the_last_letter_begins_again() {
+        let first: Vec<u64> = (1..=64).collect();
+        let mut letters = after_a_run_of_refusals(64);
+
+        assert_eq!(run(&mut letters), first);
+        assert_eq!(run(&mut letters), first);
+    }
+
+    #[test]
+    fn a_run_from_the_beginning_tries_each_letter_once() {
+        let mut letters = after_a_run_of_refusals(3);
+
+        assert_eq!(run(&mut letters), [1, 2, 3]);
     }
 }

@@ -7,7 +7,7 @@
 
 use super::pending_list::PendingMessage;
 use super::state::{AckState, Again};
-use crate::consumer::dead_letters::{DeadLetter, PendingDeadLetters, SettledLetter};
+use crate::consumer::dead_letters::{DeadLetter, LetterRun, PendingDeadLetters, SettledLetter};
 use crate::consumer::delivery::keys::Keys;
 use crate::consumer::settings::{AckPolicy, ConsumerSettings};
 use crate::storage::store::committed::CommittedMessages;
@@ -332,9 +332,9 @@ impl DeliveredMessages {
         self.letters.due_ns()
     }
 
-    /// The next messages to write letters of; they count as under way from now on.
-    pub fn next_dead_letters(&mut self) -> Vec<DeadLetter> {
-        self.letters.next(&self.acks.exceeded)
+    /// The next messages of a run to write letters of; they count as under way from now on.
+    pub fn next_dead_letters(&mut self, run: &mut LetterRun) -> Vec<DeadLetter> {
+        self.letters.next(run, &self.acks.exceeded)
     }
 
     pub fn is_waiting_for_letters(&self) -> bool {
