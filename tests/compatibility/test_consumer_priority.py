@@ -9,6 +9,7 @@ import pytest
 
 from tests.compatibility import consumer_watch, jetstream
 from tests.compatibility.consumer_watch import (
+    Inbox,
     Watch,
     consumer_info,
     create_consumer_error,
@@ -592,3 +593,86 @@ def test_redelivery_goes_to_the_best_request(js: JetStream, watch: Watch, stream
 
     assert delivery_of(better.next()).deliveries == 2
     assert worse.settled() == []
+
+
+# Messages that were delivered too often
+
+EXCEEDED_ACK_WAIT_NS = 300 * MILLISECOND_NS
+
+
+def exceeded_by(watch: Watch, stream: str) -> Inbox:
+    return watch.subscribe(f"{ADVISORY}CONSUMER.MAX_DELIVERIES.{stream}.C")
+
+
+def test_message_of_a_pinned_client_is_given_up_while_only_others_wait(
+    js: JetStream, watch: Watch, stream: str
+) -> None:
+    js.create(stream)
+    create_group(js, stream, "pinned_client", ack_wait=EXCEEDED_ACK_WAIT_NS, max_deliver=2)
+    exceeded = exceeded_by(watch, stream)
+    publish_many(js, stream, "a")
+    pinned = watch.pull(stream, "C", request(batch=2))
+    other = watch.pull(stream, "C", request(batch=2))
+
+    assert [delivery_of(message).deliveries for message in pinned.take(2)] == [1, 2]
+
+    assert exceeded.next().json()["stream_seq"] == 1
+    wait_for_consumer(js, stream, "C", lambda info: info["num_ack_pending"] == 0)
+    assert other.received() == []
+
+
+@pytest.mark.parametrize("bound", [{"min_pending": 50}, {"min_ack_pending": 50}])
+def test_message_is_given_up_while_only_requests_wait_that_overflow_gives_nothing(
+    js: JetStream, watch: Watch, stream: str, bound: Json
+) -> None:
+    js.create(stream)
+    create_group(js, stream, "overflow", ack_wait=EXCEEDED_ACK_WAIT_NS, max_deliver=2)
+    exceeded = exceeded_by(watch, stream)
+    publish_many(js, stream, "a")
+    served = watch.pull(stream, "C", request(batch=2))
+    assert [delivery_of(message).deliveries for message in served.take(2)] == [1, 2]
+
+    waiting = watch.pull(stream, "C", request(batch=2, **bound))
+
+    assert exceeded.next().json()["stream_seq"] == 1
+    wait_for_consumer(js, stream, "C", lambda info: info["num_ack_pending"] == 0)
+    assert waiting.received() == []
+
+
+def test_message_is_given_up_though_one_before_it_waits_for_the_pinned_client(
+    js: JetStream, watch: Watch, stream: str
+) -> None:
+    js.create(stream)
+    create_group(js, stream, "pinned_client", ack_wait=SECOND_NS, max_deliver=2, priority_timeout=60 * SECOND_NS)
+    exceeded = exceeded_by(watch, stream)
+    publish_many(js, stream, "ab")
+    pinned = watch.pull(stream, "C", request(batch=3))
+    second = pinned.take(2)[1]
+    watch.acknowledge(second, b"-NAK")
+    assert sequences_of([pinned.next()]) == [2]
+    other = watch.pull(stream, "C", request())
+
+    # nats-server looks at what stands behind the first one when something else happens.
+    advisory = None
+    for _ in range(20):
+        publish_many(js, stream, "c")
+        if advisory := next(iter(exceeded.settled(0.2)), None):
+            break
+    assert advisory is not None
+    assert advisory.json()["stream_seq"] == 2
+    wait_for_consumer(js, stream, "C", lambda info: info["num_ack_pending"] == 1)
+    assert other.received() == []
+
+
+@pytest.mark.parametrize("policy", ["overflow", "prioritized", "pinned_client"])
+def test_message_that_nobody_asks_for_is_not_given_up(
+    js: JetStream, watch: Watch, stream: str, policy: str
+) -> None:
+    js.create(stream)
+    create_group(js, stream, policy, ack_wait=EXCEEDED_ACK_WAIT_NS, max_deliver=2)
+    exceeded = exceeded_by(watch, stream)
+    publish_many(js, stream, "a")
+    watch.pull(stream, "C", request(batch=2)).take(2)
+
+    assert exceeded.settled(3 * EXCEEDED_ACK_WAIT_NS / SECOND_NS) == []
+    assert consumer_info(js, stream, "C")["num_ack_pending"] == 1

@@ -114,6 +114,11 @@ impl DeliveredMessages {
         self.acks.next_again(deliveries_max)
     }
 
+    /// A message that was to be delivered again and may not be, wherever it stands: it is given up.
+    pub fn next_exceeded(&mut self, deliveries_max: Option<u64>) -> Option<(u64, u32)> {
+        self.acks.next_exceeded(deliveries_max)
+    }
+
     /// Messages up to here do not belong to this consumer.
     pub fn pass_over(&mut self, next_stream: u64) {
         self.acks.pass_over(next_stream);

@@ -4,10 +4,11 @@
 //! Invariants: what is pending lies above the floor and below the next sequence; what is queued is pending; the `Census` counts exactly the pending
 //! entries; from `settled_from` up to the next sequence, each message that the filters take and that is not pending or given up was acknowledged.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::census::Census;
 use super::pending_list::{PendingList, PendingMessage, Standing};
+use super::redelivery_queue::RedeliveryQueue;
 use crate::consumer::settings::AckPolicy;
 
 /// How far something has come: in deliveries and in the stream.
@@ -42,7 +43,7 @@ pub struct AckState {
     pub(in crate::consumer) pending: PendingList,
     /// Given up, and not acknowledged since: how often they were delivered.
     pub(in crate::consumer) exceeded: BTreeMap<u64, u32>,
-    queue: VecDeque<u64>,
+    queue: RedeliveryQueue,
     /// How many of `pending` stand how.
     census: Census,
     /// Messages below were passed over by an earlier filter, a start or a reset as often as they were acknowledged: of them nothing is known.
@@ -69,7 +70,7 @@ impl AckState {
             },
             pending: PendingList::default(),
             exceeded: BTreeMap::new(),
-            queue: VecDeque::new(),
+            queue: RedeliveryQueue::default(),
             census: Census::default(),
             settled_from: first_stream.max(1),
             out_of_order: false,
@@ -237,28 +238,6 @@ impl AckState {
         }
     }
 
-    /// What must be delivered again, if anything; one that is delivered must be noted by `redeliver`.
-    pub fn next_again(&mut self, deliveries_max: Option<u64>) -> Option<Again> {
-        while let Some(sequence) = self.queue.front().copied() {
-            let entry = self.pending.get(sequence);
-            let Some(entry) = entry.filter(|entry| entry.standing == Standing::Queued) else {
-                self.queue.pop_front();
-                continue;
-            };
-            let deliveries = entry.deliveries;
-            if deliveries_max.is_none_or(|max| u64::from(deliveries) < max) {
-                return Some(Again::Deliver { sequence });
-            }
-            self.queue.pop_front();
-            self.give_up(sequence);
-            return Some(Again::Exceeded {
-                sequence,
-                deliveries,
-            });
-        }
-        None
-    }
-
     /// Stops delivering a message, though nobody acknowledged it.
     pub fn give_up(&mut self, sequence: u64) {
         if let Some(entry) = self.remove_pending(sequence) {
@@ -268,7 +247,7 @@ impl AckState {
 
     /// The first in the queue is delivered again; returns what it is counted as, and how often it was delivered with that.
     pub fn redeliver(&mut self, sequence: u64, now_ns: i64) -> (u64, u32) {
-        if self.queue.front() == Some(&sequence) {
+        if self.queue.front() == Some(sequence) {
             self.queue.pop_front();
         }
         let consumer_sequence = self.next_consumer;
@@ -452,36 +431,6 @@ impl AckState {
         self.change(sequence, |entry| entry.time_ns = now_ns);
     }
 
-    /// Has a message that was delivered delivered again: at once.
-    pub fn requeue(&mut self, sequence: u64) {
-        if self.stands(sequence) == Some(Standing::Delivered) {
-            self.change(sequence, |entry| entry.standing = Standing::Queued);
-            self.queue.push_back(sequence);
-        }
-    }
-
-    /// Has a message wait, after all.
-    pub fn unqueue(&mut self, sequence: u64) {
-        let entry = self.pending.get(sequence);
-        if entry.is_some_and(|entry| entry.standing == Standing::Queued && entry.was_delivered()) {
-            self.change(sequence, |entry| entry.standing = Standing::Delivered);
-            self.queue.retain(|queued| *queued != sequence);
-        }
-    }
-
-    fn stands(&self, sequence: u64) -> Option<Standing> {
-        self.pending.get(sequence).map(|entry| entry.standing)
-    }
-
-    /// Has everything that is pending delivered again.
-    pub fn requeue_all(&mut self) {
-        let delivered = self.pending.iter().filter(|entry| entry.was_delivered());
-        let all: Vec<u64> = delivered.map(|entry| entry.stream_sequence).collect();
-        for sequence in all {
-            self.requeue(sequence);
-        }
-    }
-
     /// Queues what has waited too long; `wait_ns` maps a number of deliveries to the time allowed. Returns when the
     /// next message will be due, and passes to `last` those that are never delivered again.
     pub fn expire(
@@ -565,7 +514,7 @@ impl AckState {
         self.settled_from = self.settled_from.min(self.next_stream);
         self.delivered_stream = self.delivered_stream.min(last_stream);
         self.floor.stream = self.floor.stream.min(last_stream);
-        self.queue.retain(|sequence| *sequence <= last_stream);
+        self.queue.retain(|sequence| sequence <= last_stream);
         self.changed_wholly = true;
         self.is_changed = true;
         self.settle_if_nothing_pends();
@@ -591,6 +540,8 @@ impl AckState {
     }
 }
 
+#[path = "state_again.rs"]
+mod again;
 #[path = "state_changes.rs"]
 mod changes;
 #[path = "state_restoring.rs"]

@@ -115,6 +115,7 @@ impl Pair {
             }
             Step::Again => self.deliver_again(false)?,
             Step::AgainToNobody => self.deliver_again(true)?,
+            Step::GiveUp => self.give_up()?,
             Step::Expire { passed_ns } => self.expire(passed_ns)?,
             Step::Remove { divisor, rest } => self.remove(divisor, rest),
             Step::Purge { choice, keeps_open } => {
@@ -226,6 +227,20 @@ impl Pair {
             self.state.undo(sequence);
         } else {
             self.history.push((sequence, number));
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self) -> Result<(), TestCaseError> {
+        let exceeded = self.state.next_exceeded(self.deliveries_max);
+        let most = self.deliveries_max.unwrap_or(u64::MAX);
+        let twin = &mut self.twin;
+        let queue = twin.queue.iter();
+        let mut queued = queue.map(|sequence| (*sequence, twin.pending[sequence].deliveries));
+        let first = queued.find(|(_, deliveries)| u64::from(*deliveries) >= most);
+        prop_assert_eq!(exceeded, first);
+        if let Some((sequence, _)) = first {
+            twin.give_up(sequence);
         }
         Ok(())
     }

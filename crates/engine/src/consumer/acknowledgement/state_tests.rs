@@ -47,6 +47,34 @@ fn a_first_delivery_that_reached_nobody_is_no_message_that_was_held_back() {
 }
 
 #[test]
+fn what_may_not_be_delivered_again_is_given_up_wherever_it_stands() {
+    let mut state = AckState::new(AckPolicy::Explicit, 1);
+    for sequence in 1..=4 {
+        state.deliver(sequence, 10);
+    }
+    for sequence in [2, 4] {
+        state.requeue(sequence);
+        state.redeliver(sequence, 20);
+    }
+    for sequence in [1, 2, 3, 4] {
+        state.requeue(sequence);
+    }
+
+    assert_eq!(state.next_exceeded(None), None);
+    assert_eq!(state.next_exceeded(Some(2)), Some((2, 2)));
+    assert_eq!(state.next_exceeded(Some(2)), Some((4, 2)));
+    assert_eq!(state.next_exceeded(Some(2)), None);
+    assert_eq!(
+        state.next_again(Some(2)),
+        Some(Again::Deliver { sequence: 1 })
+    );
+    // The limit is lowered.
+    assert_eq!(state.next_exceeded(Some(1)), Some((1, 1)));
+    assert_eq!(state.next_exceeded(Some(1)), Some((3, 1)));
+    assert_eq!(state.next_again(Some(1)), None);
+}
+
+#[test]
 fn the_floor_stays_below_what_waits_when_a_later_message_is_removed() {
     let mut state = AckState::new(AckPolicy::All, 1);
     for sequence in 1..=4 {
@@ -149,6 +177,8 @@ enum Step {
     Again,
     /// The same, but the delivery reaches nobody.
     AgainToNobody,
+    /// What may not be delivered again is given up.
+    GiveUp,
     /// Time passes, and what has waited too long is looked for.
     Expire {
         passed_ns: i64,
@@ -196,6 +226,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u64>().prop_map(|choice| Step::Progress { choice }),
         5 => Just(Step::Again),
         1 => Just(Step::AgainToNobody),
+        1 => Just(Step::GiveUp),
         2 => (0i64..150).prop_map(|passed_ns| Step::Expire { passed_ns }),
         1 => (3u64..9, 0u64..9).prop_map(|(divisor, rest)| Step::Remove { divisor, rest }),
         1 => any::<(u64, bool)>().prop_map(|(choice, keeps_open)| Step::Purge { choice, keeps_open }),

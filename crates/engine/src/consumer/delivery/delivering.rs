@@ -94,6 +94,9 @@ impl Core {
             if out.len() >= most || out.byte_count() >= PASS_BYTES_MAX {
                 return Ok(PassEnd::More);
             }
+            if self.give_up_next(context, out) {
+                continue;
+            }
             if self.settings.priority_policy == PriorityPolicy::PinnedClient
                 && !self.has_something()
             {
@@ -180,6 +183,19 @@ impl Core {
                 PassStep::Unread => return Ok(PassEnd::Unread),
             }
         }
+    }
+
+    /// Gives up a message that was delivered too often, once a request waits: whether that one may get messages makes no
+    /// difference. True if there was one.
+    fn give_up_next(&mut self, context: &PassContext<'_>, out: &mut Outbound) -> bool {
+        if self.push.is_some() || self.pulling.is_empty() {
+            return false;
+        }
+        let exceeded = self.deliveries.next_exceeded(self.settings.max_deliver);
+        if let Some((sequence, deliveries)) = exceeded {
+            self.give_up(context, sequence, deliveries, out);
+        }
+        exceeded.is_some()
     }
 
     /// Who gets the next message; requests that cannot have one any more are ended on the way.
