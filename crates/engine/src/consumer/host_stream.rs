@@ -4,7 +4,7 @@
 //! must not ask for its stream. Whoever holds one of these locks takes only later ones:
 //!
 //! 1. what one thread works on at a time: a pass of a consumer (`ConsumerDelivery`), a write of the journal (`JournalWork`), a commit (the turn of
-//!    `CommitScheduler`, then `Stream::drained`), a removal of many messages (`Releases::turn`);
+//!    `CommitScheduler`, then `Stream::drained`), a removal of many messages (`Releases::turn`), the begin and the end of a consumer (its `subscriptions`);
 //! 2. a stream: `Stream::ingest`, of one stream only;
 //! 3. a consumer: `Core`, of one consumer only;
 //! 4. the others, each group among themselves: the lists of `Consumers`, what `Journal` has noted, a `Store`, an `Account`, `ConsumerTimers`.

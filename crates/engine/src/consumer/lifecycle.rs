@@ -1,6 +1,6 @@
 //! How a consumer begins and ends: what it subscribes to and watches, and the last answer to waiting requests.
 //!
-//! Invariant: after its end it listens to nothing, and nothing waits.
+//! Invariant: after its end it listens to nothing, and nothing waits, though it may be told to begin only then.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -15,8 +15,34 @@ use crate::routing::sink::{Sink, Watcher};
 use crate::routing::subscription::{Receiver, Restrictions, Subscription};
 
 impl Consumer {
-    /// Takes acknowledgements from now on, and delivers.
+    /// Takes acknowledgements from now on, and delivers; nothing happens if it has ended.
     pub fn begin(self: &Arc<Self>) {
+        let mut subscriptions = self.subscriptions.lock();
+        // Its end takes the same lock after this is set: it finds all subscriptions, or there are none.
+        if self.core.lock().is_closed() {
+            return;
+        }
+        for subject in self.own_subjects() {
+            let sink: Arc<dyn Sink> = Arc::clone(self) as Arc<dyn Sink>;
+            let subscription = Arc::new(Subscription::new(
+                Receiver::Sink(sink),
+                subject.as_bytes(),
+                None,
+                b"",
+                Restrictions::default(),
+            ));
+            self.context.account.subscribe(Arc::clone(&subscription));
+            subscriptions.push(subscription);
+        }
+        self.watch();
+        drop(subscriptions);
+        self.has_begun.store(true, Ordering::Release);
+        self.look_for_dead_letters();
+        self.schedule();
+    }
+
+    /// What it subscribes to: acknowledgements, and answers to flow control.
+    fn own_subjects(&self) -> Vec<String> {
         let settings = self.settings();
         let (stream, name) = (&self.context.stream, &self.name);
         let account = hash8(&self.context.account.name);
@@ -36,24 +62,7 @@ impl Consumer {
             subjects.push(format!("$JS.FC.{stream}.{name}.*"));
             subjects.push(format!("$JS.FC.{domain}.{account}.{stream}.{name}.*"));
         }
-        let mut subscriptions = self.subscriptions.lock();
-        for subject in subjects {
-            let sink: Arc<dyn Sink> = Arc::clone(self) as Arc<dyn Sink>;
-            let subscription = Arc::new(Subscription::new(
-                Receiver::Sink(sink),
-                subject.as_bytes(),
-                None,
-                b"",
-                Restrictions::default(),
-            ));
-            self.context.account.subscribe(Arc::clone(&subscription));
-            subscriptions.push(subscription);
-        }
-        drop(subscriptions);
-        self.watch();
-        self.has_begun.store(true, Ordering::Release);
-        self.look_for_dead_letters();
-        self.schedule();
+        subjects
     }
 
     /// Watches subscriptions to its deliver subject.
@@ -75,16 +84,15 @@ impl Consumer {
     /// Delivers nothing any more; waiting requests are ended as `header` says.
     fn stop(&self, header: impl FnMut(&PullWait, &mut Vec<u8>)) {
         let account = &self.context.account;
-        for subscription in self.subscriptions.lock().drain(..) {
+        self.core.lock().close();
+        let mut subscriptions = self.subscriptions.lock();
+        for subscription in subscriptions.drain(..) {
             account.unsubscribe(&subscription);
         }
         self.unwatch(self.settings().deliver_subject.as_deref());
+        drop(subscriptions);
         let mut out = Outbound::default();
-        {
-            let mut core = self.core.lock();
-            core.close();
-            core.pulling().end_all(&mut out, header);
-        }
+        self.core.lock().pulling().end_all(&mut out, header);
         // Else its memory would stay until the moment it was to be reminded at.
         self.context.timers.disarm(&self.alarm);
         self.send_out(&mut out);
