@@ -16,7 +16,7 @@ use super::acknowledgement::delivered::SideEffects;
 use super::acknowledgement::state::AckState;
 use super::core::{Core, PassContext};
 use super::delivery::delivering::PassEnd;
-use super::delivery::outbound::Outbound;
+use super::delivery::outbound::{Outbound, Undelivered};
 use super::delivery::read_ahead::ReadAhead;
 use super::host_stream::HostStream;
 use super::journal::journal::Journal;
@@ -78,7 +78,7 @@ pub struct ConsumerContext {
 struct ConsumerDelivery {
     reads: ReadAhead,
     out: Outbound,
-    undelivered: Vec<u64>,
+    undelivered: Undelivered,
 }
 
 pub struct Consumer {
@@ -266,7 +266,7 @@ impl Consumer {
     /// Sends something that was decided outside.
     pub fn send_out(&self, out: &mut Outbound) {
         if !out.is_empty() {
-            self.send(out, &mut Vec::new());
+            self.send(out, &mut Undelivered::default());
         }
     }
 
@@ -384,9 +384,8 @@ impl Consumer {
             let mut undelivered = std::mem::take(&mut delivery.undelivered);
             self.send(&mut delivery.out, &mut undelivered);
             if !undelivered.is_empty() {
-                if self.core.lock().take_back(&undelivered) {
-                    let released = &mut effects.released;
-                    released.retain(|(first, _)| undelivered.binary_search(first).is_err());
+                if let Some(next) = self.core.lock().take_back(&undelivered) {
+                    effects.released.retain(|(first, _)| *first < next);
                 }
                 undelivered.clear();
                 delivery.reads.walk.forget();
@@ -408,10 +407,10 @@ impl Consumer {
         passed
     }
 
-    pub(super) fn send(&self, out: &mut Outbound, undelivered: &mut Vec<u64>) {
+    pub(super) fn send(&self, out: &mut Outbound, undelivered: &mut Undelivered) {
         let account = &self.context.account;
         self.context.senders.with(|sender| {
-            out.send(account, sender, |sequence| undelivered.push(sequence));
+            out.send(account, sender, undelivered);
         });
     }
 

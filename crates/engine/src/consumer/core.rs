@@ -14,7 +14,7 @@ use super::acknowledgement::state::AckState;
 use super::activity::Activity;
 use super::advisory::{Advisory, AdvisoryPublisher};
 use super::delivery::keys::Keys;
-use super::delivery::outbound::Outbound;
+use super::delivery::outbound::{Outbound, Undelivered};
 use super::delivery::push::{HeartbeatPosition, Push};
 use super::delivery::status;
 use super::delivery::upcoming::Upcoming;
@@ -309,12 +309,12 @@ impl Core {
         }
     }
 
-    /// Messages reached nobody; they are in the order in which they were sent. True if they counted as settled when they were sent, and do not now.
-    pub fn take_back(&mut self, sequences: &[u64]) -> bool {
+    /// Messages reached nobody. Returns where the stream is delivered from once more, if what counted as settled when it was sent does not now.
+    pub fn take_back(&mut self, undelivered: &Undelivered) -> Option<u64> {
         self.upcoming.invalidate();
         let is_beside = self.upcoming.has_lasts();
         self.deliveries
-            .take_back(sequences, self.settings.ack_policy, is_beside)
+            .take_back(undelivered, self.settings.ack_policy, is_beside)
     }
 
     /// What the clock asks for, before anything is delivered.

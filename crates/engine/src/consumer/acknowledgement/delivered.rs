@@ -9,6 +9,7 @@ use super::pending_list::PendingMessage;
 use super::state::{AckState, Again};
 use crate::consumer::dead_letters::{DeadLetter, LetterRun, PendingDeadLetters, SettledLetter};
 use crate::consumer::delivery::keys::Keys;
+use crate::consumer::delivery::outbound::Undelivered;
 use crate::consumer::settings::{AckPolicy, ConsumerSettings};
 use crate::storage::store::committed::CommittedMessages;
 use crate::storage::store::slices::SLICE_MESSAGES;
@@ -192,24 +193,27 @@ impl DeliveredMessages {
         }
     }
 
-    /// Messages reached nobody; they are in the order in which they were sent. True if they counted as settled when they were sent, and do not now, which
-    /// is so only if nothing `is_beside` the order of the stream.
-    pub fn take_back(&mut self, sequences: &[u64], policy: AckPolicy, is_beside: bool) -> bool {
+    /// Messages reached nobody. Where no acknowledgements are waited for, they counted as settled when they were sent; those that were sent after all that
+    /// reached somebody do not now, and the first of them is returned. That is so only if nothing `is_beside` the order of the stream.
+    pub fn take_back(
+        &mut self,
+        undelivered: &Undelivered,
+        policy: AckPolicy,
+        is_beside: bool,
+    ) -> Option<u64> {
         if policy != AckPolicy::None {
-            for sequence in sequences.iter().rev() {
+            for sequence in undelivered.sequences.iter().rev() {
                 self.acks.undo(*sequence);
             }
-            return false;
+            return None;
         }
-        // They may be sent again only if nothing was sent after them.
-        let (Some(first), Some(last)) = (sequences.first(), sequences.last()) else {
-            return false;
-        };
-        let is_last = self.acks.floor.stream == *last && !is_beside;
-        if is_last {
-            self.acks.undo_last(*first, sequences.len() as u64);
+        let last_in_a_row = undelivered.last_in_a_row();
+        let (first, last) = (*last_in_a_row.first()?, *last_in_a_row.last()?);
+        if self.acks.floor.stream != last || is_beside {
+            return None;
         }
-        is_last
+        self.acks.undo_last(first, last_in_a_row.len() as u64);
+        Some(first)
     }
 
     /// Hands on what clients have that have left; true if there is something.
@@ -460,5 +464,39 @@ mod tests {
         delivered.expect_confirmations(effects.replies);
         assert_eq!(delivered.take_confirmations(), [(*b"reply").into()]);
         assert!(!delivered.acks().is_pending(1));
+    }
+
+    /// A consumer that waits for no acknowledgements has sent messages, some of them to nobody.
+    fn sent_to_nobody(sent: u64, undelivered: &[u64]) -> (DeliveredMessages, Option<u64>) {
+        let settings = ConsumerSettings {
+            ack_policy: AckPolicy::None,
+            ..settings()
+        };
+        let acks = AckState::new(AckPolicy::None, 1);
+        let mut delivered = DeliveredMessages::new(acks, None, 0);
+        let mut noted = Undelivered::default();
+        for sequence in 1..=sent {
+            delivered.note_delivered(sequence, DeliveryKind::New, &settings, 0);
+            noted.note(sequence, !undelivered.contains(&sequence));
+        }
+        let next = delivered.take_back(&noted, AckPolicy::None, false);
+        (delivered, next)
+    }
+
+    #[test]
+    fn what_reached_nobody_is_sent_again_from_behind_the_last_message_that_arrived() {
+        let (delivered, next) = sent_to_nobody(5, &[2, 4, 5]);
+
+        assert_eq!(next, Some(4));
+        assert_eq!(delivered.acks().next_stream, 4);
+        assert_eq!(delivered.acks().next_consumer, 4);
+    }
+
+    #[test]
+    fn what_arrived_last_is_not_sent_again_with_what_reached_nobody_before_it() {
+        let (delivered, next) = sent_to_nobody(4, &[1, 3]);
+
+        assert_eq!(next, None);
+        assert_eq!(delivered.acks().next_stream, 5);
     }
 }

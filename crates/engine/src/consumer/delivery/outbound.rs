@@ -21,6 +21,39 @@ struct OutboundItem {
     payload: Range<usize>,
 }
 
+/// Messages of the stream that reached nobody, in the order in which they were sent.
+#[derive(Default)]
+pub struct Undelivered {
+    pub sequences: Vec<u64>,
+    /// So many of them were sent after every message that reached somebody.
+    last_in_a_row: usize,
+}
+
+impl Undelivered {
+    pub fn note(&mut self, sequence: u64, was_delivered: bool) {
+        if was_delivered {
+            self.last_in_a_row = 0;
+        } else {
+            self.sequences.push(sequence);
+            self.last_in_a_row += 1;
+        }
+    }
+
+    /// Those that were sent after every message that reached somebody.
+    pub fn last_in_a_row(&self) -> &[u64] {
+        &self.sequences[self.sequences.len() - self.last_in_a_row..]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sequences.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.sequences.clear();
+        self.last_in_a_row = 0;
+    }
+}
+
 #[derive(Default)]
 pub struct Outbound {
     bytes: Vec<u8>,
@@ -115,7 +148,7 @@ impl Outbound {
         &mut self,
         account: &Arc<Account>,
         sender: &mut Sender,
-        mut undelivered: impl FnMut(u64),
+        undelivered: &mut Undelivered,
     ) {
         for item in &self.items {
             let reply = &self.bytes[item.reply.clone()];
@@ -129,8 +162,8 @@ impl Outbound {
                 Some(routes) => sender.send_to(account, routes, &outgoing),
                 None => sender.send(account, &outgoing),
             };
-            if receivers == 0 && item.sequence > 0 {
-                undelivered(item.sequence);
+            if item.sequence > 0 {
+                undelivered.note(item.sequence, receivers > 0);
             }
         }
         self.items.clear();
