@@ -31,18 +31,22 @@ fn receive(
     let (mut heard, mut answers) = (Vec::new(), Vec::new());
     for piece in bytes.chunks(piece_bytes) {
         let mut buffer = piece.to_vec();
-        let decoded = frame_reader.decode(&mut buffer, MESSAGE_BYTES_MAX);
-        // A buffer that grows may have room for twice of what is in it.
-        assert!(frame_reader.held_bytes() <= 4 * MESSAGE_BYTES_MAX + 2 * bytes.len());
-        heard.extend_from_slice(&buffer[..decoded.count]);
-        let mut unread = [0; 999];
-        while frame_reader.has_unread() {
-            let count = frame_reader.take_unread(&mut unread);
-            heard.extend_from_slice(&unread[..count]);
+        let mut decoded = frame_reader.decode(&mut buffer, MESSAGE_BYTES_MAX);
+        buffer.resize(buffer.len().max(999), 0);
+        let mut end = None;
+        loop {
+            // A buffer that grows may have room for twice of what is in it.
+            assert!(frame_reader.held_bytes() <= 4 * MESSAGE_BYTES_MAX + 2 * bytes.len());
+            heard.extend_from_slice(&buffer[..decoded.count]);
+            answers.extend_from_slice(&decoded.answers);
+            end = end.or(decoded.end);
+            if !frame_reader.has_unread() {
+                break;
+            }
+            decoded = frame_reader.read_on(&mut buffer[..999], MESSAGE_BYTES_MAX);
         }
-        answers.extend_from_slice(&decoded.answers);
-        if decoded.end.is_some() {
-            return (heard, answers, decoded.end);
+        if end.is_some() {
+            return (heard, answers, end);
         }
     }
     (heard, answers, None)
