@@ -665,9 +665,7 @@ def test_message_is_given_up_though_one_before_it_waits_for_the_pinned_client(
 
 
 @pytest.mark.parametrize("policy", ["overflow", "prioritized", "pinned_client"])
-def test_message_that_nobody_asks_for_is_not_given_up(
-    js: JetStream, watch: Watch, stream: str, policy: str
-) -> None:
+def test_message_that_nobody_asks_for_is_not_given_up(js: JetStream, watch: Watch, stream: str, policy: str) -> None:
     js.create(stream)
     create_group(js, stream, policy, ack_wait=EXCEEDED_ACK_WAIT_NS, max_deliver=2)
     exceeded = exceeded_by(watch, stream)

@@ -227,7 +227,6 @@ def test_rest_stays_in_an_interest_stream_whose_consumer_acknowledges_nothing(
     assert sequences(rest) == (list(range(3, 11)) if server_kind == "jetlake" else [])
 
 
-
 def test_message_that_arrived_is_not_repeated_with_those_around_it_that_did_not(
     js: JetStream, watch: Watch, stream: str, server_kind: str
 ) -> None:

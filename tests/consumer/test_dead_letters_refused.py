@@ -336,3 +336,20 @@ def test_message_is_settled_when_its_stream_wants_no_dead_letters_any_more(tmp_p
         await wait_for_messages(connection, "JOBS", 0)
 
     run(tmp_path, work)
+
+
+def test_confirmed_termination_has_made_room_where_its_letter_is_stored_elsewhere(tmp_path: Path) -> None:
+    async def work(connection: Any) -> None:
+        await make_dead(connection)
+        await make_jobs(connection)
+        limits = {"max_msgs": 1, "discard": "new", "retention": "workqueue", "metadata": {OPTION: "DEAD"}}
+        await request(connection, "STREAM.UPDATE.JOBS", {"name": "JOBS", "subjects": ["jobs.>"], **limits})
+        for _ in range(20):
+            stored = await connection.request("jobs.a", b"x", timeout=WAIT_S_MAX)
+            assert "error" not in json.loads(stored.data)
+            (message,) = await fetch(connection, 1)
+            confirmation = await settle(connection, message, b"+TERM")
+            await confirmation.next_msg(timeout=WAIT_S_MAX)
+        assert await messages_in(connection, "DEAD") == 20
+
+    run(tmp_path, work)

@@ -233,6 +233,48 @@ fn nobody_waits_for_the_sync_of_a_dead_letter() {
     assert!(client.is_confirmed(other, TIMEOUT));
 }
 
+/// Messages of a work queue are acknowledged while their removal cannot be written.
+fn only_who_acknowledges_waits_for_the_removal(consumer: &serde_json::Value) {
+    let disk = GatedDisk::default();
+    let server = ConsumerServer::start_on(Arc::new(disk.clone()));
+    let _opens = OpensAtLast(&disk);
+    server.streams.create_as(&work_queue());
+    server.create("JOBS", "worker", consumer);
+    let mut client = server.connect();
+    for number in 0..3 {
+        client.publish("jobs.a", &number.to_string());
+    }
+    let pulled = client.pull("JOBS", "worker", 2, TIMEOUT);
+
+    disk.close(Call::Sync, MESSAGES_OF_JOBS);
+    let first = client.ask_confirmation(&pulled[0], "+ACK");
+    disk.wait_for_arrival();
+    let second = client.ask_confirmation(&pulled[1], "+ACK");
+    client.ask_for("JOBS", "worker", 1, TIMEOUT);
+    assert_eq!(client.receive_deliveries(1)[0].payload, "2");
+    expect_pongs(&server);
+    assert!(!client.is_confirmed(first, Duration::from_millis(50)));
+
+    disk.open_gate();
+    for (token, left) in [(first, 2), (second, 1)] {
+        assert!(client.is_confirmed(token, TIMEOUT));
+        let stream = server.streams.find("JOBS");
+        assert!(stream.store().messages().counts().messages <= left);
+    }
+}
+
+#[test]
+fn only_who_acknowledges_waits_until_the_message_is_removed() {
+    only_who_acknowledges_waits_for_the_removal(&explicit());
+}
+
+#[test]
+fn only_who_acknowledges_waits_until_the_message_of_a_consumer_in_memory_is_removed() {
+    let mut consumer = explicit();
+    consumer["mem_storage"] = json!(true);
+    only_who_acknowledges_waits_for_the_removal(&consumer);
+}
+
 #[test]
 fn others_look_into_a_store_while_many_messages_are_removed() {
     const MESSAGES: u64 = 100_000;

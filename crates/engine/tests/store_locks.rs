@@ -103,6 +103,7 @@ fn work(store: &Store) -> StoreResult<()> {
     store.messages().marks();
     store.hindrance();
     store.staged_messages();
+    store.is_removing();
     store.last_given_sequence();
     store.take_progress();
     store.take_findings();

@@ -115,6 +115,48 @@ fn a_removal_that_anothers_failed_commit_discarded_is_not_said_to_be_done() {
 }
 
 #[test]
+fn removals_are_committed_whoever_staged_them_and_nothing_else_is_for_their_sake() {
+    let disk = SimulatedDisk::default();
+    let store = open(&disk);
+    let stored: Vec<StagedWork> = ["one", "two"]
+        .map(|payload| stage_message(&store, payload).unwrap())
+        .into();
+    store.commit_through(&stored[1]).unwrap();
+    let waiting = stage_message(&store, "waits").unwrap();
+
+    store.commit_removals().unwrap();
+    assert!(!store.is_removing());
+    assert_eq!(store.staged_messages(), 1);
+
+    assert!(store.remove(stored[0].sequences[0], false).unwrap());
+    assert!(store.is_removing());
+    store.commit_removals().unwrap();
+    assert!(!store.is_removing());
+    let found = BTreeSet::from(["two".to_owned(), "waits".to_owned()]);
+    assert_eq!(after_power_cut(&disk), found);
+    assert_eq!(waiting.sequences, [3]);
+}
+
+#[test]
+fn removals_that_anothers_failed_commit_discarded_are_waited_for_no_more() {
+    let disk = SimulatedDisk::default();
+    let store = open(&disk);
+    let stored = stage_message(&store, "stored").unwrap();
+    store.commit_through(&stored).unwrap();
+    assert!(store.remove(stored.sequences[0], false).unwrap());
+    fail_next_call(&disk, Fault::NoSpace);
+
+    assert!(matches!(store.commit_removals(), Err(StoreError::Full)));
+
+    assert!(!store.is_removing());
+    store.commit_removals().unwrap();
+    assert_eq!(
+        after_power_cut(&disk),
+        BTreeSet::from(["stored".to_owned()])
+    );
+}
+
+#[test]
 fn work_that_another_has_committed_is_stored_whatever_fails_later() {
     let disk = SimulatedDisk::default();
     let store = open(&disk);
