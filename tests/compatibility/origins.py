@@ -56,6 +56,11 @@ def wait_for_sequence(js: JetStream, stream: str, last_sequence: int) -> Json:
     return wait_until(js, stream, lambda state: bool(state["last_seq"] >= last_sequence))
 
 
+def wait_for_sources(js: JetStream, stream: str) -> None:
+    """Wait until all sources follow: where nobody is interested nothing is kept, and nats-server needs a moment."""
+    wait_until(js, stream, lambda _: all(source["active"] >= 0 for source in js.info(stream)["sources"]))
+
+
 def wait_until(js: JetStream, stream: str, condition: Callable[[Json], bool]) -> Json:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition(state := js.state(stream)):

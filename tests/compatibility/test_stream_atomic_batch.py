@@ -265,6 +265,12 @@ def test_one_message_that_fails_refuses_the_whole_batch(
             {"Nats_Rollup": "all"},
             (500, 10111, "batch rollup all invalid"),
         ),
+        (
+            {"allow_msg_schedules": True},
+            {"Nats_Schedule": "@every 1h", "Nats_Schedule_Target": "~.target"},
+            {"Nats_Schedule": "@every 1h", "Nats_Schedule_Target": "~.target"},
+            (500, 10111, "batch rollup sub invalid"),
+        ),
         ({"discard": "new", "max_msgs": 1}, {}, {}, (503, 10077, "maximum messages exceeded")),
         ({"max_msg_size": 80}, {}, {"Long": "x" * 50}, (400, 10054, "message size exceeds maximum allowed")),
         ({"allow_msg_counter": True}, {}, {}, (400, 10169, "message counter increment is missing")),
@@ -274,8 +280,9 @@ def test_limits_of_the_stream_refuse_the_whole_batch(
     js: JetStream, stream: str, config: Json, first: Json, second: Json, expected: tuple[int, int, str]
 ) -> None:
     js.create(stream, allow_atomic=True, **config)
+    first, second = ({name: value.replace("~", stream) for name, value in each.items()} for each in (first, second))
 
-    assert commit_error(js, stream, dict(first), dict(second)) == expected
+    assert commit_error(js, stream, first, second) == expected
     assert js.state(stream)["last_seq"] == 0
 
 

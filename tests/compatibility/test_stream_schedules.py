@@ -312,6 +312,18 @@ def test_repeated_schedule_tells_its_next_time_and_stays(js: JetStream, stream: 
     assert js.sequences(stream)[:2] == [1, 2]
 
 
+def test_published_message_has_the_subject_that_the_stream_gives_it(js: JetStream, stream: str) -> None:
+    js.create(
+        stream, allow_msg_schedules=True, subject_transform={"src": f"{stream}.*", "dest": f"{stream}.x.{{{{wildcard(1)}}}}"}
+    )
+    publish_schedule(js, stream, LONG_AGO)
+
+    wait_for_sequence(js, stream, 2)
+
+    lines = f"Nats-Scheduler: {stream}.x.schedule\r\nNats-Schedule-Next: purge\r\n"
+    assert stored(js, stream, 2) == (f"{stream}.x.target", f"NATS/1.0\r\n{lines}\r\n".encode(), b"payload")
+
+
 # Cancelling
 
 

@@ -20,6 +20,7 @@ from tests.compatibility.origins import (
     stored,
     wait_for_messages,
     wait_for_sequence,
+    wait_for_sources,
     wait_until,
 )
 from tests.compatibility.server_process import ServerProcess
@@ -262,8 +263,7 @@ def test_origin_lets_go_of_what_was_taken(
 ) -> None:
     js.create(stream, storage=storage, retention=retention)
     name = target({"name": stream})
-    # Where nobody is interested nothing is kept, and nats-server needs a moment to be.
-    wait_until(js, name, lambda _: js.info(name)["sources"][0]["active"] >= 0)
+    wait_for_sources(js, name)
 
     publish_numbers(js, f"{stream}.a", 5)
 

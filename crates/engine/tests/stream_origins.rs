@@ -4,6 +4,9 @@
 //! disk of its own, with any part of what was not synced; a second server opens it, catches up, and everything is
 //! compared. `JETLAKE_POWER_CUTS` is the number of cuts, 16 by default.
 
+#[path = "support/gated_disk.rs"]
+#[allow(dead_code, reason = "each test uses its part of it")]
+mod gated_disk;
 #[path = "support/stream_server.rs"]
 #[allow(dead_code, reason = "each test uses its part of it")]
 mod stream_server;
@@ -14,6 +17,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gated_disk::{Call, GatedDisk};
 use jetlake_engine::storage::disk::simulated::{SimulatedDisk, Survival};
 use serde_json::json;
 use stream_server::{StreamServer, Wire};
@@ -25,22 +29,115 @@ const FEW: u64 = 50;
 
 #[test]
 fn followers_are_complete_after_every_power_cut() {
-    let cuts = std::env::var("JETLAKE_POWER_CUTS").map_or(16, |text| text.parse().unwrap());
     let disk = SimulatedDisk::default();
     let server = StreamServer::start(&disk);
     server.create("A", "a.>");
     server.create("B", "b.>");
     create_followers(&server);
+    let mut counts = BTreeMap::new();
+
+    cut_while_publishing(&server, &disk, &["a.1", "b.1"], |disk, number| {
+        counts = check(disk, number, number % 3 == 1);
+    });
+
+    assert!(counts.values().all(|count| *count > 100), "{counts:?}");
+}
+
+#[test]
+fn what_an_origin_lets_go_of_is_where_it_was_taken_after_every_power_cut() {
+    let disk = SimulatedDisk::default();
+    let server = StreamServer::start(&disk);
+    for (name, retention) in [("Q", "workqueue"), ("I", "interest")] {
+        let subject = format!("{}.*", name.to_lowercase());
+        server.create_as(&json!({"name": name, "subjects": [subject], "retention": retention}));
+    }
+    let filters = ["q.1", "q.2", "i.1", "i.2"];
+    let sources =
+        filters.map(|filter| json!({"name": filter[..1].to_uppercase(), "filter_subject": filter}));
+    server.create_as(&json!({"name": "T", "sources": sources}));
+    // Nobody takes it, and so it stays in the queue.
+    server.connect().publish_one("q.0", "waits");
+    let mut counts = BTreeMap::new();
+
+    cut_while_publishing(&server, &disk, &filters, |disk, number| {
+        counts = check_taken(disk, number);
+    });
+
+    assert!(counts.values().all(|count| *count > 100), "{counts:?}");
+}
+
+/// Opens the disk with another server, and waits until the origins have let go of everything: all of it is there once, in its order. Returns how much of each subject.
+fn check_taken(disk: &SimulatedDisk, number: u64) -> BTreeMap<String, u64> {
+    let server = StreamServer::start(disk);
+    let begun = Instant::now();
+    let left = |name: &str| messages(&server, name).len();
+    while (left("Q"), left("I")) != (1, 0) {
+        let is_early = begun.elapsed() < CATCH_UP;
+        let states = server.find("T").origin_states();
+        assert!(
+            is_early,
+            "cut {number}: {} and {} are left, {states:?}",
+            left("Q"),
+            left("I")
+        );
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(messages(&server, "Q")[0].2, b"waits", "cut {number}");
+    let mut counts = BTreeMap::new();
+    for (_, _, payload) in messages(&server, "T") {
+        let text = String::from_utf8(payload).expect("it is text");
+        let (subject, told) = text.split_once(' ').expect("it says");
+        let count: &mut u64 = counts.entry(subject.to_owned()).or_default();
+        assert_eq!(told.parse(), Ok(*count), "cut {number}: {subject}");
+        *count += 1;
+    }
+    counts
+}
+
+#[test]
+fn an_origin_keeps_what_its_follower_had_already_until_that_is_committed() {
+    let disk = GatedDisk::default();
+    let server = StreamServer::start_on(Arc::new(disk.clone()));
+    let window_ns = 120_000_000_000_i64;
+    server.create_as(&json!({"name": "Q", "subjects": ["q"], "retention": "workqueue"}));
+    server.create_as(&json!({"name": "TARGET", "subjects": ["t"], "duplicate_window": window_ns, "sources": [{"name": "Q"}]}));
+    let count = |name: &str| server.find(name).store().messages().counts().messages;
+    let id = "NATS/1.0\r\nNats-Msg-Id: x\r\n\r\n";
+
+    disk.close(Call::Sync, "TARGET/messages");
+    let mut publisher = server.connect();
+    publisher.send_only("t", id, "1");
+    disk.wait_for_arrival();
+    assert_eq!(server.connect().ask("q", id, "1")["seq"], 1);
+    // Long enough for the source to find that it has the message.
+    thread::sleep(Duration::from_millis(500));
+    let (in_queue, in_target) = (count("Q"), count("TARGET"));
+    disk.open_gate();
+
+    assert_eq!((in_queue, in_target), (1, 0));
+    let begun = Instant::now();
+    while (count("Q"), count("TARGET")) != (0, 1) {
+        assert!(begun.elapsed() < CATCH_UP, "{} in the queue", count("Q"));
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Publishes to these subjects, and looks at the disk after each of many power cuts.
+fn cut_while_publishing(
+    server: &StreamServer,
+    disk: &SimulatedDisk,
+    subjects: &[&'static str],
+    mut look: impl FnMut(&SimulatedDisk, u64),
+) {
+    let cuts = std::env::var("JETLAKE_POWER_CUTS").map_or(16, |text| text.parse().unwrap());
     let stop = Arc::new(AtomicBool::new(false));
-    let publishers: Vec<_> = ["a.1", "b.1"]
-        .into_iter()
+    let publishers: Vec<_> = subjects
+        .iter()
         .map(|subject| {
-            let (wire, stop) = (server.connect(), Arc::clone(&stop));
+            let (wire, stop, subject) = (server.connect(), Arc::clone(&stop), *subject);
             thread::spawn(move || publish(wire, subject, &stop))
         })
         .collect();
-
-    let mut counts = BTreeMap::new();
     for number in 0..cuts {
         thread::sleep(Duration::from_millis(5 + number % 7 * 10));
         let survival = match number % 3 {
@@ -48,14 +145,12 @@ fn followers_are_complete_after_every_power_cut() {
             1 => Survival::Random { seed: number },
             _ => Survival::Everything,
         };
-        counts = check(&disk.after_power_cut(survival), number, number % 3 == 1);
+        look(&disk.after_power_cut(survival), number);
     }
     stop.store(true, Ordering::Release);
     for publisher in publishers {
         publisher.join().unwrap();
     }
-    println!("{cuts} cuts, at last {counts:?}");
-    assert!(counts.values().all(|count| *count > 100), "{counts:?}");
 }
 
 fn create_followers(server: &StreamServer) {

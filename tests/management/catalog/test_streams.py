@@ -89,6 +89,21 @@ def test_stream_whose_files_cannot_be_opened_is_offline():
         catalog.find("$G", "S")
 
 
+def test_all_streams_are_opened_before_the_consumers_of_any():
+    engine = EngineTwin(stored("S", "T"))
+    opened: list[set[str]] = []
+
+    def note(*_arguments: object) -> list[bytes]:
+        opened.append({name for _, name in engine.streams})
+        return []
+
+    engine.stored_consumers = note
+    StreamCatalog(engine).open("store", StoreOptions())
+
+    # What nobody needs is removed with the consumers, and a stream that comes later may need it.
+    assert opened == [{"S", "T"}, {"S", "T"}]
+
+
 def test_folder_that_cannot_be_opened_at_all_is_an_error_of_the_start():
     engine = EngineTwin()
     engine.fail_with = EngineError("store", "no such folder")

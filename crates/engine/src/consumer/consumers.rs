@@ -85,6 +85,8 @@ pub struct Consumers {
     /// Those of them that are not served: what they need must stay.
     unserved: Mutex<BTreeSet<String>>,
     has_unserved: AtomicBool,
+    /// Those on disk are still to be opened, and it may not be known yet which there are.
+    is_opening: AtomicBool,
     random: Mutex<Random>,
 }
 
@@ -104,6 +106,7 @@ impl Consumers {
             found: Mutex::default(),
             unserved: Mutex::default(),
             has_unserved: AtomicBool::new(false),
+            is_opening: AtomicBool::new(false),
         }
     }
 
@@ -340,7 +343,17 @@ impl Consumers {
 
     /// Whether a consumer on disk is not served, because this version does not understand its definition or has not opened it yet.
     pub fn has_unserved(&self) -> bool {
-        self.has_unserved.load(Ordering::Acquire)
+        self.has_unserved.load(Ordering::Acquire) || self.is_opening.load(Ordering::Acquire)
+    }
+
+    /// Those on disk are about to be opened.
+    pub fn begin_opening(&self) {
+        self.is_opening.store(true, Ordering::Release);
+    }
+
+    /// All of them are opened.
+    pub fn end_opening(&self) {
+        self.is_opening.store(false, Ordering::Release);
     }
 
     pub fn is_empty(&self) -> bool {

@@ -121,18 +121,20 @@ impl SubjectTransform {
         })
     }
 
+    /// Whether a subject is for this transform. Only literal ones are changed.
+    pub fn takes(&self, subject: &[u8]) -> bool {
+        (self.parts.is_none() || is_literal(subject)) && matches(&self.source, subject)
+    }
+
     /// Appends what the subject becomes; false, and nothing appended, if it is not for this transform.
     pub fn apply(&self, subject: &[u8], random: &mut Random, out: &mut Vec<u8>) -> bool {
-        let Some(parts) = &self.parts else {
-            let is_for_this = matches(&self.source, subject);
-            if is_for_this {
-                out.extend_from_slice(subject);
-            }
-            return is_for_this;
-        };
-        if !is_literal(subject) || !matches(&self.source, subject) {
+        if !self.takes(subject) {
             return false;
         }
+        let Some(parts) = &self.parts else {
+            out.extend_from_slice(subject);
+            return true;
+        };
         for (position, part) in parts.iter().enumerate() {
             if position > 0 {
                 out.push(b'.');

@@ -134,6 +134,36 @@ pub struct ServerFacts {
     pub payload_bytes_max: usize,
 }
 
+/// The origins of a stream that may not be served: those of them that can be read. One that names a stream, and of which
+/// nothing else makes sense, is taken to take everything of it.
+pub fn origins(definition: &[u8]) -> Vec<Origin> {
+    let Ok(read) = serde_json::from_slice::<serde_json::Value>(definition) else {
+        return Vec::new();
+    };
+    let config = &read["config"];
+    let mirror = Some(&config["mirror"]).filter(|mirror| mirror.is_object());
+    let sources = config["sources"].as_array().into_iter().flatten();
+    let all = mirror.into_iter().map(|mirror| (mirror, true));
+    let all = all.chain(sources.map(|source| (source, false)));
+    let origin = |(value, is_mirror): (&serde_json::Value, bool)| {
+        let source: Result<SourceDefinition, _> = serde_json::from_value(value.clone());
+        let origin = source
+            .map_err(drop)
+            .and_then(|source| source.origin(is_mirror).map_err(drop));
+        origin.ok().or_else(|| {
+            let name = value["name"].as_str()?.to_owned();
+            let whole = SourceDefinition {
+                name,
+                ..SourceDefinition::default()
+            };
+            whole.origin(is_mirror).ok()
+        })
+    };
+    all.filter_map(origin)
+        .filter(|origin| !origin.name.is_empty())
+        .collect()
+}
+
 /// Reads what a definition means for messages.
 pub fn read(definition: &[u8], server: &ServerFacts) -> Result<StreamSettings, String> {
     let StreamDefinition { config, created } =
@@ -274,6 +304,21 @@ mod tests {
         assert_eq!(settings.republish, None);
         assert_eq!(settings.first_sequence, 1);
         assert_eq!(settings.dialect, Some(Dialect::Of2020));
+    }
+
+    #[test]
+    fn origins_are_known_of_a_stream_that_may_not_be_served() {
+        let definition = br#"{"config":{"name":"S","storage":"tape","mirror":null,"sources":[
+            {"name":"A","filter_subject":"a.*"},{"name":"B","opt_start_time":"yesterday","filter_subject":"b"},{"name":7},{}]}}"#;
+
+        let found = origins(definition);
+
+        let taken = |at: usize| (&*found[at].name, &*found[at].filters[0].subject);
+        assert_eq!(found.len(), 2);
+        assert_eq!((taken(0), taken(1)), (("A", "a.*"), ("B", ">")));
+        let mirror = br#"{"config":{"mirror":{"name":"M"}}}"#;
+        assert!(origins(mirror)[0].is_mirror);
+        assert!(origins(b"{").is_empty() && origins(b"{}").is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! - `registry` has all streams of a server, on disk in `folders` by their `definition`, opened as `opening` says; `stream` is one of them, with its
 //!   `settings`. `api` answers what the engine answers itself; `refusals` say what failed on a disk; `turns` has changes of one account wait for each
-//!   other; `ticker` is the clock of all; `remembered` is what a stream keeps besides its messages.
+//!   other; `ticker` is the clock of all; `remembered` is what a stream keeps besides its messages; `unserved` is those that are on disk and not opened.
 //! - `publish` accepts a message; `batch` accepts many together, `schedule` publishes later.
 //! - `replication` copies from other streams, of this server or of another.
 //! - `read` answers without a consumer; `consumers` is what a stream does for its consumers.
@@ -30,4 +30,5 @@ pub mod stream;
 pub mod stream_options;
 pub mod ticker;
 mod turns;
+mod unserved;
 pub mod usage;

@@ -35,6 +35,7 @@ use super::stream::{Stream, StreamContext};
 use super::stream_options::StreamOptions;
 use super::ticker::Ticker;
 use super::turns::Turns;
+use super::unserved::Unserved;
 use super::usage::account_usage::{AccountUsage, ServerUsage};
 use super::usage::state_report;
 use crate::common::error::EngineError;
@@ -72,6 +73,7 @@ pub struct Streams {
     streams: Arc<RwLock<AHashMap<String, ByName>>>,
     followers: Arc<Mutex<AHashMap<String, Arc<FollowersByName>>>>,
     remotes: Arc<Remotes>,
+    unserved: Unserved,
     pub(super) turns: Turns,
     random: Mutex<Random>,
     pub(super) archives: Archives,
@@ -116,6 +118,7 @@ impl Streams {
             streams: Arc::default(),
             followers: Arc::default(),
             remotes,
+            unserved: Unserved::default(),
             turns: Turns::default(),
             random: Mutex::new(Random::seeded(u64::from_le_bytes(seed))),
             archives: Archives::new(&events),
@@ -147,7 +150,7 @@ impl Streams {
         Ok(streams)
     }
 
-    /// What is on disk, and what was wrong with it, one line each.
+    /// What is on disk, and what was wrong with it, one line each. What these streams would take of others stays until they are opened.
     pub fn stored(&self) -> Result<(Vec<RecoveredStream>, Vec<String>), EngineError> {
         let inventory = self.folders.inventory().map_err(disk_error)?;
         let mut findings = inventory.findings;
@@ -167,6 +170,12 @@ impl Streams {
                     "{}: the stream cannot be served, its definition makes no sense ({error})",
                     found.folder.display()
                 )),
+            }
+        }
+        for found in &stored {
+            if self.find(&found.account, &found.name).is_none() {
+                let lookup = self.origin_lookup(&found.account, None);
+                self.unserved.keep_for(found, &lookup);
             }
         }
         Ok((stored, findings))
@@ -279,7 +288,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Opens a stream that is on disk; returns what its recovery found.
+    /// Opens a stream that is on disk; returns what its recovery found. It keeps everything until `consumers_opened`.
     pub fn open(
         &self,
         account: &str,
@@ -292,7 +301,9 @@ impl Streams {
         let stream = self.open_in_folder(account, settings, &folder, false, self.draw())?;
         self.folders.finish_found(&folder).map_err(disk_error)?;
         let findings = stream.store().take_findings();
+        stream.consumers().begin_opening();
         self.enter(account, name.to_owned(), stream);
+        self.unserved.forget(account, name);
         Ok(findings.iter().map(ToString::to_string).collect())
     }
 
@@ -482,16 +493,12 @@ impl Streams {
         serde_json::to_vec(&object).map_err(nonsense)
     }
 
-    /// The other streams, as one of an account needs them.
-    fn origin_lookup(&self, account: &str, settings: &StreamSettings) -> OriginLookup {
+    /// The other streams, as one of an account needs them, and where it writes down how far it is with them.
+    fn origin_lookup(&self, account: &str, place: Option<FileLocation>) -> OriginLookup {
         let streams = Arc::downgrade(&self.streams);
         let followers = Arc::clone(&self.followers);
         let shared = Arc::downgrade(&self.shared);
         let linked = Arc::downgrade(&self.shared);
-        let place = (settings.storage == Storage::File).then(|| FileLocation {
-            file_system: Arc::clone(&self.folders.file_system),
-            folder: self.folders.of_stream(account, &settings.name),
-        });
         OriginLookup {
             account: account.to_owned(),
             find_stream: Arc::new(move |account, name| {
@@ -521,7 +528,11 @@ impl Streams {
         sync_commits: bool,
         seed: u64,
     ) -> Arc<Stream> {
-        let origin_lookup = self.origin_lookup(account, &settings);
+        let place = (settings.storage == Storage::File).then(|| FileLocation {
+            file_system: Arc::clone(&self.folders.file_system),
+            folder: self.folders.of_stream(account, &settings.name),
+        });
+        let origin_lookup = self.origin_lookup(account, place);
         let journal = (settings.storage == Storage::File).then(|| JournalPlace {
             file_system: Arc::clone(&self.folders.file_system),
             folder: Folders::consumers(&self.folders.of_stream(account, &settings.name)),

@@ -85,7 +85,7 @@ pub struct Stream {
     subscriptions: Mutex<Vec<Arc<Subscription>>>,
     /// Used by one commit after the other.
     pub(super) drained: Mutex<Drained>,
-    closed: AtomicBool,
+    pub(super) closed: AtomicBool,
     /// When something may expire next; `i64::MAX` is never.
     pub(super) expiry_due_ns: AtomicI64,
     has_schedules: AtomicBool,
@@ -304,17 +304,18 @@ impl Stream {
 
     /// Is in the registry from now on: follows its origins, and wakes those who follow it.
     pub fn begin(&self) {
-        self.replicator.follow(&self.settings());
+        self.replicator.follow();
         self.followers.schedule();
     }
 
     /// Imports have changed, which may lead to other origins.
     pub fn look_for_origins(&self) {
-        self.replicator.look_again(&self.settings());
+        self.replicator.look_again();
     }
 
     /// Is not in the registry any more.
     pub fn end(&self) {
+        self.followers.begin_anew();
         self.followers.schedule();
     }
 

@@ -57,6 +57,14 @@ impl StreamServer {
                 .open(&stream.account, &stream.name, &stream.definition)
                 .expect("the stream can be opened");
         }
+        for stream in streams.stored().expect("the disk can be read").0 {
+            let (account, name) = (&stream.account, &stream.name);
+            let consumers = streams.stored_consumers(account, name);
+            if consumers.expect("the journal can be read").is_empty() {
+                let opened = streams.consumers_opened(account, name);
+                opened.expect("the stream is there");
+            }
+        }
         engine.start().expect("threads can be started");
         let stop = Arc::new(AtomicBool::new(false));
         let listener = {
@@ -218,8 +226,8 @@ impl Wire {
         answers
     }
 
-    /// Sends a message with a header block, which may be empty, and returns the answer to it.
-    pub fn ask(&mut self, subject: &str, header: &str, body: &str) -> serde_json::Value {
+    /// Sends a message with a header block, which may be empty.
+    pub fn send_only(&mut self, subject: &str, header: &str, body: &str) {
         let (reply, total) = (
             format!("inbox.{}.0", self.number),
             header.len() + body.len(),
@@ -233,6 +241,11 @@ impl Wire {
         };
         self.out.extend_from_slice(line.as_bytes());
         self.flush();
+    }
+
+    /// The same, and returns the answer to it.
+    pub fn ask(&mut self, subject: &str, header: &str, body: &str) -> serde_json::Value {
+        self.send_only(subject, header, body);
         loop {
             if let Some((answer, length)) = first_frame(&self.read) {
                 self.read.drain(..length);

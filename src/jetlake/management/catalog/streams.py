@@ -83,8 +83,13 @@ class StreamCatalog:
         self._reserved = Reservations()
 
     def open(self, folder: str, options: StoreOptions) -> list[str]:
-        """Open every stream in the folder, and return the messages about them. Raises `EngineError`."""
+        """Open every stream in the folder, and return the messages about them. Raises `EngineError`.
+
+        All streams are there before the consumers of any: what a stream keeps for its readers stays until all of them
+        are, its consumers and the streams that have it as a source or mirror it.
+        """
         stored, lines = self._engine.open_streams(folder, msgspec.json.encode(options))
+        opened = []
         for account, name, definition in stored:
             where = f"{account} > {name}"
             try:
@@ -98,6 +103,8 @@ class StreamCatalog:
             self._reserved.reserve(stream.config)
             self._put(account, stream)
             lines += [f"Stream '{where}': {finding}" for finding in findings]
+            opened.append((account, name))
+        for account, name in opened:
             lines += self.consumers.open(account, name)
         return lines
 

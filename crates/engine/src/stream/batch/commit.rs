@@ -172,13 +172,14 @@ fn check_batch<'a>(
         match checks::check(&settings, &view, &publication, &headers)? {
             CheckOutcome::Duplicate { .. } => return Err(duplicate()),
             CheckOutcome::Store(passed) => {
-                if passed.rollup == Some(Rollup::Subject) && before.has(held.subject) {
+                // A schedule replaces what its subject has though it may not say so.
+                let admitted = Admitted::new(&settings, &publication, &headers, passed);
+                if admitted.rollup == Some(Rollup::Subject) && before.has(held.subject) {
                     return Err(refusal(500, 10111, "batch rollup sub invalid"));
                 }
-                if passed.rollup == Some(Rollup::All) && before.messages > 0 {
+                if admitted.rollup == Some(Rollup::All) && before.messages > 0 {
                     return Err(refusal(500, 10111, "batch rollup all invalid"));
                 }
-                let admitted = Admitted::new(&settings, &publication, &headers, passed);
                 before.add(&settings, &admitted);
                 all.push(admitted);
             }

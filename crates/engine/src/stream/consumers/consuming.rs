@@ -97,18 +97,19 @@ impl Stream {
         });
     }
 
-    /// Whether no reader needs a message that a consumer has settled.
+    /// Whether no reader needs a message that a consumer has settled. Filters change, so in a queue another consumer may ask for it by now.
     fn is_unneeded(&self, retention: Retention, subject: &[u8], sequence: u64) -> bool {
-        match retention {
+        let may_go = match retention {
             Retention::Limits => false,
-            // Filters change, so another consumer may ask for it by now.
-            Retention::WorkQueue => !self.consumers().need(subject, sequence),
-            Retention::Interest => {
-                !self.consumers().has_unserved()
-                    && !self.consumers().need(subject, sequence)
-                    && !self.is_followed_at(sequence)
-            }
-        }
+            Retention::WorkQueue => true,
+            Retention::Interest => !self.consumers().has_unserved(),
+        };
+        may_go && self.is_needed_by_nobody(subject, sequence)
+    }
+
+    /// Whether all consumers and followers that take a message are done with it.
+    fn is_needed_by_nobody(&self, subject: &[u8], sequence: u64) -> bool {
+        !self.consumers().need(subject, sequence) && !self.followers.need(subject, sequence)
     }
 
     /// What consumers have settled is out of the numbers when this returns. Waits for the disk if there is something.
@@ -124,28 +125,28 @@ impl Stream {
     /// Removes everything that nobody needs: after followers have gone, or the rule has changed, or a crash has come between an acknowledgement and
     /// the removal.
     pub fn remove_all_unneeded(&self) {
-        self.remove_unneeded_between(0, u64::MAX);
-    }
-
-    /// The same within these sequences.
-    fn remove_unneeded_between(&self, first: u64, last: u64) {
         match self.settings().retention {
             Retention::Limits => {}
-            Retention::WorkQueue => self.remove_acknowledged(first, last),
-            Retention::Interest => self.remove_uninteresting(first, last, None),
+            Retention::WorkQueue => self.remove_acknowledged(),
+            Retention::Interest => self.remove_uninteresting(0, u64::MAX, None),
         }
     }
 
     /// Removes from a work queue what was acknowledged. What its consumers have skipped waits for another one, or for a
     /// reset.
-    fn remove_acknowledged(&self, first: u64, last: u64) {
+    fn remove_acknowledged(&self) {
         let all = self.consumers().all();
-        self.remove_where(first, last, |subject, sequence| {
+        if all.is_empty() {
+            return;
+        }
+        self.remove_where(0, u64::MAX, |subject, sequence| {
             let mut takers = all
                 .iter()
                 .filter(|consumer| consumer.keeps() && consumer.wants(subject))
                 .peekable();
-            takers.peek().is_some() && takers.all(|consumer| consumer.has_settled(sequence))
+            takers.peek().is_some()
+                && takers.all(|consumer| consumer.has_settled(sequence))
+                && !self.followers.need(subject, sequence)
         });
     }
 
@@ -161,8 +162,7 @@ impl Stream {
         }
         self.remove_where(first, last, |subject, sequence| {
             taken_by.is_none_or(|consumer| consumer.wants(subject))
-                && !self.consumers().need(subject, sequence)
-                && !self.is_followed_at(sequence)
+                && self.is_needed_by_nobody(subject, sequence)
         });
     }
 
@@ -208,48 +208,51 @@ impl Stream {
         self.followers.is_empty() && !self.consumers.all().iter().any(|consumer| consumer.keeps())
     }
 
-    /// Whether a follower has not stored a message yet.
-    fn is_followed_at(&self, sequence: u64) -> bool {
-        self.followers.need(sequence)
-    }
-
-    /// A follower has stopped following: if messages are kept for followers, they are removed with the last one.
+    /// A follower has stopped following: what was kept for it alone goes, where messages are kept only until they are taken.
     pub fn lost_follower(&self) {
-        if self.settings().retention == Retention::Interest {
-            // A failure is in the store's status.
-            let _ = self.commit_own();
-            self.remove_all_unneeded();
-        }
-    }
-
-    /// A follower has stored everything up to a sequence. What all have is removed, where messages are kept only until they are taken.
-    pub fn release_through(&self, origin: &Origin, job: &Arc<Job>, sequence: u64) {
-        let (before, taken) = self.followers.took(job, sequence);
-        if taken <= before || self.settings().retention == Retention::Limits {
+        let retention = self.settings().retention;
+        if retention == Retention::Limits {
             return;
         }
-        if !self.consumers.is_empty() {
-            // What they had all taken before has been looked at, and goes when its consumer settles it.
-            return self.remove_unneeded_between(before + 1, taken);
+        // A failure is in the store's status.
+        let _ = self.commit_own();
+        self.remove_all_unneeded();
+        if retention == Retention::WorkQueue {
+            // That was what consumers have acknowledged; what the other followers have taken is for them to say.
+            self.followers.look_again();
         }
-        let mut count = 0;
-        for filter in &origin.filters {
-            let subject = filter.subject.as_bytes();
-            let purge = Purge {
-                filter: (!origin.takes_everything()).then(|| subject.to_vec()),
-                below_sequence: Some(taken + 1),
-                keep: 0,
-            };
-            let purged = match &purge.filter {
-                None => self.store.purge(&purge),
-                Some(filter) => self.purge_matching(filter, &purge).map(|(_, count)| count),
-            };
-            // A failure is in the store's status.
-            count += purged.unwrap_or(0);
+    }
+
+    /// A follower has stored everything up to a sequence, which it began to take at another. Where messages are kept only until they are taken, those go that nobody needs now.
+    pub fn release_through(&self, origin: &Arc<Origin>, job: &Arc<Job>, begun: u64, sequence: u64) {
+        let retention = self.settings().retention;
+        if retention == Retention::Limits {
+            return;
         }
-        if count > 0 {
-            self.scheduler.schedule();
+        let has_ended = || self.closed.load(Ordering::Acquire);
+        self.followers.took(job, origin, sequence, has_ended);
+        // A consumer that is not there yet may need it: followers say so again when all are.
+        if self.consumers.has_unserved() {
+            return;
         }
+        let Some((first, last)) = self.followers.release(job, origin) else {
+            return;
+        };
+        let first = match retention {
+            // What it has passed over waits for somebody else.
+            Retention::WorkQueue => first.max(begun),
+            _ => first,
+        };
+        self.remove_where(first, last, |subject, sequence| {
+            origin.takes(subject) && self.is_needed_by_nobody(subject, sequence)
+        });
+    }
+
+    /// All consumers are served that are on disk: what they had settled before a crash goes, and what followers had taken.
+    pub(in crate::stream) fn consumers_opened(&self) {
+        self.consumers.end_opening();
+        self.remove_all_unneeded();
+        self.followers.schedule();
     }
 
     /// Another stream of the account.

@@ -119,7 +119,7 @@ impl Streams {
 
     /// All consumers of a stream are opened: what they had settled before a crash is removed, where the stream keeps only what is needed.
     pub fn consumers_opened(&self, account: &str, stream: &str) -> Result<(), EngineError> {
-        self.stream(account, stream)?.remove_all_unneeded();
+        self.stream(account, stream)?.consumers_opened();
         Ok(())
     }
 

@@ -326,13 +326,25 @@ impl Ingest {
             stored_headers::clean(sent.headers, author, block);
             publication.headers = block;
         }
-        if let Some(transform) = &settings.subject_transform {
-            subject.clear();
-            if transform.apply(sent.subject, &mut self.random, subject) {
-                publication.subject = subject;
-            }
-        }
+        publication.subject = self.subject_as_stored(settings, sent.subject, subject);
         publication
+    }
+
+    /// The subject that a message gets from the stream; `changed` holds it if it is another one.
+    pub(in crate::stream) fn subject_as_stored<'a>(
+        &mut self,
+        settings: &StreamSettings,
+        subject: &'a [u8],
+        changed: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let Some(transform) = &settings.subject_transform else {
+            return subject;
+        };
+        changed.clear();
+        match transform.apply(subject, &mut self.random, changed) {
+            true => changed,
+            false => subject,
+        }
     }
 
     pub(in crate::stream) fn is_full(&self) -> bool {
@@ -465,7 +477,7 @@ impl Ingest {
     /// Whether a reader wants a message of this subject, or none is required to.
     pub(in crate::stream) fn is_kept(&self, subject: &[u8]) -> bool {
         self.settings.retention != Retention::Interest
-            || !self.readers.followers.is_empty()
+            || self.readers.followers.want(subject)
             || self.readers.consumers.has_unserved()
             || self.readers.consumers.want(subject)
     }

@@ -20,6 +20,7 @@ use crate::storage::store::reading::Cached;
 use crate::storage::store::Store;
 use crate::stream::schedule::remembered_schedules::DueTimes;
 use crate::stream::schedule::schedules::Schedules;
+use crate::stream::settings::StreamSettings;
 use crate::stream::stream::Stream;
 
 /// Messages that are taken before others get the stream's lock.
@@ -175,10 +176,19 @@ pub(in crate::stream) fn last_message_id(store: &Store) -> Vec<u8> {
 }
 
 impl LoadedState {
-    fn read(store: &Store, missing: Missing, due_times: &DueTimes, now_ns: i64) -> Self {
+    fn read(
+        store: &Store,
+        settings: &StreamSettings,
+        missing: Missing,
+        due_times: &DueTimes,
+        now_ns: i64,
+    ) -> Self {
+        let transform = settings.subject_transform.as_ref();
         Self {
             ids: missing.ids.then(|| LoadedIds::read(store, missing, now_ns)),
-            schedules: missing.schedules.then(|| Schedules::load(store, due_times)),
+            schedules: missing
+                .schedules
+                .then(|| Schedules::load(store, transform, due_times)),
         }
     }
 }
@@ -201,7 +211,13 @@ pub(in crate::stream) fn hold_back(
         if !store.has_disk() || store.messages().marks().last_sequence == 0 {
             // Nothing has to be waited for, and nothing is remembered of a stream without messages or without a disk.
             let nothing = DueTimes::default();
-            let loaded = LoadedState::read(store, missing(ingest), &nothing, sent.now_ns);
+            let loaded = LoadedState::read(
+                store,
+                ingest.settings(),
+                missing(ingest),
+                &nothing,
+                sent.now_ns,
+            );
             enter_loaded(ingest, store, loaded, sent.now_ns);
             return false;
         }
@@ -322,7 +338,8 @@ impl Stream {
                 true => self.remembered_schedules.read(),
                 false => DueTimes::default(),
             };
-            let loaded = LoadedState::read(&self.store, missing, &due_times, now_ns);
+            let settings = self.settings();
+            let loaded = LoadedState::read(&self.store, &settings, missing, &due_times, now_ns);
             let mut ingest = self.ingest.lock();
             enter_loaded(&mut ingest, &self.store, loaded, now_ns);
         }

@@ -10,14 +10,13 @@ use std::time::Instant;
 use super::arrivals::Hindrance;
 use super::batch::WantedMessages;
 use super::origin::Origin;
+use super::origin_link::OriginLink;
 use super::remote::channel::{ReaderEnd, RemoteChannel};
 use super::remote::origin_api::OriginStream;
 use super::remote::reader::{Assignment, OriginReader};
 use super::remote::remotes::Remote;
 use super::remote::trouble::Trouble;
-use super::work::{
-    OriginLink, ReplicationTarget, ReplicationTurn, ReplicationWork, RETRY, TURN_BATCHES_MAX,
-};
+use super::work::{ReplicationTarget, ReplicationTurn, ReplicationWork, RETRY, TURN_BATCHES_MAX};
 use crate::common::short_hash::hash8;
 use crate::storage::commit::work_pool::Job;
 use crate::storage::message::StoreResult;
@@ -177,9 +176,7 @@ impl OriginLink {
         self.is_consumed = found.is_consumed;
         self.held.clear();
         if self.identity != found.identity {
-            self.identity.clone_from(&found.identity);
-            self.looked_at = 0;
-            self.unconfirmed.clear();
+            self.begin_with(&found.identity);
         }
     }
 

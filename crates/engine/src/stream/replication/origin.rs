@@ -99,6 +99,12 @@ impl Origin {
         self.filters[0].subject == EVERYTHING
     }
 
+    /// Whether a message with this subject is taken.
+    pub fn takes(&self, subject: &[u8]) -> bool {
+        let mut filters = self.filters.iter();
+        filters.any(|filter| filter.transform.takes(subject))
+    }
+
     /// Appends what a subject becomes; false, and nothing appended, if a message with this subject is not taken.
     pub fn transform(&self, subject: &[u8], random: &mut Random, out: &mut Vec<u8>) -> bool {
         let mut filters = self.filters.iter();
@@ -264,6 +270,7 @@ mod tests {
                 .transform(subject, &mut random, &mut out)
                 .then_some(out)
         };
+        assert!(origin.takes(b"o.1") && !origin.takes(b"q.1") && !origin.takes(b"o.*"));
 
         assert_eq!(transformed(b"o.1"), Some(b"x.1".to_vec()));
         assert_eq!(transformed(b"p.1.2"), Some(b"p.1.2".to_vec()));

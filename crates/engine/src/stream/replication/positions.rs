@@ -26,6 +26,9 @@ pub struct SourcePosition {
     pub identity: String,
     /// Its sequence here, or that of the last message before it if it was not stored.
     pub stored_as: u64,
+    /// The first sequence there that was taken; 0 if only the messages here are known, which do not say it.
+    #[serde(default)]
+    pub first: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,12 +62,16 @@ impl OriginPositions {
         store.messages().scan(saved.through + 1, |record| {
             let value = stored_headers::value(record.headers, trusted_headers::STREAM_SOURCE);
             if let Some(provenance) = value.and_then(Provenance::read) {
+                let name = provenance.index_name.join(" ");
+                let before = current.get(&name);
+                let same = before.filter(|before| before.identity == provenance.identity);
                 let position = SourcePosition {
                     sequence: provenance.sequence,
                     identity: provenance.identity.to_owned(),
                     stored_as: record.sequence,
+                    first: same.map_or(0, |before| before.first),
                 };
-                current.insert(provenance.index_name.join(" "), position);
+                current.insert(name, position);
             }
             true
         })?;
@@ -137,6 +144,7 @@ mod tests {
             sequence,
             identity: "id".to_owned(),
             stored_as,
+            first: 0,
         }
     }
 

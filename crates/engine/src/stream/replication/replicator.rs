@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use super::followers::Followers;
@@ -37,17 +37,21 @@ pub struct OriginState {
     pub error: Option<(u16, u16, String)>,
 }
 
-/// A stream on this server, by its account and its name, whether it is there or not.
+/// An origin on this server, whether it is there or not, and those who follow the same stream.
 #[derive(Clone)]
 struct Followed {
     account: String,
-    name: String,
+    origin: Arc<Origin>,
     followers: Arc<Followers>,
 }
 
 impl Followed {
     fn is(&self, other: &Self) -> bool {
-        self.account == other.account && self.name == other.name
+        self.account == other.account && self.origin == other.origin
+    }
+
+    fn is_of_same_stream(&self, other: &Self) -> bool {
+        self.account == other.account && self.origin.name == other.origin.name
     }
 }
 
@@ -64,6 +68,7 @@ pub struct Replicator {
     waits: AtomicBool,
     /// There is something to do when its time comes.
     is_timed: AtomicBool,
+    /// Changes under the lock of `followed`: what has stopped follows nobody.
     is_stopped: AtomicBool,
 }
 
@@ -104,10 +109,26 @@ impl Replicator {
         self.job.get().expect("it was set when this was made")
     }
 
-    /// Follows the origins of these settings, and no others.
-    pub fn follow(&self, settings: &StreamSettings) {
+    /// Follows the origins of the stream, and no others.
+    pub fn follow(&self) {
+        let followed = self.followed.lock();
         self.is_stopped.store(false, Ordering::Release);
-        let mut followed = self.followed.lock();
+        self.follow_origins(followed);
+    }
+
+    /// The same where origins outside of the account may be somewhere else now. The stream may be about to stop meanwhile.
+    pub fn look_again(&self) {
+        let followed = self.followed.lock();
+        if !self.is_stopped.load(Ordering::Acquire) {
+            self.follow_origins(followed);
+        }
+    }
+
+    fn follow_origins(&self, mut followed: MutexGuard<'_, Vec<Followed>>) {
+        let Some(stream) = self.stream.upgrade() else {
+            return;
+        };
+        let settings = stream.settings();
         let had_none = followed.is_empty() && self.shown.lock().is_empty();
         if had_none && settings.origins.is_empty() {
             return;
@@ -118,12 +139,12 @@ impl Replicator {
                 wanted.push(Followed {
                     followers: self.origin_lookup.followers(&account).of(&origin.name),
                     account,
-                    name: origin.name.clone(),
+                    origin: Arc::clone(origin),
                 });
             }
         }
         for each in &wanted {
-            each.followers.add(self.job());
+            each.followers.add(self.job(), &each.origin);
         }
         let mut left = std::mem::replace(&mut *followed, wanted.clone());
         drop(followed);
@@ -132,20 +153,14 @@ impl Replicator {
         self.job().schedule();
     }
 
-    /// The same where origins outside of the account may be somewhere else now.
-    pub fn look_again(&self, settings: &StreamSettings) {
-        let mut origins = settings.origins.iter();
-        let is_outside = origins.any(|origin| origin.external.is_some());
-        if is_outside && !self.is_stopped.load(Ordering::Acquire) {
-            self.follow(settings);
-        }
-    }
-
     /// Follows these no more.
-    fn leave(&self, left: Vec<Followed>) {
+    fn leave(&self, mut left: Vec<Followed>) {
+        for each in &left {
+            each.followers.remove(self.job(), &each.origin);
+        }
+        left.dedup_by(|one, other| one.is_of_same_stream(other));
         for each in left {
-            each.followers.remove(self.job());
-            if let Some(stream) = self.origin_lookup.find_in(&each.account, &each.name) {
+            if let Some(stream) = self.origin_lookup.find_in(&each.account, &each.origin.name) {
                 stream.lost_follower();
             }
         }
@@ -153,10 +168,12 @@ impl Replicator {
 
     /// Brings nothing more; returns when that is so.
     pub fn stop(&self, end: ReaderEnd) {
+        let mut followed = self.followed.lock();
         if self.is_stopped.swap(true, Ordering::AcqRel) {
             return;
         }
-        let left = std::mem::take(&mut *self.followed.lock());
+        let left = std::mem::take(&mut *followed);
+        drop(followed);
         self.leave(left);
         // Waits for a run that has begun. What is not written down is found again in the messages.
         let _ = self.save();

@@ -5,7 +5,6 @@
 //! after a missing message. Invariant: `looked_at` of a link is never ahead of what is stored or staged of its origin,
 //! except for messages that are not wanted.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,12 +12,11 @@ use super::arrivals::Hindrance;
 use super::batch::{OriginBatch, WantedMessages};
 use super::from_remote;
 use super::origin::Origin;
+use super::origin_link::OriginLink;
 use super::origins::{OriginLocation, OriginLookup};
 use super::positions::{OriginPositions, SourcePosition};
 use super::remote::channel::{ReaderEnd, RemoteChannel};
-use super::remote::delivery::RemoteDelivery;
 use super::remote::origin_api::ReadStart;
-use super::remote::reader::OriginReader;
 use crate::common::clock::system_ns;
 use crate::common::random::Random;
 use crate::storage::commit::work_pool::Job;
@@ -72,49 +70,6 @@ pub enum ReplicationTurn {
     /// It is tried again after a while.
     Failed,
     More,
-}
-
-/// One origin, as the job knows it.
-pub(in crate::stream) struct OriginLink {
-    pub(in crate::stream) origin: Arc<Origin>,
-    pub(in crate::stream) index_name: String,
-    /// Of the stream that was read last.
-    pub(in crate::stream) identity: String,
-    /// Everything up to this was looked at there.
-    pub(in crate::stream) looked_at: u64,
-    /// What was staged: the last sequence here, and there.
-    pub(in crate::stream) unconfirmed: VecDeque<(u64, u64)>,
-    pub(in crate::stream) retry_at: Option<Instant>,
-    pub(in crate::stream) shown: Shown,
-    /// Of an origin on another server: what reads it, in which session, and what came and is not stored.
-    pub(in crate::stream) reader: Option<OriginReader>,
-    pub(in crate::stream) session: u64,
-    pub(in crate::stream) held: VecDeque<RemoteDelivery>,
-    /// Its messages stay there only until they are acknowledged.
-    pub(in crate::stream) is_consumed: bool,
-}
-
-impl OriginLink {
-    fn new(origin: &Arc<Origin>) -> Self {
-        Self {
-            index_name: origin.index_name.join(" "),
-            origin: Arc::clone(origin),
-            identity: String::new(),
-            looked_at: 0,
-            unconfirmed: VecDeque::new(),
-            retry_at: None,
-            shown: Shown::default(),
-            reader: None,
-            session: 0,
-            held: VecDeque::new(),
-            is_consumed: false,
-        }
-    }
-
-    pub(in crate::stream) fn look_at(&mut self, sequence: u64) {
-        self.looked_at = sequence;
-        self.shown.looked_at = sequence;
-    }
 }
 
 pub struct ReplicationWork {
@@ -322,9 +277,7 @@ impl ReplicationWork {
         link.shown.refusal = None;
         let from_settings = from.settings();
         if link.identity != from_settings.identity {
-            link.identity.clone_from(&from_settings.identity);
-            link.looked_at = 0;
-            link.unconfirmed.clear();
+            link.begin_with(&from_settings.identity);
         }
         let brought = self.bring(at, target, &from, budget);
         let turn = self.outcome(at, brought);
@@ -400,6 +353,10 @@ impl ReplicationWork {
                 .sequence_at(time_ns)
                 .map_err(unread)?,
         };
+        let known = self.positions.get(&self.links[at].index_name);
+        self.links[at]
+            .note_begun(known, target.stream.store(), from.store(), first)
+            .map_err(unread)?;
         self.make_safe(at, target)?;
         for _ in 0..TURN_BATCHES_MAX {
             let link = &mut self.links[at];
@@ -438,17 +395,20 @@ impl ReplicationWork {
         let arrivals = self.batch.arrivals(link.origin.is_mirror);
         let mut sequences = self.batch.sequences();
         let mut last = None;
-        let mut stored_as = 0;
+        let mut stored_as = None;
         let staged = target.stream.take_arrivals(
             target.settings,
             arrivals,
             target.resets,
             |taken_as: Option<u64>| {
                 last = sequences.next();
-                stored_as = taken_as.unwrap_or(stored_as);
+                stored_as = taken_as.or(stored_as);
             },
         );
         if let Some(sequence) = last {
+            // What the stream had already may be staged itself, and not committed.
+            let stored_as =
+                stored_as.unwrap_or_else(|| target.stream.store().last_given_sequence());
             link.look_at(sequence);
             link.shown.sequence = sequence;
             link.unconfirmed.push_back((stored_as, sequence));
@@ -457,6 +417,7 @@ impl ReplicationWork {
                     sequence,
                     identity: link.identity.clone(),
                     stored_as,
+                    first: link.begun.unwrap_or(0),
                 };
                 self.positions.set(&link.index_name, position);
             }
@@ -552,31 +513,5 @@ impl ReplicationWork {
             // What is not written down is found again in the messages.
             let _ = self.positions.save(stream.store(), resets);
         }
-    }
-}
-
-impl OriginLink {
-    /// Reports to an origin that keeps messages only until they are taken how far they are.
-    fn release_through(&mut self, committed: u64, from: &Stream, job: &Arc<Job>) {
-        let confirmed = self.confirmed(committed);
-        if confirmed > 0 {
-            from.release_through(&self.origin, job, confirmed);
-        }
-    }
-
-    /// Up to which sequence of the origin everything is on disk; 0 if that is not known.
-    pub(in crate::stream) fn confirmed(&mut self, committed: u64) -> u64 {
-        let mut confirmed = match self.unconfirmed.front() {
-            None => self.looked_at,
-            Some(_) => 0,
-        };
-        while let Some((stored_as, sequence)) = self.unconfirmed.front() {
-            if *stored_as > committed {
-                break;
-            }
-            confirmed = *sequence;
-            self.unconfirmed.pop_front();
-        }
-        confirmed
     }
 }

@@ -109,6 +109,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::routing::subject_transform::SubjectTransform;
     use crate::storage::disk::file_system::FileSystem;
     use crate::storage::disk::simulated::{SimulatedDisk, Survival};
     use crate::storage::message::NewMessage;
@@ -163,7 +164,10 @@ mod tests {
     #[test]
     fn a_schedule_goes_on_where_it_was_though_its_target_says_nothing() {
         let store = scheduled(&SimulatedDisk::default());
-        let due_of = |remembered: &DueTimes| Schedules::load(&store, remembered).get(b"a").unwrap();
+        let due_of = |remembered: &DueTimes| {
+            let schedules = Schedules::load(&store, None, remembered);
+            schedules.get(b"a").unwrap()
+        };
 
         let unknown = due_of(&DueTimes::default());
         let known = due_of(&due_times(1, 55 * SECOND_NS));
@@ -173,5 +177,28 @@ mod tests {
             (10 * SECOND_NS, false)
         );
         assert_eq!((known.due_ns, known.is_repeated), (55 * SECOND_NS, true));
+    }
+
+    #[test]
+    fn the_last_message_of_a_schedule_has_the_subject_that_the_stream_gives_it() {
+        let store = scheduled(&SimulatedDisk::default());
+        let next = "1970-01-01T00:00:55Z";
+        let headers =
+            format!("NATS/1.0\r\nNats-Scheduler: a\r\nNats-Schedule-Next: {next}\r\n\r\n");
+        let message = NewMessage {
+            subject: b"x.t",
+            headers: headers.as_bytes(),
+            ..NewMessage::default()
+        };
+        store.append(&message).unwrap();
+        store.commit().unwrap();
+        let transform = SubjectTransform::new("*", "x.{{wildcard(1)}}").unwrap();
+        let due_of = |transform| {
+            let schedules = Schedules::load(&store, transform, &DueTimes::default());
+            schedules.get(b"a").unwrap().due_ns
+        };
+
+        assert_eq!(due_of(Some(&transform)), 55 * SECOND_NS);
+        assert_eq!(due_of(None), 10 * SECOND_NS);
     }
 }

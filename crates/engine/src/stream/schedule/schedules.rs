@@ -3,6 +3,7 @@
 //! A schedule is the last message of its subject; this index can be rebuilt from the store. The message that a repeated
 //! schedule published last says when it is next due. Invariant: a subject has one schedule at most.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use ahash::AHashMap;
@@ -10,7 +11,9 @@ use ahash::AHashMap;
 use super::checks::DueHeaders;
 use super::remembered_schedules::DueTimes;
 use super::schedule::Schedule;
+use crate::common::random::Random;
 use crate::common::timestamp;
+use crate::routing::subject_transform::SubjectTransform;
 use crate::storage::message::{Message, StoreResult};
 use crate::storage::store::Store;
 use crate::stream::publish::headers::PublishHeaders;
@@ -44,8 +47,12 @@ impl Schedules {
         }
     }
 
-    /// Finds all schedules in a store; when they are due next is remembered besides.
-    pub fn load(store: &Store, remembered: &DueTimes) -> Self {
+    /// Finds all schedules in a store, which gives messages other subjects if there is a transform; when they are due next is remembered besides.
+    pub fn load(
+        store: &Store,
+        transform: Option<&SubjectTransform>,
+        remembered: &DueTimes,
+    ) -> Self {
         let mut schedules = Self::default();
         for sequence in store.messages().last_of_each(b">") {
             let Ok(Some(message)) = store.messages().read(sequence) else {
@@ -57,7 +64,8 @@ impl Schedules {
                 continue;
             };
             let target = headers.schedule_target.unwrap_or_default();
-            let told = next_told(store, message.subject(), target, sequence);
+            let target = stored_subject(transform, target);
+            let told = next_told(store, message.subject(), &target, sequence);
             // The later one: a crash may have left the file behind, and the target may have had other messages since.
             let repeated = told.max(remembered.of_schedule(message.subject(), sequence));
             if let Some(due_ns) = repeated.or_else(|| schedule.next_after(message.time_ns)) {
@@ -204,6 +212,16 @@ impl Fired {
             replaces: !due.rollup.is_empty(),
             next_ns,
         }))
+    }
+}
+
+/// The subject under which the message of a schedule is stored. Where part of it is random, nothing is found there.
+fn stored_subject<'a>(transform: Option<&SubjectTransform>, target: &'a [u8]) -> Cow<'a, [u8]> {
+    let mut changed = Vec::new();
+    let mut random = Random::seeded(0);
+    match transform {
+        Some(transform) if transform.apply(target, &mut random, &mut changed) => changed.into(),
+        _ => target.into(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Schedules of a stream as messages come in, and the messages that they publish when they are due.
 
+use std::sync::Arc;
+
 use super::schedules::{Fired, PlannedSchedule, FIRED_AT_ONCE_MAX};
 use crate::storage::message::{StoreError, StoreResult};
 use crate::storage::store::Store;
@@ -52,13 +54,16 @@ fn fire(
         return true;
     };
     ingest.sort_pending();
+    let settings = Arc::clone(ingest.settings());
+    let mut changed = Vec::new();
+    let subject = ingest.subject_as_stored(&settings, &fired.target, &mut changed);
     let admitted = Admitted {
         headers: fired.headers.as_slice().into(),
         payload: fired.payload.as_slice().into(),
         expires_ns: fired.expires_ns,
         rollup: fired.replaces.then_some(Rollup::Subject),
         ended_schedule: fired.next_ns.is_none().then(|| scheduler.into()),
-        ..Admitted::of(&fired.target, now_ns)
+        ..Admitted::of(subject, now_ns)
     };
     ingest.store(store, admitted, b"");
     if let Some(due_ns) = fired.next_ns {
