@@ -1,4 +1,4 @@
-"""What an interest stream still has after a restart: what a consumer has not read, and what another stream has not copied."""
+"""What an interest stream still has after a restart: what a consumer has not read, or another stream not copied."""
 
 from __future__ import annotations
 

@@ -314,7 +314,9 @@ def test_repeated_schedule_tells_its_next_time_and_stays(js: JetStream, stream: 
 
 def test_published_message_has_the_subject_that_the_stream_gives_it(js: JetStream, stream: str) -> None:
     js.create(
-        stream, allow_msg_schedules=True, subject_transform={"src": f"{stream}.*", "dest": f"{stream}.x.{{{{wildcard(1)}}}}"}
+        stream,
+        allow_msg_schedules=True,
+        subject_transform={"src": f"{stream}.*", "dest": f"{stream}.x.{{{{wildcard(1)}}}}"},
     )
     publish_schedule(js, stream, LONG_AGO)
 
