@@ -183,6 +183,46 @@ def test_queue_keeps_what_was_acknowledged_until_its_source_has_it(
     assert payloads(js, name) == ["2"]
 
 
+def test_queue_lets_go_of_what_was_acknowledged_though_its_source_is_taken_away(
+    js: Puller, stream: str, storage: str, target: Callable[..., str], server_kind: str
+) -> None:
+    if server_kind != "jetlake":
+        pytest.skip("nats-server keeps it: see differences.md")
+    js.create(stream, storage=storage, retention="workqueue")
+    consumer = consumers.add(js, stream, "c")
+    blocked = target({"name": stream}, max_msgs=1, discard="new", tail="B")
+    taking = target({"name": stream})
+    publish_numbers(js, f"{stream}.a", 4)
+    wait_for_messages(js, blocked, 1)
+    wait_for_messages(js, taking, 4)
+    consumer.acknowledge_each(consumer.take(3))
+    assert js.sequences(stream) == [2, 3, 4]
+
+    js.update(blocked, sources=[])
+
+    wait_until(js, stream, lambda _: js.sequences(stream) == [4])
+    consumer.acknowledge(consumer.take_one())
+    wait_for_messages(js, stream, 0)
+
+
+def test_queue_lets_go_of_what_its_sources_took_when_one_of_them_is_taken_away(
+    js: Puller, stream: str, storage: str, target: Callable[..., str], server_kind: str
+) -> None:
+    if server_kind != "jetlake":
+        pytest.skip("nats-server keeps it: see differences.md")
+    js.create(stream, storage=storage, retention="workqueue")
+    blocked = target({"name": stream}, max_msgs=1, discard="new", tail="B")
+    taking = target({"name": stream})
+    publish_numbers(js, f"{stream}.a", 4)
+    wait_for_messages(js, blocked, 1)
+    wait_for_messages(js, taking, 4)
+    wait_until(js, stream, lambda _: js.sequences(stream) == [2, 3, 4])
+
+    js.update(blocked, sources=[])
+
+    wait_for_messages(js, stream, 0)
+
+
 def test_queue_that_was_made_again_keeps_what_its_mirror_passes_over(js: Puller, stream: str, storage: str) -> None:
     js.create(stream, storage=storage, retention="workqueue")
     name = f"{stream}-T"

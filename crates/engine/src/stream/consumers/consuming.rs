@@ -127,19 +127,19 @@ impl Stream {
     pub fn remove_all_unneeded(&self) {
         match self.settings().retention {
             Retention::Limits => {}
-            Retention::WorkQueue => self.remove_acknowledged(),
+            Retention::WorkQueue => self.remove_acknowledged(0, u64::MAX),
             Retention::Interest => self.remove_uninteresting(0, u64::MAX, None),
         }
     }
 
-    /// Removes from a work queue what was acknowledged. What its consumers have skipped waits for another one, or for a
-    /// reset.
-    fn remove_acknowledged(&self) {
+    /// Removes from a work queue what was acknowledged, within these sequences. What its consumers have skipped waits for
+    /// another one, or for a reset.
+    fn remove_acknowledged(&self, first: u64, last: u64) {
         let all = self.consumers().all();
         if all.is_empty() {
             return;
         }
-        self.remove_where(0, u64::MAX, |subject, sequence| {
+        self.remove_where(first, last, |subject, sequence| {
             let mut takers = all
                 .iter()
                 .filter(|consumer| consumer.keeps() && consumer.wants(subject))
@@ -239,8 +239,11 @@ impl Stream {
             return;
         };
         let first = match retention {
-            // What it has passed over waits for somebody else.
-            Retention::WorkQueue => first.max(begun),
+            // What it has passed over waits for somebody else, unless it was waiting only for this.
+            Retention::WorkQueue if first < begun => {
+                self.remove_acknowledged(first, last.min(begun - 1));
+                begun
+            }
             _ => first,
         };
         self.remove_where(first, last, |subject, sequence| {

@@ -113,22 +113,30 @@ impl Replicator {
     pub fn follow(&self) {
         let followed = self.followed.lock();
         self.is_stopped.store(false, Ordering::Release);
-        self.follow_origins(followed);
-    }
-
-    /// The same where origins outside of the account may be somewhere else now. The stream may be about to stop meanwhile.
-    pub fn look_again(&self) {
-        let followed = self.followed.lock();
-        if !self.is_stopped.load(Ordering::Acquire) {
-            self.follow_origins(followed);
+        if let Some(stream) = self.stream.upgrade() {
+            self.follow_origins(followed, &stream.settings());
         }
     }
 
-    fn follow_origins(&self, mut followed: MutexGuard<'_, Vec<Followed>>) {
+    /// The same where origins outside of the account may be somewhere else now. The stream may be about to stop, or to get other settings.
+    pub fn look_again(&self) {
+        let followed = self.followed.lock();
         let Some(stream) = self.stream.upgrade() else {
             return;
         };
         let settings = stream.settings();
+        let mut origins = settings.origins.iter();
+        let is_outside = origins.any(|origin| origin.external.is_some());
+        if is_outside && !self.is_stopped.load(Ordering::Acquire) {
+            self.follow_origins(followed, &settings);
+        }
+    }
+
+    fn follow_origins(
+        &self,
+        mut followed: MutexGuard<'_, Vec<Followed>>,
+        settings: &StreamSettings,
+    ) {
         let had_none = followed.is_empty() && self.shown.lock().is_empty();
         if had_none && settings.origins.is_empty() {
             return;
