@@ -1,4 +1,4 @@
-"""Certificates of clients with odd contents: whoever shows one is let in or refused, and the server serves the others.
+"""Certificates of clients with odd contents: their clients are let in or refused, and the server serves the others.
 
 They are signed by the authority that the server trusts: the holder of any such certificate could else end it.
 """

@@ -189,7 +189,7 @@ def changed_stream(stream: dict[str, Any], wanted: BucketConfig) -> dict[str, An
         changed["metadata"] = metadata
     window = stream.get("duplicate_window", now["duplicate_window"])
     if window != now["duplicate_window"]:
-        # Somebody chose it; a server refuses one that is longer than values are kept.
+        # A user chose it; a server refuses one that is longer than values are kept.
         changed["duplicate_window"] = min(window, then["max_age"] or window)
     if (sources := then.get("sources")) and sources != now.get("sources"):
         known = list(zip(now.get("sources", []), stream.get("sources") or [], strict=True))

@@ -1,4 +1,4 @@
-"""The longest time that a server is asked to wait, whoever asks: a file, a command line or a program.
+"""The longest time that a server is asked to wait, by whatever asks: a file, a command line or a program.
 
 Invariant: nothing imported from here takes longer than reading a file does.
 """

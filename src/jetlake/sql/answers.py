@@ -1,7 +1,7 @@
 """An answer: columns, and rows as Arrow batches that are read once, as they are made.
 
 Invariant: no two columns have the same name. A query may give one name twice, as each join of two streams does; JSON,
-Parquet and whoever reads a row by its names could then have only one of them.
+Parquet and a program that reads a row by its names could then have only one of them.
 """
 
 from collections.abc import Iterator, Sequence

@@ -100,7 +100,7 @@ def test_clients_of_an_account_are_asked_about_again_when_it_expires(operator):
 
 @pytest.mark.parametrize("expiry", [-5, 1_700_000_000])
 def test_nobody_waits_for_an_activation_that_has_expired(operator, expiry):
-    """What everybody may import needs none; an old one must not have the accounts made again and again."""
+    """What all accounts may import needs none; an old one must not have them made anew all the time."""
     exporter = operator.add_account(exports=[{"name": "x", "subject": "a", "type": "stream"}])
     importer = operator.add_account()
     said = {"subject": "a", "kind": "stream"}

@@ -1,7 +1,7 @@
 //! The stream, as its consumers see it, and the order in which the locks of both are taken.
 //!
 //! A publish asks its stream's consumers whether they want it while the stream is locked, so a consumer that is locked
-//! must not ask for its stream. Whoever holds one of these locks takes only later ones:
+//! must not ask for its stream. A thread that holds one of these locks takes only later ones:
 //!
 //! 1. what one thread works on at a time: a pass of a consumer (`ConsumerDelivery`), a write of the journal (`JournalWork`), a commit (the turn of
 //!    `CommitScheduler`, then `Stream::drained`), a removal of many messages (`Releases::turn`), the begin and the end of a consumer (its `subscriptions`);

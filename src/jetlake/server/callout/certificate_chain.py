@@ -45,7 +45,7 @@ def _read(der: bytes) -> x509.Certificate | None:
 
 
 def _has_names(certificate: x509.Certificate) -> bool:
-    """Tell whether issuer and subject can be read: that is not found out before somebody wants them."""
+    """Tell whether issuer and subject can be read: that is not found out before they are wanted."""
     try:
         _ = certificate.issuer, certificate.subject
     except UNREADABLE:

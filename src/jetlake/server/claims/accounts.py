@@ -130,7 +130,7 @@ class ClaimedAccounts:
         return claims
 
     def check_signer(self, claims: AccountClaims) -> None:
-        """Refuse claims that somebody else has signed. Raises `UnknownAccountError`."""
+        """Refuse claims that a stranger has signed. Raises `UnknownAccountError`."""
         if claims.iss not in self._trust.keys:
             raise UnknownAccountError("account claims are not signed by a trusted operator")
 

@@ -239,7 +239,7 @@ impl Stream {
             return;
         };
         let first = match retention {
-            // What it has passed over waits for somebody else, unless it was waiting only for this.
+            // What it has passed over waits for another reader, unless it was waiting only for this.
             Retention::WorkQueue if first < begun => {
                 self.remove_acknowledged(first, last.min(begun - 1));
                 begun

@@ -59,7 +59,7 @@ impl Releases {
 
     /// Whether everything that was left to the job is staged.
     fn is_idle(&self) -> bool {
-        // In this order: whoever has taken a range has the turn until it is staged.
+        // In this order: a thread that has taken a range has the turn until it is staged.
         self.ranges.lock().is_empty() && !self.turn.is_locked()
     }
 }
@@ -102,7 +102,7 @@ impl Stream {
             return;
         }
         self.remove_released();
-        // A failure is in the store's status. Whoever has staged something has scheduled a commit, too, which tells what became of it.
+        // A failure is in the store's status. Every thread that stages something schedules a commit, too, which tells what became of it.
         let _ = self.store().commit_removals();
         self.say_usage(&self.ingest.lock());
     }

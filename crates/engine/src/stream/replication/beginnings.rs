@@ -18,7 +18,7 @@ pub fn begun(
     from: &Store,
     next_sequence: u64,
 ) -> StoreResult<u64> {
-    // Whoever is ahead of a stream has come so far with another one of its name.
+    // A follower that is ahead of a stream has come so far with another one of its name.
     if next_sequence > from.messages().counts().last_sequence + 1 {
         return Ok(next_sequence);
     }
