@@ -109,14 +109,15 @@ fn an_origin_keeps_what_its_follower_had_already_until_that_is_committed() {
     publisher.send_only("t", id, "1");
     disk.wait_for_arrival();
     assert_eq!(server.connect().ask("q", id, "1")["seq"], 1);
-    // Long enough for the source to find that it has the message.
+    // Long enough for the source to find that it has the message; what it lets go of is gone with the next commit.
     thread::sleep(Duration::from_millis(500));
+    assert_eq!(server.connect().publish_one("q", "2"), 2);
     let (in_queue, in_target) = (count("Q"), count("TARGET"));
     disk.open_gate();
 
-    assert_eq!((in_queue, in_target), (1, 0));
+    assert_eq!((in_queue, in_target), (2, 0));
     let begun = Instant::now();
-    while (count("Q"), count("TARGET")) != (0, 1) {
+    while (count("Q"), count("TARGET")) != (0, 2) {
         assert!(begun.elapsed() < CATCH_UP, "{} in the queue", count("Q"));
         thread::sleep(Duration::from_millis(2));
     }
